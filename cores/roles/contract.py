@@ -1,0 +1,149 @@
+"""The role contract: the ports by which any role plugs into the shell.
+
+A role has three ports besides clock and reset (directions as the role sees them):
+
+==========  ====  ================================================================================
+member      dir   meaning
+==========  ====  ================================================================================
+``job``     In    stream of :data:`JobLayout`: a control message that asks for one piece of work
+``answer``  Out   stream of :data:`AnswerLayout`: one for each job, in any order
+``mem``     Out   :class:`~trebuchet.cores.memory.MemorySignature`: bulk data
+``csr``     In    :class:`~trebuchet.cores.csr.CsrSignature` of :func:`role_block`
+==========  ====  ================================================================================
+
+**A job** says where the operand's bytes lie and where the result may go:
+
+=============  =====  =======================================================================
+field          width  meaning
+=============  =====  =======================================================================
+``source``     4      who asked; the answer goes back there
+``session``    17     the session it belongs to, opaque to the role
+``id``         32     the message's ID, opaque to the role
+``base``       32     start of the ring the operand lies in, a multiple of the ring's size
+``offset``     20     where in the ring the operand begins
+``ring_log2``  5      the ring's size is ``2**ring_log2`` bytes: byte i of the operand is at
+                      ``base + (offset + i) mod 2**ring_log2``
+``length``     20     bytes of operand, >= 0
+``result``     32     where the result goes, a multiple of 16
+``room``       20     bytes the result may have
+=============  =====  =======================================================================
+
+**An answer** carries ``source``, ``session`` and ``id`` of its job, a ``status``
+(:class:`trebuchet.models.status.Status`) and the ``length`` of the result (0 unless ``OK``).
+
+Rules:
+
+1. Each accepted job is answered exactly once, whatever its contents, within a bound the role
+   states. Wrong input is answered with the status that names the reason.
+2. A role reads the operand only between taking the job and offering its answer. When the answer
+   is offered, the result is in memory (every ``wdone`` has come).
+3. A role writes nothing outside ``result`` .. ``result + room``.
+4. A role may take further jobs before it answers earlier ones.
+5. Writing 1 to ``start`` runs one job from the CSR operand registers (``source`` =
+   :data:`SOURCE_CPU`) when ``busy`` is 0; ``done`` says it is finished. The role *slot*
+   (``cores/roles/slot.py``) does this and the on/off switch for every role alike.
+
+The CSR block begins with the standard layout of distributed-fpga-framework, table 3.1: ``busy`` at
+0x00, ``start`` at 0x08, ``interrupt_enable`` at 0x10, ``interrupt_status`` at 0x18 (bit 0 ``done``, bit 1
+``interrupt_status``, write 1 to clear); then the slot's registers, then the role's own.
+"""
+
+from amaranth import unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..csr import CsrSignature, Field, Register, RegisterBlock, counter
+from ..memory import ADDR_WIDTH, MemorySignature
+from ..tcp.service import LENGTH_WIDTH, SESSION_WIDTH
+
+__all__ = [
+    "ID_WIDTH",
+    "SOURCE_CPU",
+    "SOURCE_WIDTH",
+    "STATUS_WIDTH",
+    "AnswerLayout",
+    "JobLayout",
+    "RoleSignature",
+    "role_block",
+]
+
+SOURCE_WIDTH = 4
+#: ``source`` of a job that the CPU started through the CSRs.
+SOURCE_CPU = 15
+ID_WIDTH = 32
+STATUS_WIDTH = 8
+
+JobLayout = data.StructLayout(
+    {
+        "source": unsigned(SOURCE_WIDTH),
+        "session": unsigned(SESSION_WIDTH),
+        "id": unsigned(ID_WIDTH),
+        "base": unsigned(ADDR_WIDTH),
+        "offset": unsigned(LENGTH_WIDTH),
+        "ring_log2": unsigned(5),
+        "length": unsigned(LENGTH_WIDTH),
+        "result": unsigned(ADDR_WIDTH),
+        "room": unsigned(LENGTH_WIDTH),
+    }
+)
+
+AnswerLayout = data.StructLayout(
+    {
+        "source": unsigned(SOURCE_WIDTH),
+        "session": unsigned(SESSION_WIDTH),
+        "id": unsigned(ID_WIDTH),
+        "status": unsigned(STATUS_WIDTH),
+        "length": unsigned(LENGTH_WIDTH),
+    }
+)
+
+
+def role_block(name, registers=(), description=""):
+    """Register block of a role: the standard layout, then the slot's, then ``registers``."""
+    standard = (
+        Register("busy", "ro", 64, "1 while a job that the CPU started is running"),
+        Register("start", "stb", 64, "write 1: run the job in the operand registers"),
+        Register("interrupt_enable", "rw", 64, "bit 0: raise the interrupt when done"),
+        Register(
+            "interrupt_status",
+            "w1c",
+            64,
+            "completion of a job that the CPU started",
+            fields=(Field("done", 0), Field("interrupt_status", 1)),
+        ),
+        Register("enable", "rw", 1, "1: jobs are run; 0: they are answered STOPPED", reset=1),
+        Register("operand_addr", "rw", 32, "address of the operand (linear)"),
+        Register("operand_length", "rw", LENGTH_WIDTH, "bytes of operand"),
+        Register("result_addr", "rw", 32, "address for the result, a multiple of 16"),
+        Register("result_room", "rw", LENGTH_WIDTH, "bytes the result may have"),
+        Register("result_length", "ro", LENGTH_WIDTH, "bytes of result of the last CPU job"),
+        Register("result_status", "ro", STATUS_WIDTH, "status of the last CPU job"),
+        counter("jobs", "jobs taken"),
+        counter("errors", "jobs answered with another status than OK"),
+        counter("cycles", "clock cycles in which a job was in the role"),
+    )
+    return RegisterBlock(name, standard + tuple(registers), description)
+
+
+class RoleSignature(wiring.Signature):
+    """Signature of a role, from the role's side.
+
+    Parameters
+    ----------
+    block : RegisterBlock or None
+        The role's own registers, without the standard ones (the slot has those); ``None``
+        for a role that has none.
+    width : int
+        Data path of the memory port, in bits.
+    """
+
+    def __init__(self, block=None, width=32, tag_width=2):
+        self.block = block
+        members = {
+            "job": In(stream.Signature(JobLayout)),
+            "answer": Out(stream.Signature(AnswerLayout)),
+            "mem": Out(MemorySignature(width, tag_width)),
+        }
+        if block is not None:
+            members["csr"] = In(CsrSignature(block))
+        super().__init__(members)

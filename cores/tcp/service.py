@@ -1,0 +1,138 @@
+"""The service port: what the TCP engine and the block behind a TCP port say to each other.
+
+A *service* is whatever sits behind one local TCP port: a framer that feeds a role, the echo role,
+the CPU's mailbox. The engine knows nothing of it but this port. It has one stream out and two
+in (directions as the engine sees them):
+
+========  ====  =====================================================================
+member    dir   payload
+========  ====  =====================================================================
+``event`` Out   ``kind``, ``session``, ``ok``, ``tag``, ``base``, ``position``
+``tx``    In    ``session``, ``addr``, ``length``, ``push``, ``close``, ``abort``, ``tag``
+``free``  In    ``session``, ``position``, ``release``
+========  ====  =====================================================================
+
+**Stream positions.** The n-th payload byte that the peer sent on this connection (n from 0) has
+position ``n mod 2**32``. All unconsumed bytes of a session lie in one segment of the receive
+pool, used as a ring: position p is at byte address ``base + (p mod segment size)``, where the
+segment size is a power of two and ``base`` a multiple of it.
+
+**Events**, in the order in which they happened to the session:
+
+``OPEN``     the connection is established. Nothing else comes for the session before it.
+``DATA``     in-order bytes up to (not including) ``position`` are in memory and were, or will
+             be, acknowledged; ``base`` is where. Several arrivals may be told by one event. The
+             latest event's ``base`` holds for every byte not yet consumed.
+``EOF``      the peer has sent FIN; ``position`` is final. The service may go on sending.
+``SENT``     the descriptor ``tag`` is done with: ``ok`` = 1 all its bytes (and its FIN) are
+             acknowledged; 0 it was given up. Its memory is the service's again.
+``CLOSED``   the session is over, both ways (``ok`` = 1) or by reset, time-out or abort (0).
+             Every descriptor was answered by ``SENT`` before. Nothing comes after it. The
+             engine keeps the session's number and its segment until the service releases it.
+
+**tx**: append ``length`` bytes at ``addr`` (any alignment) to what is sent. ``push`` sets PSH on the
+last segment. ``close`` sends FIN after it (``length`` may be 0); ``abort`` sends RST at once. The
+engine reads the memory as often as it must; the service leaves it alone until ``SENT``. At most
+:data:`TX_PER_SESSION` descriptors of a session may be unanswered; the engine may count on that
+and aborts a session that breaks it (counter ``tx_overrun``). Within that bound ``tx`` never waits
+for the service to take an event, so a service may stop taking events while it waits for ``tx``.
+A descriptor for a session that has just been closed is answered ``SENT``, ``ok`` = 0, if it came
+before ``release``.
+
+**free**: all bytes before ``position`` are consumed: the window opens, and a segment with nothing left
+in it goes back to the pool. ``release`` = 1 answers ``CLOSED`` (and nothing else): the service will
+read no byte and name the session no more; the number may be used for a new connection.
+
+Like ``tx``, ``free`` never waits for the service to take an event.
+"""
+
+from amaranth import unsigned
+from amaranth.lib import data, enum, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..memory import ADDR_WIDTH
+
+__all__ = [
+    "LENGTH_WIDTH",
+    "POSITION_WIDTH",
+    "SESSION_WIDTH",
+    "TAG_WIDTH",
+    "TX_PER_SESSION",
+    "EventKind",
+    "EventLayout",
+    "FreeLayout",
+    "ServiceSignature",
+    "TxLayout",
+]
+
+#: Session numbers: 131,072 of them at most.
+SESSION_WIDTH = 17
+#: Stream positions are modulo 2**32, as sequence numbers are.
+POSITION_WIDTH = 32
+#: Length of one transmit descriptor: up to 1 MiB - 1 bytes.
+LENGTH_WIDTH = 20
+#: The service's own label on a descriptor.
+TAG_WIDTH = 8
+#: Unanswered transmit descriptors a session may have.
+TX_PER_SESSION = 4
+
+
+class EventKind(enum.Enum, shape=3):
+    """What an event reports (see the module's docstring)."""
+
+    OPEN = 0
+    DATA = 1
+    EOF = 2
+    SENT = 3
+    CLOSED = 4
+
+
+EventLayout = data.StructLayout(
+    {
+        "kind": EventKind,
+        "session": unsigned(SESSION_WIDTH),
+        "ok": unsigned(1),
+        "tag": unsigned(TAG_WIDTH),
+        "base": unsigned(ADDR_WIDTH),
+        "position": unsigned(POSITION_WIDTH),
+    }
+)
+
+TxLayout = data.StructLayout(
+    {
+        "session": unsigned(SESSION_WIDTH),
+        "addr": unsigned(ADDR_WIDTH),
+        "length": unsigned(LENGTH_WIDTH),
+        "push": unsigned(1),
+        "close": unsigned(1),
+        "abort": unsigned(1),
+        "tag": unsigned(TAG_WIDTH),
+    }
+)
+
+FreeLayout = data.StructLayout(
+    {
+        "session": unsigned(SESSION_WIDTH),
+        "position": unsigned(POSITION_WIDTH),
+        "release": unsigned(1),
+    }
+)
+
+
+class ServiceSignature(wiring.Signature):
+    """Signature of a service port, from the engine's side (see the module's docstring)."""
+
+    def __init__(self):
+        super().__init__(
+            {
+                "event": Out(stream.Signature(EventLayout)),
+                "tx": In(stream.Signature(TxLayout)),
+                "free": In(stream.Signature(FreeLayout)),
+            }
+        )
+
+    def __eq__(self, other):
+        return isinstance(other, ServiceSignature)
+
+    def __repr__(self):
+        return "ServiceSignature()"

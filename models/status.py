@@ -1,0 +1,31 @@
+"""The one table of status codes: gateware, firmware, host and docs use these names."""
+
+from enum import IntEnum
+
+__all__ = ["DESCRIPTIONS", "Status"]
+
+
+class Status(IntEnum):
+    """Outcome of a job or a management command; one byte on the wire."""
+
+    OK = 0
+    BAD_TYPE = 1
+    BAD_LENGTH = 2
+    TOO_LARGE = 3
+    NO_ROLE = 4
+    STOPPED = 5
+    ABORTED = 6
+    NO_ROOM = 7
+
+
+#: What each status means and what to do about it, for error messages and docs.
+DESCRIPTIONS = {
+    Status.OK: "done",
+    Status.BAD_TYPE: "the message type is unknown here; send SMP data messages (type 3)",
+    Status.BAD_LENGTH: "the role cannot work on a payload of this length; see the role's page",
+    Status.TOO_LARGE: "the payload is larger than the receive buffer; send smaller messages",
+    Status.NO_ROLE: "no role is built into this slot",
+    Status.STOPPED: "the role is switched off; start it first",
+    Status.ABORTED: "the job was given up because its session went away or the role was reset",
+    Status.NO_ROOM: "the result does not fit the result buffer",
+}
