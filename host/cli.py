@@ -1,0 +1,133 @@
+"""The `trebuchet` command.
+
+Commands live in many folders and are imported only when they run, so a client machine needs
+neither Amaranth nor LiteX, and `--help` is quick. A command is a `"module:object"` string; the
+object is a Typer application or a function with Typer annotations.
+
+Exit codes: 0 done, 1 an error that the message explains, 2 wrong usage, 70 a bug, 130 interrupted.
+"""
+
+import importlib
+import os
+import sys
+import traceback
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from .. import __version__
+from ..models.errors import TrebuchetError
+
+__all__ = ["COMMANDS", "LazyGroup", "app", "main"]
+
+EXIT_ERROR = 1
+EXIT_BUG = 70
+
+
+@dataclass(frozen=True)
+class LazyEntry:
+    """Where a command is, and the line that `--help` shows for it."""
+
+    target: str
+    help: str
+
+
+COMMANDS = {
+    "demo": LazyEntry(
+        "trebuchet.host.demo:demo", "Classify a real ECG on the simulated board; draw the result."
+    ),
+    "sim": LazyEntry("trebuchet.sim.cli:sim", "Run the simulated board on a network of its own."),
+    "build": LazyEntry("trebuchet.soc.cli:build", "Build the bitstream of a board."),
+    "load": LazyEntry("trebuchet.soc.cli:load", "Load a bitstream into a board."),
+    "ecg": LazyEntry("trebuchet.host.ecg.cli:app", "Send ECG records to a board; fetch records."),
+    "status": LazyEntry("trebuchet.host.status:status", "Show the state and counters of a board."),
+    "prove": LazyEntry("trebuchet.formal.cli:prove", "Prove the properties of the cores."),
+    "bench": LazyEntry("trebuchet.bench.cli:bench", "Measure, and compare with the budgets."),
+    "doctor": LazyEntry("trebuchet.host.doctor:doctor", "Say which tools are here, which are not."),
+}
+
+
+class LazyCommand(TyperCommand):
+    """Stands for a command until somebody runs it or asks for its help."""
+
+    def __init__(self, name: str, entry: LazyEntry) -> None:
+        super().__init__(name, help=entry.help)
+        self.entry = entry
+
+    def resolve(self) -> Any:
+        module_name, _, attribute = self.entry.target.partition(":")
+        found = getattr(importlib.import_module(module_name), attribute)
+        if not isinstance(found, typer.Typer):
+            function, found = found, typer.Typer()
+            found.command(self.name)(function)
+        command = typer.main.get_command(found)
+        command.name = self.name
+        return command
+
+    def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:
+        return self.resolve().make_context(info_name, args, parent=parent, **extra)
+
+
+class LazyGroup(TyperGroup):
+    """A command group that knows its commands by name only."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        entry = COMMANDS.get(cmd_name)
+        return LazyCommand(cmd_name, entry) if entry else None
+
+
+app = typer.Typer(cls=LazyGroup, no_args_is_help=True, add_completion=False)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"trebuchet {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show it.")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option(envvar="TREBUCHET_DEBUG", help="Show the traceback of every error.")
+    ] = False,
+) -> None:
+    """An open Catapult: TCP offload, roles and clusters on boards that cost tens of dollars."""
+    if debug:
+        os.environ["TREBUCHET_DEBUG"] = "1"
+
+
+def explain(error: Exception) -> tuple[int, str]:
+    """Exit code and the one line to print for an exception that escaped from a command."""
+    if isinstance(error, TrebuchetError):
+        return EXIT_ERROR, str(error)
+    if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("trebuchet"):
+        return EXIT_ERROR, (
+            f"this command needs the Python package {error.name!r}, which is not installed; "
+            f"install it with: {sys.executable} -m pip install trebuchet "
+            "(in a checkout: make venv)"
+        )
+    return EXIT_BUG, (
+        f"internal error, {type(error).__name__}: {error}; "
+        "for the traceback run it again as: trebuchet --debug …"
+    )
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Entry point of the console script; always leaves by `SystemExit`."""
+    command = typer.main.get_command(app)
+    try:
+        command.main(args=argv, prog_name="trebuchet")
+    except Exception as error:
+        if os.environ.get("TREBUCHET_DEBUG", "0") not in ("", "0"):
+            traceback.print_exc()
+        code, line = explain(error)
+        typer.echo("trebuchet: " + " ".join(line.split()), err=True)
+        raise SystemExit(code) from None
