@@ -1,0 +1,339 @@
+"""Both ends of a memory port as test benches; import them from :mod:`streams`."""
+
+from amaranth.lib import data
+
+__all__ = ["MemoryRequester", "MemoryResponder", "bits"]
+
+
+def bits(value):
+    """A sampled payload as one int."""
+    return value.as_bits() if isinstance(value, data.Const) else int(value)
+
+
+def _chance(rng, probability):
+    return rng is not None and rng.random() < probability
+
+
+def _set_stream(ctx, stream, payload):
+    """Offer ``payload`` (a dict), or nothing when it is None."""
+    ctx.set(stream.valid, payload is not None)
+    if payload is not None:
+        ctx.set(stream.payload, payload)
+
+
+class _Hold:
+    """Rule 2 on one stream that is sampled every cycle."""
+
+    def __init__(self, name):
+        self.name, self.held = name, None
+
+    def check(self, valid, ready, payload):
+        if self.held is not None:
+            assert valid, f"{self.name}: valid fell before the transfer (stream rule 2)"
+            assert bits(payload) == self.held, f"{self.name}: payload changed (stream rule 2)"
+        self.held = bits(payload) if valid and not ready else None
+
+
+class _Burst:
+    """One command on its way through a memory port."""
+
+    def __init__(self, write, addr, beats, tag, data=None, strb=None):
+        self.write, self.addr, self.beats, self.tag = write, addr, beats, tag
+        self.data = data if data is not None else []  # one int a beat
+        self.strb = strb if strb is not None else []
+        self.done = False
+        self.due = 0
+
+    def __repr__(self):
+        kind = "write" if self.write else "read"
+        return f"{kind}(addr={self.addr:#x}, beats={self.beats}, tag={self.tag})"
+
+
+class MemoryResponder:
+    """Background test bench: a memory behind a requester's port, as awkward as the rules allow.
+
+    Random latency, random order between tags, random back-pressure on ``cmd`` and ``wdata``, gaps
+    in ``rdata``. Checks the requester's side of the rules of ``cores/memory.py``. A read sees
+    memory at a random moment between its command and its data, a write reaches memory all at
+    once just before ``wdone``.
+
+    Parameters
+    ----------
+    port
+        A port with :class:`trebuchet.cores.memory.MemorySignature`, e.g. ``dut.mem``.
+    memory : bytearray
+        The contents; read and written in place. Addresses wrap at its length.
+    rng : random.Random or None
+        None: no stalls, fixed latency, everything in order.
+    latency : (int, int)
+        Bounds of the cycles between command (for a write: its last data) and response.
+    stall : float
+        Probability of each stream to pause in a cycle.
+    outstanding : int
+        Accepted commands without a finished response, at most.
+
+    Attributes: ``log`` lists the bursts accepted so far; ``busy`` is true while one is unfinished.
+    """
+
+    background = True
+
+    def __init__(self, port, memory, *, rng=None, latency=(4, 40), stall=0.3, outstanding=8):
+        self.port, self.memory, self.rng = port, memory, rng
+        self.latency, self.stall, self.outstanding = latency, stall, outstanding
+        self.n = len(port.wdata.payload.strb)
+        self.log = []
+        self._now = 0
+        self._unfinished = 0
+        self._waiting = []  # writes that lack data, in command order
+        self._pending = []  # complete commands, in the order they became so
+
+    @property
+    def busy(self):
+        return self._unfinished > 0
+
+    def _delay(self):
+        return self.latency[0] if self.rng is None else self.rng.randint(*self.latency)
+
+    def _accept(self, payload):
+        burst = _Burst(payload.write, payload.addr, payload.beats + 1, payload.tag)
+        assert burst.addr % self.n == 0, f"unaligned address in {burst!r}"
+        self.log.append(burst)
+        self._unfinished += 1
+        if burst.write:
+            self._waiting.append(burst)
+        else:
+            burst.due = self._now + self._delay()
+            self._pending.append(burst)
+
+    def _store(self, payload):
+        burst = self._waiting[0]
+        burst.data.append(payload.data)
+        burst.strb.append(payload.strb)
+        full = len(burst.data) == burst.beats
+        assert bool(payload.last) == full, f"wdata.last is wrong in {burst!r}"
+        if full:
+            self._waiting.pop(0)
+            burst.due = self._now + self._delay()
+            self._pending.append(burst)
+
+    def _pick(self, write):
+        """A command of that kind whose response may start now, or None."""
+        seen, ready = set(), []
+        for burst in self._pending:
+            if burst.write == write and burst.tag not in seen:
+                seen.add(burst.tag)
+                if burst.due <= self._now:
+                    ready.append(burst)
+                elif self.rng is None:
+                    break
+        if not ready:
+            return None
+        chosen = ready[0] if self.rng is None else self.rng.choice(ready)
+        self._pending.remove(chosen)
+        return chosen
+
+    def _apply(self, burst):
+        for i, (word, strb) in enumerate(zip(burst.data, burst.strb, strict=True)):
+            for lane in range(self.n):
+                if strb >> lane & 1:
+                    at = (burst.addr + i * self.n + lane) % len(self.memory)
+                    self.memory[at] = word >> (8 * lane) & 0xFF
+
+    def _fetch(self, burst):
+        size = len(self.memory)
+        for i in range(burst.beats):
+            at = burst.addr + i * self.n
+            word = bytes(self.memory[(at + lane) % size] for lane in range(self.n))
+            burst.data.append(int.from_bytes(word, "little"))
+
+    def _finish(self, burst):
+        burst.done = True
+        self._unfinished -= 1
+
+    async def __call__(self, ctx):
+        port, rng = self.port, self.rng
+        hold_cmd, hold_wdata = _Hold("cmd"), _Hold("wdata")
+        reading = done = None  # the burst whose rdata or wdone is being offered
+        sent, offered = 0, False
+        while True:
+            room = self._unfinished < self.outstanding
+            cmd_ready = room and not _chance(rng, self.stall)
+            wdata_ready = bool(self._waiting) and not _chance(rng, self.stall)
+            ctx.set(port.cmd.ready, cmd_ready)
+            ctx.set(port.wdata.ready, wdata_ready)
+            if reading is None and (reading := self._pick(write=0)) is not None:
+                self._fetch(reading)
+                sent = 0
+            if done is None and (done := self._pick(write=1)) is not None:
+                self._apply(done)
+            if reading is not None and not offered:
+                offered = not _chance(rng, self.stall)
+            beat = None
+            if offered:
+                last = sent + 1 == reading.beats
+                beat = {"data": reading.data[sent], "tag": reading.tag, "last": last}
+            _set_stream(ctx, port.rdata, beat)
+            _set_stream(ctx, port.wdone, None if done is None else {"tag": done.tag})
+            _, _, cv, cp, wv, wp, rr, dr = await ctx.tick().sample(
+                port.cmd.valid,
+                port.cmd.payload,
+                port.wdata.valid,
+                port.wdata.payload,
+                port.rdata.ready,
+                port.wdone.ready,
+            )
+            self._now += 1
+            hold_cmd.check(cv, cmd_ready, cp)
+            hold_wdata.check(wv, wdata_ready, wp)
+            if wv and wdata_ready:
+                self._store(wp)
+            if cv and cmd_ready:
+                self._accept(cp)
+            if offered and rr:
+                offered = False
+                sent += 1
+                if sent == reading.beats:
+                    reading = self._finish(reading)
+            if done is not None and dr:
+                done = self._finish(done)
+
+
+class MemoryRequester:
+    """Background test bench: drives the port of a memory, model or arbiter, and checks answers.
+
+    ``start_read``/``start_write`` queue a burst and return it at once, so that several are
+    outstanding; ``read``/``write`` wait for the end. Answers are matched by tag, in command order
+    per tag; a stray, interleaved or misplaced one fails.
+
+    Parameters
+    ----------
+    port
+        A port with :class:`trebuchet.cores.memory.MemorySignature`, seen from either side.
+    rng : random.Random or None
+        Source of pauses; None: none.
+    stall : float
+        Probability of each stream to pause in a cycle.
+    """
+
+    background = True
+
+    def __init__(self, port, *, rng=None, stall=0.3):
+        self.port, self.rng, self.stall = port, rng, stall
+        self.n = len(port.wdata.payload.strb)
+        self._cmds, self._data, self._open = [], [], []
+
+    def _start(self, burst):
+        assert burst.addr % self.n == 0, f"unaligned address in {burst!r}"
+        assert 1 <= burst.beats <= 64, f"{burst!r} must have 1 to 64 beats"
+        self._cmds.append(burst)
+        return burst
+
+    def start_read(self, addr, beats=1, tag=0):
+        return self._start(_Burst(0, addr, beats, tag))
+
+    def start_write(self, addr, content, tag=0, strb=None):
+        """``content``: whole beats of bytes; ``strb``: one mask a beat, all ones when absent."""
+        assert len(content) % self.n == 0, f"content must be beats of {self.n} bytes"
+        words = [
+            int.from_bytes(content[i : i + self.n], "little")
+            for i in range(0, len(content), self.n)
+        ]
+        strb = list(strb) if strb is not None else [(1 << self.n) - 1] * len(words)
+        assert len(strb) == len(words), "one strobe mask a beat"
+        return self._start(_Burst(1, addr, len(words), tag, words, strb))
+
+    def content(self, burst):
+        """The bytes of a finished read."""
+        return b"".join(word.to_bytes(self.n, "little") for word in burst.data)
+
+    async def wait(self, ctx, *bursts):
+        while not all(burst.done for burst in bursts):
+            await ctx.tick()
+
+    async def read(self, ctx, addr, beats=1, tag=0):
+        burst = self.start_read(addr, beats, tag)
+        await self.wait(ctx, burst)
+        return self.content(burst)
+
+    async def write(self, ctx, addr, content, tag=0, strb=None):
+        await self.wait(ctx, self.start_write(addr, content, tag, strb))
+
+    @property
+    def idle(self):
+        return not (self._cmds or self._data or self._open)
+
+    def _oldest(self, write, tag):
+        for burst in self._open:
+            if burst.write == write and burst.tag == tag:
+                return burst
+        raise AssertionError(f"{'wdone' if write else 'rdata'} with tag {tag}, nothing asked for")
+
+    def _take_rdata(self, payload, current):
+        burst = current or self._oldest(0, payload.tag)
+        assert payload.tag == burst.tag, f"rdata of tag {payload.tag} inside {burst!r} (rule 4)"
+        burst.data.append(payload.data)
+        full = len(burst.data) == burst.beats
+        assert bool(payload.last) == full, f"rdata.last is wrong in {burst!r} (rule 4)"
+        if not full:
+            return burst
+        self._finish(burst)
+        return None
+
+    def _take_wdone(self, payload):
+        burst = self._oldest(1, payload.tag)
+        assert all(beats is not burst.beats_left for beats in self._data), "wdone before the data"
+        self._finish(burst)
+
+    def _finish(self, burst):
+        burst.done = True
+        self._open.remove(burst)
+
+    def _queue_data(self, burst):
+        burst.beats_left = [
+            {"data": word, "strb": strb, "last": i + 1 == burst.beats}
+            for i, (word, strb) in enumerate(zip(burst.data, burst.strb, strict=True))
+        ]
+        self._data.append(burst.beats_left)
+
+    async def __call__(self, ctx):
+        port, rng = self.port, self.rng
+        hold_rdata, hold_wdone = _Hold("rdata"), _Hold("wdone")
+        cmd = beat = current = None
+        while True:
+            if cmd is None and self._cmds and not _chance(rng, self.stall):
+                cmd = self._cmds.pop(0)
+                self._open.append(cmd)
+                if cmd.write:
+                    self._queue_data(cmd)
+            if beat is None and self._data and not _chance(rng, self.stall):
+                beat = self._data[0][0]
+            command = None
+            if cmd is not None:
+                command = {"write": cmd.write, "addr": cmd.addr, "beats": cmd.beats - 1}
+                command["tag"] = cmd.tag
+            _set_stream(ctx, port.cmd, command)
+            _set_stream(ctx, port.wdata, beat)
+            rdata_ready, wdone_ready = (not _chance(rng, self.stall) for _ in range(2))
+            ctx.set(port.rdata.ready, rdata_ready)
+            ctx.set(port.wdone.ready, wdone_ready)
+            _, _, cr, wr, rv, rp, dv, dp = await ctx.tick().sample(
+                port.cmd.ready,
+                port.wdata.ready,
+                port.rdata.valid,
+                port.rdata.payload,
+                port.wdone.valid,
+                port.wdone.payload,
+            )
+            hold_rdata.check(rv, rdata_ready, rp)
+            hold_wdone.check(dv, wdone_ready, dp)
+            if cmd is not None and cr:
+                cmd = None
+            if beat is not None and wr:
+                beat = None
+                self._data[0].pop(0)
+                if not self._data[0]:
+                    self._data.pop(0)
+            if rv and rdata_ready:
+                current = self._take_rdata(rp, current)
+            if dv and wdone_ready:
+                self._take_wdone(dp)
