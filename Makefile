@@ -1,0 +1,54 @@
+# `make demo` and `make test` need git, make and python3; they set up the rest themselves.
+
+PYTHON3 ?= python3
+BIN     := .venv/bin
+PYTEST  := $(BIN)/python -m pytest -q
+TYPED   := host models bench sim
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test check lint format types fast prove boards bench lock clean
+
+help: ## show this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
+
+venv: ## set up only: .venv, locked Python packages, Debian packages
+	@$(PYTHON3) tools/bootstrap.py
+
+demo: venv ## classify a real ECG on the simulated board
+	@$(BIN)/trebuchet demo $(ARGS)
+
+test: lint types ## everything: lint, types, all tests, ledgers (under 40 minutes)
+	$(PYTEST) -n 2 --dist loadfile
+
+check: lint types ## the quick part, for the edit loop (under 3 minutes)
+	$(PYTEST) -n 2 --dist loadfile -m "not slow"
+
+lint: venv ## ruff: rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: venv ## mypy on the pure-Python parts
+	@# mypy finds packages by folder, and the checkout need not be called trebuchet.
+	@mkdir -p build/types && ln -sfn ../.. build/types/trebuchet
+	MYPYPATH=build/types $(BIN)/mypy $(TYPED:%=-p trebuchet.%)
+
+format: venv ## let ruff rewrite what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+prove: venv ## all proofs; updates their ledger
+	$(BIN)/trebuchet prove
+
+boards: venv ## build every real board; updates the ledger
+	$(BIN)/trebuchet bench board --fresh
+
+bench: venv ## measure what is new or changed; updates the ledger
+	$(BIN)/trebuchet bench
+
+lock: venv ## requirements.in -> requirements.lock
+	$(BIN)/python -m pip install -q uv
+	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-annotate \
+		requirements.in -o requirements.lock
+
+clean: ## remove what was built; .venv stays
+	rm -rf build .pytest_cache .mypy_cache .ruff_cache

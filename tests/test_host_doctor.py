@@ -1,0 +1,70 @@
+"""`trebuchet doctor`: what it finds, what it says about the rest."""
+
+import json
+from contextlib import nullcontext
+
+import pytest
+import typer
+from trebuchet.host import doctor as module
+from trebuchet.host.doctor import CHECKS, Check, command, distribution, either, examine
+
+
+def test_finds_a_program_and_its_version(tmp_path, monkeypatch):
+    tool = tmp_path / "frobnicate"
+    tool.write_text("#!/bin/sh\necho 'Frobnicate Pro 12.34 (build 5)'\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert command("frobnicate")() == (str(tool), "12.34")
+
+
+def test_a_program_that_fails_counts_as_missing(tmp_path, monkeypatch):
+    tool = tmp_path / "frobnicate"
+    tool.write_text("#!/bin/sh\nexit 3\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert command("frobnicate")() is None
+
+
+def test_distribution_and_either():
+    where, version = distribution("pytest")()
+    assert version == pytest.__version__
+    assert where
+    assert distribution("no-such-distribution")() is None
+    assert either(distribution("no-such-distribution"), distribution("pytest"))()[1] == version
+
+
+def test_checks_are_distinct_and_say_what_to_do():
+    names = [check.name for check in CHECKS]
+    assert len(set(names)) == len(names)
+    assert all(check.hint for check in CHECKS)
+
+
+def test_nothing_needed_for_the_demo_is_missing_here():
+    """The set-up of this checkout did its work."""
+    lacking = [f for f in examine() if not f.ok and f.needed_for == "demo"]
+    assert lacking == []
+
+
+@pytest.mark.parametrize(("needed_for", "code"), [("demo", 1), ("renode", 0)])
+def test_exit_code_tells_whether_the_demo_can_run(monkeypatch, capsys, needed_for, code):
+    checks = (
+        Check("there", "demo", lambda: ("/bin/there", "1.2"), "get there"),
+        Check("gone", needed_for, lambda: None, "get gone"),
+    )
+    monkeypatch.setattr(module, "examine", lambda: examine(checks))
+    caught = 0
+    try:
+        module.doctor(as_json=True)
+    except typer.Exit as leave:
+        caught = leave.exit_code
+    out = capsys.readouterr()
+    assert caught == code
+    there, gone = json.loads(out.out)
+    assert (there["ok"], there["where"], there["version"]) == (True, "/bin/there", "1.2")
+    assert (gone["ok"], gone["hint"]) == (False, "get gone")
+    assert ("missing for the demo: gone" in out.err) == bool(code)
+    with pytest.raises(typer.Exit) if code else nullcontext():
+        module.doctor(as_json=False)
+    table = capsys.readouterr().out
+    assert "/bin/there" in table
+    assert "get gone" in table

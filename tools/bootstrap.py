@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""Set up everything that `make` needs, on a machine that has only git, make and python3.
+
+1. Debian packages: whatever of PACKAGES is missing is installed when this runs as root; otherwise
+   the line to type is printed and the set-up stops.
+2. `.venv`, with the Python packages of requirements.lock, each checked against its hash.
+3. The project itself, editable.
+
+Steps 2 and 3 leave a stamp in `.venv` keyed by what went into them, so a second run installs
+nothing and takes a tenth of a second. Only the standard library is used, and the syntax is kept
+to what an old system Python reads, so that it can say what it needs.
+"""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+LOCK = ROOT / "requirements.lock"
+OLDEST = (3, 11)
+
+# Debian package -> how to see that it is there. Each says why it is needed.
+PACKAGES = {
+    "g++": ("which", "g++"),  # compiles the Verilated models
+    "make": ("which", "make"),  # Verilator and LiteX call it
+    "perl": ("which", "perl"),  # Verilator's front end
+    "zlib1g-dev": ("header", "zlib.h"),  # FST waves
+    "gcc-riscv64-unknown-elf": ("which", "riscv64-unknown-elf-gcc"),  # firmware
+    "iproute2": ("which", "ip"),  # TAP device in a network namespace
+    "util-linux": ("which", "unshare"),  # network namespace for ordinary users
+}
+
+
+class SetupError(Exception):
+    """What stands in the way, in words for the user."""
+
+
+def say(text):
+    print("set-up: " + text, file=sys.stderr, flush=True)
+
+
+def run(command, why):
+    result = subprocess.run([str(part) for part in command], cwd=str(ROOT), check=False)
+    if result.returncode:
+        raise SetupError(f"{why} failed ({' '.join(str(part) for part in command)})")
+
+
+def find_python():
+    """A Python that is new enough: the one running, else the newest on PATH, else None."""
+    if sys.version_info[:2] >= OLDEST:
+        return sys.executable
+    for minor in (13, 12, 11):
+        path = shutil.which(f"python3.{minor}")
+        if path:
+            return path
+    return None
+
+
+def has_venv(python):
+    probe = [python, "-c", "import ensurepip, venv"]
+    return subprocess.run(probe, stderr=subprocess.DEVNULL, check=False).returncode == 0
+
+
+def is_there(kind, name):
+    if kind == "header":
+        return any(
+            (Path(folder) / name).exists() for folder in ("/usr/include", "/usr/local/include")
+        )
+    return shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin") is not None
+
+
+def missing_packages():
+    """Debian packages to install, in the order of PACKAGES."""
+    missing = [package for package, probe in PACKAGES.items() if not is_there(*probe)]
+    if not PYTHON.exists():
+        python = find_python()
+        if python is None:
+            missing += ["python3.11", "python3.11-venv"]
+        elif not has_venv(python):
+            same = os.path.realpath(python) == os.path.realpath("/usr/bin/python3")
+            missing.append("python3-venv" if same else Path(python).name + "-venv")
+    return missing
+
+
+def install_debian_packages():
+    missing = missing_packages()
+    if not missing:
+        return
+    line = "apt-get install -y --no-install-recommends " + " ".join(missing)
+    if not shutil.which("apt-get"):
+        raise SetupError(
+            "this machine lacks what Debian calls: " + " ".join(missing) + "; install it first"
+        )
+    if os.geteuid() != 0:
+        raise SetupError(
+            "some Debian packages are missing. Run this line, then the same make again:\n\n"
+            f"    sudo apt-get update && sudo {line}\n"
+        )
+    say("installing Debian packages: " + " ".join(missing))
+    os.environ["DEBIAN_FRONTEND"] = "noninteractive"
+    run(["apt-get", "update", "-q"], "updating Debian's package lists")
+    run(line.replace("-y", "-y -q", 1).split(), "installing Debian packages")
+    still = missing_packages()
+    if still:
+        raise SetupError("still missing after the installation: " + " ".join(still))
+
+
+def digest(*parts):
+    state = hashlib.sha256()
+    for part in parts:
+        state.update(part if isinstance(part, bytes) else str(part).encode())
+        state.update(b"\0")
+    return state.hexdigest()
+
+
+def stamped(name, key, work):
+    """Run `work` unless the stamp `name` says that it was done for this `key`."""
+    stamp = VENV / f".{name}.stamp"
+    if stamp.exists() and stamp.read_text() == key:
+        return
+    work()
+    stamp.write_text(key)
+
+
+def install_python_packages():
+    count = sum(1 for line in LOCK.read_text().splitlines() if "==" in line)
+    say(f"installing up to {count} locked Python packages into .venv; this takes some minutes")
+    pip = [PYTHON, "-m", "pip", "--disable-pip-version-check", "install", "-q"]
+    # Wheels only: nothing is built, so no build tool without a hash is fetched either.
+    run(
+        [*pip, "--require-hashes", "--only-binary", ":all:", "-r", LOCK],
+        "installing the Python packages",
+    )
+
+
+def install_project():
+    pip = [PYTHON, "-m", "pip", "--disable-pip-version-check", "install", "-q"]
+    run([*pip, "--no-deps", "--no-build-isolation", "-e", ROOT], "installing the project")
+
+
+def set_up():
+    install_debian_packages()
+    if not PYTHON.exists():
+        say("creating .venv")
+        run([find_python(), "-m", "venv", "--clear", VENV], "creating .venv")
+    version = subprocess.check_output([str(PYTHON), "-c", "import sys; print(sys.version)"])
+    stamped("packages", digest(LOCK.read_bytes(), version), install_python_packages)
+    project = (ROOT / "pyproject.toml").read_bytes()
+    stamped("project", digest(project, ROOT, version), install_project)
+
+
+def main():
+    (ROOT / "build").mkdir(exist_ok=True)
+    with open(str(ROOT / "build" / "bootstrap.lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            set_up()
+        except SetupError as error:
+            say(str(error))
+            sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
