@@ -1,0 +1,51 @@
+"""`trebuchet bench`: the figures of a group, or of all, beside their budgets."""
+
+import json
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from .registry import Group, load_budgets
+from .runner import figures, select
+
+__all__ = ["bench"]
+
+
+def _table(results: dict[str, dict[str, Any]]) -> Table:
+    budgets = load_budgets()
+    table = Table("figure", "value", "budget", "unit", "", box=None)
+    for name, result in results.items():
+        kept = budgets[name].kept_by(result["value"])
+        bound = "at most" if budgets[name].better == "lower" else "at least"
+        table.add_row(
+            name,
+            f"{result['value']:,}",
+            f"{bound} {result['budget']:,}",
+            result["unit"],
+            "[green]kept[/]" if kept else "[red]missed[/]",
+        )
+    return table
+
+
+def bench(
+    group: Annotated[str | None, typer.Argument(help="ecg, tcp or board; all if left out.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Measure again.")] = False,
+) -> None:
+    """Measure, and compare with the budgets in bench/budgets.json.
+
+    Figures whose inputs have not changed come from bench/ledger.json, the others are measured now
+    and put there.
+    """
+    console = Console(stderr=True)
+
+    def progress(measured: Group) -> None:
+        console.print(f"measuring {measured.name}: {measured.description}")
+
+    results = figures(select(group), fresh, progress=progress)
+    if as_json:
+        typer.echo(json.dumps(results, indent=2))
+    else:
+        Console().print(_table(results))

@@ -1,0 +1,100 @@
+"""What is measured: groups of figures, how each is measured, and which files it depends on.
+
+A group's figures are those of `budgets.json` whose names begin with the group's. Its function
+returns a value for each of them. It may print as it likes: the runner keeps stdout clean.
+"""
+
+import importlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..models.ledger import digest
+
+__all__ = ["BUDGETS", "GROUPS", "LEDGER", "Budget", "Group", "group_of", "load_budgets"]
+
+BUDGETS = Path(__file__).parent / "budgets.json"
+LEDGER = Path(__file__).parent / "ledger.json"
+
+
+@dataclass(frozen=True)
+class Group:
+    """Figures that one function measures together."""
+
+    name: str
+    #: ``"module:function"``; the function takes nothing and returns ``{figure: value}``.
+    target: str
+    #: Globs, from the top folder, of the files that the figures depend on.
+    inputs: tuple[str, ...]
+    #: What is measured and how long it takes, for `trebuchet bench`.
+    description: str
+
+    def digest(self) -> str:
+        return digest(self.inputs)
+
+    def figures(self) -> list[str]:
+        return [name for name in load_budgets() if group_of(name) == self.name]
+
+    def measure(self) -> dict[str, float]:
+        """Measure, and check that what came is what was asked for."""
+        module_name, _, function = self.target.partition(":")
+        values = getattr(importlib.import_module(module_name), function)()
+        if sorted(values) != sorted(self.figures()):
+            raise RuntimeError(
+                f"{self.target} must measure {sorted(self.figures())}, not {sorted(values)}"
+            )
+        return values
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The bound that a figure has to keep."""
+
+    budget: float
+    unit: str
+    better: str
+
+    def __post_init__(self) -> None:
+        if self.better not in ("lower", "higher"):
+            raise ValueError(f"better must be 'lower' or 'higher', not {self.better!r}")
+
+    def kept_by(self, value: float) -> bool:
+        return value <= self.budget if self.better == "lower" else value >= self.budget
+
+
+def group_of(figure: str) -> str:
+    return figure.partition(".")[0]
+
+
+def load_budgets(path: Path | None = None) -> dict[str, Budget]:
+    """The budgets by name of figure."""
+    entries = json.loads((path or BUDGETS).read_text())
+    return {name: Budget(**entry) for name, entry in entries.items()}
+
+
+GATEWARE = ("cores/*.py", "cores/net/*.py", "cores/tcp/*.py", "cores/roles/**/*.py")
+ECG_MODEL = ("models/ecg/*.py",)
+
+GROUPS = {
+    group.name: group
+    for group in (
+        Group(
+            "ecg",
+            "trebuchet.bench.ecg:measure",
+            ("cores/stream.py", "cores/roles/ecg/*.py", *ECG_MODEL, "bench/ecg.py"),
+            "cycles of the ECG pipeline and its network; about a minute",
+        ),
+        Group(
+            "tcp",
+            "trebuchet.bench.tcp:measure",
+            (*GATEWARE, "sim/*.py", "sim/harness/*", "bench/tcp.py"),
+            "cycles per HTTP transaction at the simulated fabric; some minutes",
+        ),
+        Group(
+            "board",
+            "trebuchet.bench.board:measure",
+            (*GATEWARE, "soc/*.py", "boards/*.py", "firmware/*", "bench/board.py"),
+            "clock and size of every real board; some minutes a board",
+        ),
+    )
+}

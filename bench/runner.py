@@ -1,0 +1,79 @@
+"""Measure what the ledger does not know yet, and put figures beside their budgets."""
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ..models.errors import TrebuchetError
+from ..models.ledger import Ledger
+from .registry import GROUPS, LEDGER, Group, load_budgets
+
+__all__ = ["Progress", "figures", "select", "stale"]
+
+#: Called with a group before it is measured.
+Progress = Callable[[Group], None]
+
+
+def select(name: str | None) -> list[Group]:
+    """The group called ``name``, or all."""
+    if name is None:
+        return list(GROUPS.values())
+    if name not in GROUPS:
+        raise TrebuchetError(f"group must be one of {', '.join(GROUPS)}, not {name!r}")
+    return [GROUPS[name]]
+
+
+@contextmanager
+def stdout_to_stderr() -> Iterator[None]:
+    """Send everything that anybody prints, compilers included, to stderr."""
+    sys.stdout.flush()
+    saved = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(saved, 1)
+        os.close(saved)
+
+
+def stale(groups: Iterable[Group], ledger: Ledger) -> list[str]:
+    """Figures whose row is missing or was measured on other inputs."""
+    return [
+        figure
+        for group in groups
+        for digest in [group.digest()]
+        for figure in group.figures()
+        if ledger.current(figure, digest) is None
+    ]
+
+
+def figures(
+    groups: Iterable[Group],
+    fresh: bool = False,
+    ledger: Ledger | None = None,
+    progress: Progress = lambda group: None,
+) -> dict[str, dict[str, Any]]:
+    """``{figure: {value, unit, budget, inputs}}``; measures stale groups, or all if ``fresh``."""
+    ledger = Ledger(LEDGER) if ledger is None else ledger
+    budgets = load_budgets()
+    result = {}
+    for group in groups:
+        inputs = group.digest()
+        if fresh or stale([group], ledger):
+            progress(group)
+            with stdout_to_stderr():
+                values = group.measure()
+            for figure, value in values.items():
+                ledger.record(figure, inputs, value=value)
+        for figure in group.figures():
+            row, budget = ledger.rows[figure], budgets[figure]
+            result[figure] = {
+                "value": row["value"],
+                "unit": budget.unit,
+                "budget": budget.budget,
+                "inputs": row["inputs"],
+            }
+    return result

@@ -1,0 +1,104 @@
+"""Ledgers: what counts as a change of the inputs, and what does not."""
+
+import ast
+import json
+import re
+
+import pytest
+from trebuchet.models.ledger import ROOT, Ledger, digest, files, significant
+
+SOURCE = '''"""Module."""
+# A comment.
+import os
+
+
+class A:
+    """Class."""
+
+    def f(self):
+        """Function."""
+        text = "# no comment"  # a comment
+        return text, """no
+        docstring"""
+'''
+
+
+@pytest.fixture
+def tree(tmp_path):
+    (tmp_path / "requirements.lock").write_text("x==1\n")
+    (tmp_path / "a.py").write_text(SOURCE)
+    (tmp_path / "b.c").write_text("int b; /* b */\n")
+    return tmp_path
+
+
+def test_significant_keeps_code_only():
+    kept = significant(SOURCE)
+    assert kept.splitlines() == [
+        "import os",
+        "class A:",
+        "    def f(self):",
+        '        text = "# no comment"',
+        '        return text, """no',
+        '        docstring"""',
+    ]
+
+
+def test_significant_of_every_module_here_is_the_same_program():
+    """What is stripped is documentation only: the syntax tree without docstrings stays."""
+    for path in sorted(ROOT.glob("*/*.py")):
+        source = path.read_text()
+        # A body that was nothing but its docstring is empty now: give all of them a body.
+        kept = significant(re.sub(r'^( *)("""(?:.|\n)*?""")$', r"\1\2\n\1pass", source, flags=re.M))
+        assert _names(ast.parse(kept)) == _names(ast.parse(source)), path
+
+
+def _names(tree):
+    return [n.id for n in ast.walk(tree) if isinstance(n, ast.Name)]
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "changes"),
+    [
+        ("a.py", "# A comment.", "# Another.", False),
+        ("a.py", '"""Function."""', '"""Function,\n\n        better."""', False),
+        ("a.py", "# no comment", "# no comment!", True),
+        ("a.py", "import os", "import sys", True),
+        ("b.c", "/* b */", "/* c */", True),
+        ("requirements.lock", "x==1", "x==2", True),
+    ],
+)
+def test_digest_follows_the_inputs(tree, name, old, new, changes):
+    before = digest(["*.py", "*.c"], tree)
+    assert digest(["b.c", "a.py"], tree) == before
+    path = tree / name
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    assert (digest(["*.py", "*.c"], tree) != before) is changes
+
+
+def test_digest_sees_new_and_renamed_files(tree):
+    before = digest(["*.py"], tree)
+    (tree / "c.py").write_text("")
+    with_new = digest(["*.py"], tree)
+    assert with_new != before
+    (tree / "c.py").rename(tree / "d.py")
+    assert digest(["*.py"], tree) not in (before, with_new)
+
+
+def test_a_glob_that_names_nothing_is_an_error(tree):
+    with pytest.raises(ValueError, match=r"Glob must name at least one file .*, not 'x/\*.py'"):
+        files(["x/*.py"], tree)
+
+
+def test_ledger_keeps_rows_sorted_and_knows_stale_ones(tmp_path):
+    path = tmp_path / "ledger.json"
+    ledger = Ledger(path)
+    assert ledger.current("b", "1") is None
+    ledger.record("b", "1", value=3)
+    ledger.record("a", "2", value=4)
+    again = Ledger(path)
+    assert again.current("b", "1") == {"value": 3, "inputs": "1"}
+    assert again.current("b", "2") is None
+    assert list(json.loads(path.read_text())) == ["a", "b"]
+    assert [p.name for p in tmp_path.iterdir()] == ["ledger.json"]
