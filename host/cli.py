@@ -59,12 +59,12 @@ class LazyCommand(TyperCommand):
     def resolve(self) -> Any:
         module_name, _, attribute = self.entry.target.partition(":")
         found = getattr(importlib.import_module(module_name), attribute)
-        if not isinstance(found, typer.Typer):
-            function, found = found, typer.Typer()
-            found.command(self.name)(function)
-        command = typer.main.get_command(found)
-        command.name = self.name
-        return command
+        parent = typer.Typer()
+        if isinstance(found, typer.Typer):
+            parent.add_typer(found, name=self.name)
+        else:
+            parent.command(self.name)(found)
+        return typer.main.get_group(parent).commands[str(self.name)]
 
     def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:
         return self.resolve().make_context(info_name, args, parent=parent, **extra)
@@ -131,3 +131,7 @@ def main(argv: list[str] | None = None) -> None:
         code, line = explain(error)
         typer.echo("trebuchet: " + " ".join(line.split()), err=True)
         raise SystemExit(code) from None
+
+
+if __name__ == "__main__":
+    main()

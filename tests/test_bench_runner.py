@@ -1,0 +1,116 @@
+"""The bench command: what it measures, what it takes from the ledger, what it prints."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from trebuchet.bench import registry, runner
+from trebuchet.bench.cli import bench
+from trebuchet.bench.registry import Budget, Group
+from trebuchet.models.errors import TrebuchetError
+from trebuchet.models.ledger import ROOT, Ledger
+
+
+@pytest.fixture
+def lab(tmp_path, monkeypatch):
+    """A group `t` of two figures whose inputs are one file; counts its measurements."""
+    budgets = tmp_path / "budgets.json"
+    entry = {"budget": 10, "unit": "cycles", "better": "lower"}
+    budgets.write_text(json.dumps({"t.one": entry, "t.two": entry, "other.x": entry}))
+    subject = ROOT / "build" / "pytest" / f"subject-{os.getpid()}.txt"
+    subject.write_text("1")
+    group = Group("t", "somewhere:measure", (str(subject.relative_to(ROOT)),), "a test")
+    lab = Lab(subject, group, Ledger(tmp_path / "ledger.json"))
+    monkeypatch.setattr(registry, "BUDGETS", budgets)
+    monkeypatch.setattr(runner, "LEDGER", lab.ledger.path)
+    monkeypatch.setattr(runner, "GROUPS", {"t": group})
+    monkeypatch.setattr(registry.importlib, "import_module", lambda name: lab)
+    yield lab
+    subject.unlink()
+
+
+class Lab:
+    def __init__(self, subject, group, ledger):
+        self.subject, self.group, self.ledger = subject, group, ledger
+        self.values = {"t.one": 3, "t.two": 12}
+        self.runs = 0
+
+    def measure(self):
+        self.runs += 1
+        print("noise from Python")
+        subprocess.run(["echo", "noise from a tool"], check=True)
+        return self.values
+
+
+def test_measures_what_is_missing_and_keeps_it(lab):
+    assert runner.stale([lab.group], lab.ledger) == ["t.one", "t.two"]
+    inputs = lab.group.digest()
+    expected = {"value": 3, "unit": "cycles", "budget": 10, "inputs": inputs}
+    assert runner.figures([lab.group])["t.one"] == expected
+    assert runner.figures([lab.group])["t.one"] == expected
+    assert lab.runs == 1
+    assert runner.stale([lab.group], Ledger(lab.ledger.path)) == []
+
+
+def test_changed_inputs_and_fresh_measure_again(lab):
+    runner.figures([lab.group])
+    lab.subject.write_text("2")
+    lab.values["t.one"] = 4
+    assert runner.stale([lab.group], Ledger(lab.ledger.path)) == ["t.one", "t.two"]
+    assert runner.figures([lab.group])["t.one"]["value"] == 4
+    lab.values["t.one"] = 5
+    assert runner.figures([lab.group])["t.one"]["value"] == 4
+    assert runner.figures([lab.group], fresh=True)["t.one"]["value"] == 5
+    assert lab.runs == 3
+
+
+def test_json_is_all_that_comes_on_stdout(lab, capfd):
+    bench("t", as_json=True)
+    out, err = capfd.readouterr()
+    assert {name: row["value"] for name, row in json.loads(out).items()} == lab.values
+    assert "noise from Python" in err
+    assert "noise from a tool" in err
+
+
+def test_table_says_which_budgets_are_kept(lab, capfd):
+    bench("t")
+    lines = [line.split() for line in capfd.readouterr().out.splitlines()]
+    assert ["t.one", "3", "at", "most", "10", "cycles", "kept"] in lines
+    assert ["t.two", "12", "at", "most", "10", "cycles", "missed"] in lines
+
+
+def test_a_measurement_must_yield_its_figures(lab):
+    del lab.values["t.two"]
+    with pytest.raises(RuntimeError, match=r"must measure \['t.one', 't.two'\], not \['t.one'\]"):
+        runner.figures([lab.group])
+
+
+def test_unknown_group():
+    with pytest.raises(TrebuchetError, match="group must be one of ecg, tcp, board, not 'gpu'"):
+        runner.select("gpu")
+
+
+def test_budget_bounds():
+    assert Budget(10, "cycles", "lower").kept_by(10)
+    assert not Budget(10, "cycles", "lower").kept_by(10.1)
+    assert Budget(60, "MHz", "higher").kept_by(60)
+    assert not Budget(60, "MHz", "higher").kept_by(59.9)
+    with pytest.raises(ValueError, match="better must be 'lower' or 'higher', not 'less'"):
+        Budget(1, "", "less")
+
+
+def test_command_prints_json_only_for_a_current_group():
+    """End to end, where the ledger has all rows: nothing is measured, stdout is JSON."""
+    groups = [g for g in registry.GROUPS.values() if not runner.stale([g], Ledger(runner.LEDGER))]
+    assert groups, "every row of bench/ledger.json is stale: run `make bench`"
+    result = subprocess.run(
+        [sys.executable, "-m", "trebuchet.host.cli", "bench", groups[0].name, "--json"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert result.returncode == 0, result.stderr
+    for row in json.loads(result.stdout).values():
+        assert sorted(row) == ["budget", "inputs", "unit", "value"]
