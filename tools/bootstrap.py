@@ -14,6 +14,7 @@ to what an old system Python reads, so that it can say what it needs.
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -128,15 +129,22 @@ def stamped(name, key, work):
     stamp.write_text(key)
 
 
+def locked(*names):
+    """The entries of these packages in the lock, hashes included."""
+    entries = re.findall(r"^\S+==.*(?:\n    .*)*", LOCK.read_text(), re.MULTILINE)
+    return [entry for entry in entries if entry.partition("==")[0] in names]
+
+
 def install_python_packages():
     count = sum(1 for line in LOCK.read_text().splitlines() if "==" in line)
     say(f"installing up to {count} locked Python packages into .venv; this takes some minutes")
-    pip = [PYTHON, "-m", "pip", "--disable-pip-version-check", "install", "-q"]
-    # Wheels only: nothing is built, so no build tool without a hash is fetched either.
-    run(
-        [*pip, "--require-hashes", "--only-binary", ":all:", "-r", LOCK],
-        "installing the Python packages",
-    )
+    pip = [PYTHON, "-m", "pip", "--disable-pip-version-check", "install", "-q", "--require-hashes"]
+    # One package comes as source only. Build isolation would fetch its build tools without
+    # looking at hashes, so they come first, from the lock.
+    tools = ROOT / "build" / "build-tools.lock"
+    tools.write_text("\n".join(locked("setuptools", "wheel", "packaging")) + "\n")
+    run([*pip, "-r", tools], "installing the build tools")
+    run([*pip, "--no-build-isolation", "-r", LOCK], "installing the Python packages")
 
 
 def install_project():

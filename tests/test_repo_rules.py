@@ -1,0 +1,121 @@
+"""House rules that a machine can check: layers, lengths, locked dependencies, open ends."""
+
+import ast
+import re
+import subprocess
+
+import pytest
+from packaging.requirements import Requirement
+
+#: What a folder must never import, directly or from Trebuchet's own folders (docs/architecture.md).
+FORBIDDEN = {
+    "cores": {"litex", "liteeth", "litedram", "migen", "litex_boards"}
+    | {f"trebuchet.{part}" for part in ("soc", "boards", "sim", "host", "formal", "bench")},
+    "models": {"amaranth", "litex", "migen"}
+    | {f"trebuchet.{p}" for p in ("cores", "soc", "boards", "sim", "host", "formal", "bench")},
+    "boards": {f"trebuchet.{part}" for part in ("cores", "soc", "sim", "host", "formal", "bench")},
+    "soc": {f"trebuchet.{part}" for part in ("sim", "host", "formal", "bench")},
+    "formal": {f"trebuchet.{part}" for part in ("soc", "boards", "sim", "host", "bench")},
+    "sim": {f"trebuchet.{part}" for part in ("host", "formal", "bench")},
+    "host": {"amaranth", "litex", "liteeth", "litedram", "migen", "litex_boards"}
+    | {f"trebuchet.{part}" for part in ("cores", "soc", "boards", "formal")},
+}
+LINES = 500
+SOURCES = (".py", ".c", ".h", ".cpp", ".hpp", ".s", ".S", ".v", ".sv")
+
+
+def tracked(root, *patterns):
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--", *patterns], cwd=root, capture_output=True, check=True
+    ).stdout.decode()
+    paths = [root / name for name in listed.split("\0") if name]
+    return [path for path in paths if path.exists()]
+
+
+def imports(path, root):
+    """Absolute names of the modules that a file imports, with their relative ones resolved."""
+    package = ["trebuchet", *path.relative_to(root).parts[:-1]]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join(base + ([node.module] if node.module else []))
+            yield module
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+def breaches(root, folder):
+    for path in tracked(root, f"{folder}/*.py"):
+        for name in imports(path, root):
+            if any(name == bad or name.startswith(bad + ".") for bad in FORBIDDEN[folder]):
+                yield f"{path.relative_to(root)} imports {name}"
+
+
+@pytest.mark.parametrize("folder", FORBIDDEN)
+def test_layers(root, folder):
+    assert list(breaches(root, folder)) == []
+
+
+def test_layer_check_sees_every_form_of_import(tmp_path):
+    (tmp_path / "cores" / "net").mkdir(parents=True)
+    path = tmp_path / "cores" / "net" / "x.py"
+    path.write_text(
+        "import migen.fhdl\nfrom ... import soc\nfrom ...host.cli import main\n"
+        "def late():\n    from litex import gen\nfrom ..stream import a\n"
+    )
+    found = set(imports(path, tmp_path))
+    assert {"migen.fhdl", "trebuchet.soc", "trebuchet.host.cli", "litex"} <= found
+    assert "trebuchet.cores.stream" in found
+
+
+def test_files_stay_readable(root):
+    sources = [path for path in tracked(root) if path.suffix in SOURCES]
+    assert len(sources) > 20
+    long = {str(p.relative_to(root)): n for p in sources if (n := len(_lines(p))) > LINES}
+    assert long == {}, f"longer than {LINES} lines: split by responsibility"
+
+
+def _lines(path):
+    return path.read_text().splitlines()
+
+
+def test_no_open_ends(root):
+    """Nothing is left for later without saying so in an issue; every skip carries its reason."""
+    marks = re.compile(r"\b(TODO|FIXME|XXX)\b|NotImplementedError|pytest\.skip\(\)")
+    bare = re.compile(r"pytest\.mark\.(skip|xfail)\b(?!\(.*reason|if\()")
+    found = [
+        f"{path.relative_to(root)}:{number}"
+        for path in tracked(root)
+        if path.suffix in SOURCES and path.name != "test_repo_rules.py"
+        for number, line in enumerate(_lines(path), 1)
+        if marks.search(line) or bare.search(line)
+    ]
+    assert found == []
+
+
+def test_every_package_is_installed(root):
+    """A folder with an `__init__.py` is in pyproject.toml, or a wheel would lack it."""
+    text = (root / "pyproject.toml").read_text()
+    listed = set(re.findall(r'"(trebuchet[\w.]*)"', text))
+    folders = [p.parent.relative_to(root) for p in tracked(root, "*__init__.py")]
+    packages = {".".join(["trebuchet", *folder.parts]) for folder in folders}
+    assert {p for p in packages if not p.startswith("trebuchet.tests")} <= listed
+
+
+def test_lock_belongs_to_the_requirements(root):
+    """Every direct dependency is locked at a version that requirements.in allows, with hashes."""
+    text = (root / "requirements.lock").read_text()
+    locked = dict(re.findall(r"^([\w.-]+)==([^\s;]+)", text, re.M))
+    assert len(re.findall(r"^[\w.-]+==", text, re.M)) <= text.count("--hash=sha256:")
+    lines = [line.partition("#")[0].strip() for line in _lines(root / "requirements.in")]
+    for requirement in map(Requirement, filter(None, lines)):
+        version = locked.get(requirement.name.lower())
+        assert version is not None, f"{requirement.name} is not locked: run `make lock`"
+        assert requirement.specifier.contains(version), f"{requirement}: {version} is locked"
+
+
+def test_workflow_runs_the_documented_command(root):
+    script = (root / ".ci" / "run").read_text()
+    assert "exec make test" in script
+    assert (root / ".ci" / "run").stat().st_mode & 0o111
