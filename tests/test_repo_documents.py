@@ -1,0 +1,86 @@
+"""README.md and CONTRIBUTING.md are true: their commands run, their links and paths exist."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from trebuchet.host.cli import COMMANDS
+from trebuchet.models.ledger import ROOT
+
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/architecture.md")
+
+#: Commands that are not run as written, and what is run instead. Each has its reason.
+INSTEAD = {
+    "make demo": ("tested by test_demo_runs_as_written", "make -n demo"),
+    "make test": ("is what runs this test", "make -n test"),
+    "make check": ("is what runs this test", "make -n check"),
+    "make format": ("would change the tree under test", "make -n format"),
+    "trebuchet build versa_ecp5": ("minutes of place and route: `make boards`", None),
+    "trebuchet load versa_ecp5": ("needs the board on this machine", "trebuchet load --help"),
+    "trebuchet status 192.168.1.50": ("needs the board on this network", "trebuchet status --help"),
+    "trebuchet bench": ("could measure for minutes; the next one runs", "trebuchet bench --help"),
+}
+
+
+def commands(document):
+    """Lines of the fenced `sh` blocks, without comments."""
+    blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / document).read_text(), re.M | re.S)
+    lines = [line.partition("#")[0].strip() for block in blocks for line in block.splitlines()]
+    return [line for line in lines if line]
+
+
+ALL = sorted({(command, document) for document in DOCUMENTS for command in commands(document)})
+
+
+@pytest.mark.parametrize(("command", "document"), ALL)
+def test_command_runs(command, document):
+    _, replacement = INSTEAD.get(command, (None, command))
+    if replacement is None:
+        replacement = " ".join(command.split()[:2]) + " --help"
+    result = subprocess.run(
+        ["bash", "-ec", replacement],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "VIRTUAL_ENV": sys.prefix},
+    )
+    assert result.returncode == 0, f"{document}: {replacement}\n{result.stdout}{result.stderr}"
+
+
+def test_every_exception_is_still_needed():
+    assert set(INSTEAD) <= {command for command, _ in ALL}
+
+
+def test_first_screen_of_the_readme_has_the_two_commands():
+    screen = (ROOT / "README.md").read_text().splitlines()[:24]
+    assert any(line.startswith("make demo") for line in screen)
+    assert any(line.startswith("make test") for line in screen)
+
+
+def test_every_command_is_mentioned_somewhere():
+    text = "".join((ROOT / document).read_text() for document in DOCUMENTS)
+    mentioned = set(re.findall(r"(?:trebuchet|make) ([a-z]+)", text))
+    assert set(COMMANDS) <= mentioned
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_paths_and_links_exist(document):
+    text = (ROOT / document).read_text()
+    folder = (ROOT / document).parent
+    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):
+        assert (folder / target).exists(), f"{document} links to {target}"
+    top = {path.name for path in ROOT.iterdir() if path.is_dir()}
+    for path in re.findall(r"`([\w./-]+/[\w.-]*)`", text):
+        if path.split("/")[0] in top:
+            assert (ROOT / path).exists(), f"{document} names {path}"
+
+
+@pytest.mark.parametrize("target", ["venv", "demo", "test", "check", "prove", "boards", "bench"])
+def test_make_knows_the_target(target):
+    subprocess.run(["make", "-n", target], cwd=ROOT, check=True, capture_output=True)
+    listed = subprocess.run(["make", "help"], cwd=ROOT, check=True, capture_output=True, text=True)
+    assert f"make {target} " in listed.stdout
