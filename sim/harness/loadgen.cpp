@@ -1,0 +1,222 @@
+#include "loadgen.h"
+
+#include <algorithm>
+
+namespace sim {
+
+namespace {
+
+constexpr uint32_t kFirstHost = 256;  // clients are 10.0.1.0 and up for a board in 10.0.0.0/16
+constexpr double kEvilMutation = 0.2;
+constexpr double kEvilVanish = 0.3;
+constexpr size_t kMaxBacklog = 64;
+
+Mac client_mac() { return parse_mac("02:00:00:00:10:00"); }
+
+uint32_t evil_clients(const LoadOptions& o) { return o.mode == "hostile" ? std::max(o.clients / 4, 1u) : 0; }
+
+}  // namespace
+
+LoadGenerator::LoadGenerator(const Options& o)
+    : options_(o.load), first_ip_((parse_ip(o.board_ip) & 0xffff0000) + kFirstHost),
+      rng_(o.seed, "load"),
+      arp_(client_mac(), first_ip_, o.load.clients + evil_clients(o.load)),
+      attacker_(parse_mac(o.board_mac), parse_ip(o.board_ip), o.load.port, o.seed),
+      answer_(o.load.expect), answer_known_(!o.load.expect.empty()) {
+    const size_t count = options_.clients + evil_clients(options_);
+    for (size_t i = 0; i < count; ++i)
+        clients_.push_back(std::make_unique<TcpClient>(
+            options_, client_mac(), first_ip_ + uint32_t(i), parse_mac(o.board_mac), parse_ip(o.board_ip),
+            rng_.next(), evil(i) ? evil_output_ : output_));
+    running_.assign(count, false);
+    if (!options_.warmup) options_.warmup = options_.clients;
+    latencies_.reserve(options_.transactions);
+}
+
+Job LoadGenerator::pick_job() const {
+    return options_.mode == "http" ? Job::Http : options_.mode == "discard" ? Job::Discard : Job::Echo;
+}
+
+Bytes LoadGenerator::payload() {
+    if (pick_job() == Job::Http) return Bytes(options_.request.begin(), options_.request.end());
+    Bytes data(rng_.between(options_.min_bytes, options_.max_bytes));
+    for (auto& byte : data) byte = uint8_t(rng_.next());
+    return data;
+}
+
+void LoadGenerator::start(size_t i, Cycle now, uint64_t tick) {
+    running_[i] = true;
+    if (!evil(i)) ++started_, ++active_;
+    const bool compare = pick_job() == Job::Http && answer_known_;
+    clients_[i]->start(pick_job(), payload(), compare ? &answer_ : nullptr, now, tick);
+    if (evil(i) && rng_.chance(kEvilVanish)) clients_[i]->vanish_after(uint32_t(rng_.between(1, 12)));
+}
+
+void LoadGenerator::measure(const TcpClient& client, Cycle now) {
+    ++ended_;
+    if (ended_ == options_.warmup) measured_from_ = now;
+    if (ended_ <= options_.warmup || measured_ == options_.transactions) return;
+    ++measured_;
+    measured_to_ = now;
+    bytes_sent_ += client.sent_bytes();
+    bytes_received_ += client.received_bytes();
+    latencies_.push_back(uint32_t(now - client.started()));
+}
+
+void LoadGenerator::ended(size_t i, Cycle now, uint64_t tick) {
+    const TcpClient& client = *clients_[i];
+    Result& result = evil(i) ? evil_result_ : honest_;
+    running_[i] = false;
+    switch (client.vanished() ? Outcome::Running : client.outcome()) {
+        case Outcome::Running: ++result.vanished; break;
+        case Outcome::Reset: ++result.reset; break;
+        case Outcome::Timeout: ++result.timeout; break;
+        case Outcome::Mismatch: ++result.mismatch; break;
+        case Outcome::Ok:
+            if (pick_job() == Job::Http && !answer_known_) {
+                answer_ = client.answer();
+                answer_known_ = true;
+            }
+    }
+    if (!evil(i)) {
+        --active_;
+        if (client.outcome() != Outcome::Ok && first_error_.empty()) first_error_ = client.describe();
+        measure(client, now);
+        if (ended_ >= options_.warmup + options_.transactions) return;
+    } else if (draining_) {
+        return;
+    }
+    start(i, now, tick);
+}
+
+void LoadGenerator::receive(const Frame& frame, Cycle now, uint64_t tick) {
+    if (frame.bad_fcs) return;
+    Frame reply;
+    Segment s;
+    switch (parse_frame(frame.data, s)) {
+        case Parsed::BadChecksum: ++bad_checksums_; return;
+        case Parsed::NotTcp:
+            if (arp_.answer(frame, reply)) output_.push_back(std::move(reply.data));
+            return;
+        case Parsed::Ok: break;
+    }
+    const size_t i = s.target_ip - first_ip_;
+    if (i >= clients_.size()) {
+        ++strays_;  // the answer to an attacker's SYN, say
+        return;
+    }
+    clients_[i]->receive(s, tick);
+    if (running_[i] && (clients_[i]->outcome() != Outcome::Running || clients_[i]->vanished()))
+        ended(i, now, tick);
+}
+
+void LoadGenerator::tick(Cycle now, uint64_t tick) {
+    for (size_t i = 0; i < clients_.size(); ++i) {
+        if (!running_[i]) {
+            // Once enough transactions have ended no honest client starts another one.
+            if (!draining_ && (evil(i) || ended_ < options_.warmup + options_.transactions))
+                start(i, now, tick);
+            continue;
+        }
+        clients_[i]->timer(tick);
+        if (clients_[i]->outcome() != Outcome::Running) ended(i, now, tick);
+    }
+    check_drain(tick);
+}
+
+void LoadGenerator::check_drain(uint64_t tick) {
+    if (!draining_ && ended_ >= options_.warmup + options_.transactions && !active_) {
+        draining_ = true;
+        drain_until_ = tick + options_.drain_ms;
+    }
+    if (draining_ && tick >= drain_until_ && output_.empty()) drained_ = true;
+}
+
+void LoadGenerator::attack() {
+    if (options_.mode != "hostile" || draining_ || evil_output_.size() > kMaxBacklog) return;
+    attack_debt_ += options_.attack_percent / 100.0;
+    for (; attack_debt_ >= 1; attack_debt_ -= 1)
+        evil_output_.push_back(attacker_.make(output_.empty() ? Bytes() : output_.front()));
+}
+
+bool LoadGenerator::send(Frame& frame) {
+    const bool honest = !output_.empty() && (evil_output_.empty() || rng_.chance(0.5));
+    if (!honest && evil_output_.empty()) return false;
+    if (honest) attack();
+    auto& queue = honest ? output_ : evil_output_;
+    frame.data = std::move(queue.front());
+    frame.bad_fcs = false;
+    queue.pop_front();
+    if (!honest && rng_.chance(kEvilMutation)) attacker_.mutate(frame.data);
+    return true;
+}
+
+bool LoadGenerator::failed() const {
+    uint64_t broken = honest_.reset + honest_.timeout + honest_.mismatch;
+    for (size_t i = 0; i < options_.clients; ++i)
+        broken += clients_[i]->counters.bad_ack + clients_[i]->counters.beyond_window +
+                  clients_[i]->counters.beyond_fin;
+    return broken != 0;
+}
+
+size_t LoadGenerator::latency(double quantile) const {
+    if (latencies_.empty()) return 0;
+    std::vector<uint32_t> sorted = latencies_;
+    const size_t k = std::min(size_t(quantile * double(sorted.size())), sorted.size() - 1);
+    std::nth_element(sorted.begin(), sorted.begin() + long(k), sorted.end());
+    return sorted[k];
+}
+
+Json LoadGenerator::json() const {
+    ClientCounters sum;
+    for (size_t i = 0; i < options_.clients; ++i) {
+        const ClientCounters& c = clients_[i]->counters;
+        sum.retransmissions += c.retransmissions;
+        sum.fast_retransmissions += c.fast_retransmissions;
+        sum.out_of_order += c.out_of_order;
+        sum.probes += c.probes;
+        sum.pauses += c.pauses;
+        sum.bad_ack += c.bad_ack;
+        sum.beyond_window += c.beyond_window;
+        sum.beyond_fin += c.beyond_fin;
+    }
+    const Cycle cycles = measured_to_ - measured_from_;
+    Json j;
+    j.add("mode", options_.mode);
+    j.add("clients", uint64_t(options_.clients));
+    j.add("complete", uint64_t(drained_));
+    j.add("ended", ended_);
+    j.add("active", uint64_t(active_));
+    j.add("transactions", measured_);
+    j.add("cycles", cycles);
+    j.add("cycles_per_transaction", measured_ ? double(cycles) / double(measured_) : 0.0);
+    j.add("latency_p50", uint64_t(latency(0.5)));
+    j.add("latency_p99", uint64_t(latency(0.99)));
+    j.add("latency_max", uint64_t(latency(1)));
+    j.add("bytes_sent", bytes_sent_);
+    j.add("bytes_received", bytes_received_);
+    j.add("answer_bytes", uint64_t(answer_.size()));
+    j.add("errors", honest_.reset + honest_.timeout + honest_.mismatch);
+    j.add("resets", honest_.reset);
+    j.add("timeouts", honest_.timeout);
+    j.add("mismatches", honest_.mismatch);
+    j.add("bad_ack", sum.bad_ack);
+    j.add("beyond_window", sum.beyond_window);
+    j.add("beyond_fin", sum.beyond_fin);
+    j.add("bad_checksums", bad_checksums_);
+    j.add("strays", strays_);
+    j.add("retransmissions", sum.retransmissions);
+    j.add("fast_retransmissions", sum.fast_retransmissions);
+    j.add("out_of_order", sum.out_of_order);
+    j.add("probes", sum.probes);
+    j.add("pauses", sum.pauses);
+    if (!first_error_.empty()) j.add("first_error", first_error_);
+    if (options_.mode == "hostile") {
+        Json attacks = attacker_.json();
+        attacks.add("vanished", evil_result_.vanished);
+        j.add("attacks", attacks);
+    }
+    return j;
+}
+
+}  // namespace sim

@@ -1,0 +1,56 @@
+// The command line of the harness.
+#pragma once
+
+#include <string>
+
+#include "common.h"
+#include "impair.h"
+
+namespace sim {
+
+struct LoadOptions {
+    std::string mode;  // "", http, echo, discard, hostile
+    uint16_t port = 0;  // 0: the mode's usual port
+    uint32_t clients = 64;
+    uint64_t transactions = 1000;
+    uint64_t warmup = 0;            // transactions before the measured ones
+    uint32_t min_bytes = 1, max_bytes = 20000;  // of an echo or discard transfer
+    uint32_t inflight = 16384;      // unacknowledged bytes a client sends at most
+    uint32_t window = 32768;        // receive buffer of a client
+    double pause = 0;               // chance that a client stops reading for a while
+    uint32_t mss = 1460;
+    uint32_t rto_ms = 50;           // first retransmission time-out, in ticks
+    std::string request = "GET / HTTP/1.1\r\nHost: board\r\n\r\n";
+    std::string expect;             // file with the exact answer, or empty: all must be equal
+    uint32_t drain_ms = 0;          // ticks to go on after the last transaction
+    uint32_t attack_percent = 50;   // hostile: attack frames per 100 frames of honest clients
+};
+
+struct Options {
+    uint64_t seed = 1;
+    Cycle cycles = 0;     // 0: no limit
+    double seconds = 0;   // wall clock; 0: no limit
+    double clock_hz = 50e6;
+    double max_rate = 0;  // cycles a second; 0: as fast as it goes
+    bool idle_sleep = false;
+    bool tick_wall = false;
+    Cycle tick_cycles = 0;  // 0: no ticks from here
+    double stall = 0;       // fabric: chance of a gap or of back-pressure in each cycle
+    std::string uart = "none";
+    std::string tap;
+    std::string address = "10.0.0.1/24";
+    std::string board_ip = "10.0.0.2";
+    std::string board_mac = "02:00:00:00:00:02";
+    std::string pcap;
+    std::string trace;
+    Cycle trace_from = 0;
+    std::string stats;
+    int control_fd = -1;
+    ImpairRates to_board, from_board;
+    LoadOptions load;
+};
+
+// Throws UserError. `--help` prints the list and exits.
+Options parse_options(int argc, char** argv);
+
+}  // namespace sim

@@ -1,0 +1,65 @@
+// The main loop: clock, time, the link between the device and its peer, limits, statistics.
+#pragma once
+
+#include <memory>
+
+#include "control.h"
+#include "dut.h"
+#include "impair.h"
+#include "loadgen.h"
+#include "pcap.h"
+#include "tap.h"
+#include "uart.h"
+
+namespace sim {
+
+// Exit codes: 0 ended as asked (limit, signal, quit, load complete); 1 the device misbehaved (broken
+// link protocol, load errors, $finish); 2 wrong use; 3 a limit came before the load was complete.
+enum ExitCode { kOk = 0, kFault = 1, kUsage = 2, kIncomplete = 3 };
+
+class Simulation {
+  public:
+    explicit Simulation(const Options& options);
+    ExitCode run();
+
+  private:
+    void setup();
+    bool step_tick();
+    void move_frames();
+    void poll_often();
+    void poll_seldom();
+    void read_tap();
+    void advance_wall_clock(double now);
+    void nap(double now);
+    void commands();
+    void stop(const char* reason);
+    ExitCode exit_code() const;
+    Json json() const;
+    void write_stats() const;
+
+    Options options_;
+    std::unique_ptr<Dut> dut_;
+    Impairer to_board_, from_board_;
+    Tap tap_;
+    bool has_tap_ = false;
+    std::unique_ptr<LoadGenerator> load_;
+    Uart uart_;
+    Pcap pcap_;
+    Control control_;
+    Json initial_counters_;
+
+    Cycle cycle_ = 0;
+    uint64_t tick_ = 0;
+    uint64_t pending_ticks_ = 0;
+    Cycle next_tick_ = 0;
+    double start_ = 0, last_ms_ = 0, last_activity_ = 0;
+    uint64_t last_traffic_ = 0;
+    uint64_t dropped_fcs_ = 0;
+    bool tracing_ = false, healed_ = false;
+    const char* reason_ = nullptr;
+};
+
+// Ask every running simulation to end; safe in a signal handler.
+void request_stop(int signal);
+
+}  // namespace sim
