@@ -1,0 +1,263 @@
+"""Serial Messaging Protocol: packing, a stream decoder, and a connection over TCP.
+
+Source: distributed-fpga-framework, section 3.2. A message is a header of 8 bytes (type, three
+reserved bytes, payload size as u32) and the payload; all numbers are little-endian.
+
+=====  ======================  ==============================================================
+type   name                    payload
+=====  ======================  ==============================================================
+1      configuration           u32 input size, output size, number of cores; for each core u32
+                               control, input and output base address; then the bitstream
+2      configuration response  u8 status, 0 is good
+3      data                    u32 ID, then any bytes; the answer carries the same ID
+=====  ======================  ==============================================================
+
+A board answers a message that it cannot work on with a type 2 message of 8 bytes: u8 status
+(:class:`trebuchet.models.status.Status`), three zero bytes, u32 ID of the message in question.
+Reserved bytes are sent as 0 and ignored when received.
+"""
+
+import socket
+import struct
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+
+from ..models.errors import TrebuchetError
+from ..models.status import DESCRIPTIONS, Status
+
+__all__ = [
+    "MAX_PAYLOAD",
+    "PORT",
+    "Configuration",
+    "Connection",
+    "Core",
+    "Decoder",
+    "Message",
+    "MessageType",
+    "ProtocolError",
+    "Response",
+    "data_message",
+    "describe_status",
+    "parse_configuration",
+    "parse_data",
+    "parse_response",
+    "response_message",
+]
+
+#: TCP port on which a board's SMP framer listens.
+PORT = 4000
+#: Largest payload a decoder takes unless told otherwise; stops a bad size from eating memory.
+MAX_PAYLOAD = 1 << 26
+
+HEADER = struct.Struct("<B3xI")
+RESPONSE = struct.Struct("<B3xI")
+WORD = struct.Struct("<I")
+SIZES = struct.Struct("<III")
+
+
+class ProtocolError(TrebuchetError):
+    """The peer sent something that is not SMP, or stopped in the middle of a message."""
+
+
+class MessageType(IntEnum):
+    CONFIGURATION = 1
+    RESPONSE = 2
+    DATA = 3
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message as it is on the wire."""
+
+    kind: MessageType
+    payload: bytes
+
+    def pack(self) -> bytes:
+        return HEADER.pack(self.kind, len(self.payload)) + self.payload
+
+
+@dataclass(frozen=True)
+class Core:
+    """Base addresses of one hardware core."""
+
+    control: int
+    input: int
+    output: int
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """Contents of a configuration message."""
+
+    input_size: int
+    output_size: int
+    cores: tuple[Core, ...]
+    bitstream: bytes
+
+    def message(self) -> Message:
+        head = SIZES.pack(self.input_size, self.output_size, len(self.cores))
+        blocks = b"".join(SIZES.pack(core.control, core.input, core.output) for core in self.cores)
+        return Message(MessageType.CONFIGURATION, head + blocks + self.bitstream)
+
+
+@dataclass(frozen=True)
+class Response:
+    """Contents of a response message; ``id`` is None in the one-byte form of the source."""
+
+    status: int
+    id: int | None
+
+
+def data_message(id: int, data: bytes) -> Message:
+    if not 0 <= id < 1 << 32:
+        raise ValueError(f"id must be 32 bit unsigned, not {id}")
+    return Message(MessageType.DATA, WORD.pack(id) + data)
+
+
+def response_message(status: int, id: int | None = None) -> Message:
+    payload = bytes((status,)) if id is None else RESPONSE.pack(status, id)
+    return Message(MessageType.RESPONSE, payload)
+
+
+def parse_configuration(payload: bytes) -> Configuration:
+    if len(payload) < SIZES.size:
+        raise ProtocolError(
+            f"a configuration message must have at least {SIZES.size} bytes, not {len(payload)}"
+        )
+    input_size, output_size, count = SIZES.unpack_from(payload)
+    end = SIZES.size * (1 + count)
+    if len(payload) < end:
+        raise ProtocolError(
+            f"a configuration of {count} cores must have at least {end} bytes, not {len(payload)}"
+        )
+    cores = tuple(Core(*fields) for fields in SIZES.iter_unpack(payload[SIZES.size : end]))
+    return Configuration(input_size, output_size, cores, payload[end:])
+
+
+def parse_response(payload: bytes) -> Response:
+    if len(payload) == 1:
+        return Response(payload[0], None)
+    if len(payload) != RESPONSE.size:
+        raise ProtocolError(f"a response must have 1 or 8 bytes, not {len(payload)}")
+    status, id = RESPONSE.unpack(payload)
+    return Response(status, id)
+
+
+def parse_data(payload: bytes) -> tuple[int, bytes]:
+    """``(id, data)`` of a data message's payload."""
+    if len(payload) < WORD.size:
+        raise ProtocolError(f"a data message must have at least 4 bytes, not {len(payload)}")
+    return WORD.unpack_from(payload)[0], payload[WORD.size :]
+
+
+def describe_status(status: int) -> str:
+    """One line that names a status and says what to do."""
+    try:
+        known = Status(status)
+    except ValueError:
+        return f"status {status}, which this version does not know"
+    return f"{known.name}: {DESCRIPTIONS[known]}"
+
+
+class Decoder:
+    """Cuts a byte stream into messages, however the bytes were split on their way.
+
+    ``feed`` takes any number of bytes and returns the messages that they complete. A message of
+    unknown type or of more than ``max_payload`` bytes raises at its header: after it there is no
+    way to find the next message, so the decoder stays failed.
+    """
+
+    def __init__(self, max_payload: int = MAX_PAYLOAD) -> None:
+        self.max_payload = max_payload
+        self.buffer = bytearray()
+
+    def feed(self, data: bytes) -> list[Message]:
+        self.buffer += data
+        return list(self._messages())
+
+    def finish(self) -> None:
+        """Tell the decoder that the stream has ended."""
+        if self.buffer:
+            raise ProtocolError(
+                f"the connection ended inside a message, after {len(self.buffer)} bytes of it"
+            )
+
+    def _messages(self) -> Iterator[Message]:
+        while len(self.buffer) >= HEADER.size:
+            number, size = HEADER.unpack_from(self.buffer)
+            try:
+                kind = MessageType(number)
+            except ValueError:
+                raise ProtocolError(
+                    f"an SMP message type must be 1, 2 or 3, not {number}"
+                ) from None
+            if size > self.max_payload:
+                raise ProtocolError(
+                    f"an SMP payload must be at most {self.max_payload} bytes, not {size}"
+                )
+            end = HEADER.size + size
+            if len(self.buffer) < end:
+                return
+            payload = bytes(self.buffer[HEADER.size : end])
+            del self.buffer[:end]
+            yield Message(kind, payload)
+
+
+class Connection:
+    """A TCP connection that carries SMP messages; failures are one clear line.
+
+    Use it as a context manager. ``timeout`` (seconds) bounds every wait for the peer.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        port: int = PORT,
+        timeout: float = 30.0,
+        max_payload: int = MAX_PAYLOAD,
+    ) -> None:
+        self.name = f"{address}:{port}"
+        self.timeout = timeout
+        self.decoder = Decoder(max_payload)
+        self.ready: deque[Message] = deque()
+        try:
+            self.socket = socket.create_connection((address, port), timeout)
+        except TimeoutError as error:
+            raise TrebuchetError(f"{self.name} did not answer within {timeout:g} s") from error
+        except OSError as error:
+            raise TrebuchetError(f"cannot connect to {self.name}: {error}") from error
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def __enter__(self) -> "Connection":
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.socket.close()
+
+    def send(self, message: Message) -> None:
+        try:
+            self.socket.sendall(message.pack())
+        except TimeoutError as error:
+            raise TrebuchetError(f"{self.name} took no data for {self.timeout:g} s") from error
+        except OSError as error:
+            raise TrebuchetError(f"the connection to {self.name} broke: {error}") from error
+
+    def receive(self) -> Message | None:
+        """The next message; None when the peer has closed between two messages."""
+        while not self.ready:
+            try:
+                data = self.socket.recv(1 << 16)
+            except TimeoutError as error:
+                raise TrebuchetError(f"{self.name} sent nothing for {self.timeout:g} s") from error
+            except OSError as error:
+                raise TrebuchetError(f"the connection to {self.name} broke: {error}") from error
+            if not data:
+                self.decoder.finish()
+                return None
+            self.ready += self.decoder.feed(data)
+        return self.ready.popleft()
