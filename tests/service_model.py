@@ -1,0 +1,328 @@
+"""The TCP engine's side of a service port, as a test bench: many sessions in random legal timing.
+
+:class:`EngineModel` plays a list of :class:`Connection` against ``dut.service``
+(:mod:`trebuchet.cores.tcp.service`) and checks everything that the contract asks of a service. It
+keeps the receive pool in the test's ``bytearray``; segments move whenever they are empty and are
+overwritten when they are given back. Transmitted bytes are collected at a random time after the
+descriptor was taken, and read again at ``SENT``: memory reused too early is noticed.
+"""
+
+from memory_bench import bits
+from trebuchet.cores.tcp.service import TX_PER_SESSION, EventKind, EventLayout
+
+__all__ = ["Connection", "EngineModel"]
+
+POSITIONS = 1 << 32
+
+
+def _all_sent(conn):
+    return conn.delivered == len(conn.payload)
+
+
+class Connection:
+    """What one client does, and what became of it.
+
+    Parameters
+    ----------
+    payload : bytes
+        What the client sends, cut at random.
+    fin : callable
+        When the client sends FIN: a condition on the connection; asked once all bytes are sent.
+    vanish : callable
+        When the client goes away without a word (or sends RST): a condition, asked all the time.
+    chunk : int
+        Bytes one event tells of, at most.
+
+    Attributes: ``received`` (bytes the service sent), ``pushes`` (their counts at which PSH was
+    set), ``got_fin`` (the service closed), ``aborted`` (it sent RST), ``ok`` (how it ended).
+    """
+
+    def __init__(self, payload=b"", *, fin=_all_sent, vanish=lambda conn: False, chunk=1500):
+        self.payload, self.chunk = payload, chunk
+        self.fin, self.vanish = fin, vanish
+        self.number = self.base = self.ok = None
+        self.received = b""
+        self.pushes = []
+        self.opened = self.eof = self.closed = self.released = False
+        self.got_fin = self.aborted = self.closing = self.gone = False
+        self.delivered = self.freed = 0
+        self.descriptors = []
+
+    def __repr__(self):
+        return (
+            f"Connection(number={self.number}, delivered={self.delivered}/{len(self.payload)}, "
+            f"freed={self.freed}, received={len(self.received)}, eof={self.eof}, "
+            f"closing={self.closing}, closed={self.closed}, open={len(self.descriptors)})"
+        )
+
+
+class _Descriptor:
+    def __init__(self, payload, snapshot, collect, done):
+        self.addr, self.length, self.tag = payload.addr, payload.length, payload.tag
+        self.push, self.close = bool(payload.push), bool(payload.close)
+        self.snapshot, self.collect, self.done = snapshot, collect, done
+        self.collected = False
+
+
+class EngineModel:
+    """Test bench that returns when every connection is over and released.
+
+    Parameters
+    ----------
+    port
+        ``dut.service``.
+    memory : bytearray
+        External memory.
+    connections : list of Connection
+        Played in order, as session numbers come free.
+    rng : random.Random
+        Timing of everything.
+    sessions, segment_log2 : int
+        Session numbers in use; log2 of a segment's bytes.
+    pool : int
+        Address of the receive pool: one segment a session, and one more.
+    responder : MemoryResponder or None
+        The memory behind ``dut.mem``: its reads in the pool must hit segments in use, its writes
+        must lie in ``writable``.
+    latency : (int, int)
+        Bounds of the cycles until the peer acknowledges.
+    stall : float
+        Probability of each stream to pause in a cycle.
+    """
+
+    def __init__(
+        self,
+        port,
+        memory,
+        connections,
+        *,
+        rng,
+        sessions=4,
+        segment_log2=12,
+        pool=0,
+        responder=None,
+        writable=range(0),
+        latency=(5, 150),
+        stall=0.3,
+    ):
+        self.port, self.memory, self.rng = port, memory, rng
+        self.queue = list(connections)
+        self.total = len(self.queue)
+        self.live = {}
+        self.numbers = list(range(sessions))
+        self.segment = 1 << segment_log2
+        self.pool = pool
+        self.free_segments = [pool + i * self.segment for i in range(sessions + 1)]
+        self.pool_end = pool + (sessions + 1) * self.segment
+        self.responder, self.writable = responder, writable
+        self.latency, self.stall = latency, stall
+        self.now = 0
+        self.finished = 0
+        self.events = 0
+        self._logged = 0
+
+    # --- memory ------------------------------------------------------------------------------
+
+    def _read(self, addr, length):
+        assert addr + length <= len(self.memory), "descriptor past the end of the memory"
+        return bytes(self.memory[addr : addr + length])
+
+    def _give_back(self, conn):
+        if conn.base is not None:
+            start = conn.base
+            self.memory[start : start + self.segment] = self.rng.randbytes(self.segment)
+            self.free_segments.append(start)
+            conn.base = None
+
+    def _check_accesses(self):
+        if self.responder is None:
+            return
+        n = self.responder.n
+        for burst in self.responder.log[self._logged :]:
+            end = burst.addr + burst.beats * n
+            if burst.write:
+                assert burst.addr in self.writable, f"{burst!r} outside the service's memory"
+                assert end <= self.writable.stop, f"{burst!r} outside the service's memory"
+            elif self.pool <= burst.addr < self.pool_end:
+                start = burst.addr - burst.addr % self.segment
+                owners = [c for c in self.live.values() if c.base == start]
+                assert owners, f"{burst!r} in a segment that belongs to no session"
+                assert end <= start + self.segment, f"{burst!r} leaves its segment"
+        self._logged = len(self.responder.log)
+
+    # --- events ------------------------------------------------------------------------------
+
+    def _choices(self, conn):
+        """Kinds of event that may come next for this connection."""
+        if not conn.opened:
+            return [EventKind.OPEN]
+        kinds = []
+        head = conn.descriptors[0] if conn.descriptors else None
+        if head is not None and head.collected and head.done <= self.now:
+            kinds.append(EventKind.SENT)
+        if conn.closed:
+            return kinds
+        if conn.gone or (conn.eof and conn.got_fin):
+            return kinds or ([] if conn.descriptors else [EventKind.CLOSED])
+        if conn.delivered < min(len(conn.payload), conn.freed + self.segment):
+            kinds.append(EventKind.DATA)
+        if not conn.eof and conn.delivered == len(conn.payload) and conn.fin(conn):
+            kinds.append(EventKind.EOF)
+        return kinds
+
+    def _event(self, conn, kind):
+        """Payload of an event, and what is to be done when the service has taken it."""
+        rng = self.rng
+        fields = {
+            "kind": kind.value,
+            "session": conn.number,
+            "ok": rng.getrandbits(1),
+            "tag": rng.getrandbits(8),
+            "base": rng.getrandbits(32),
+            "position": conn.delivered % POSITIONS if kind != EventKind.SENT else 0,
+        }
+        if kind == EventKind.DATA:
+            return fields | self._data(conn), None
+        if kind == EventKind.SENT:
+            head = conn.descriptors[0]
+            assert conn.gone or self._read(head.addr, head.length) == head.snapshot, (
+                f"memory of descriptor {head.tag} changed before SENT: {conn!r}"
+            )
+            fields |= {"tag": head.tag, "ok": int(not conn.gone)}
+            return fields, lambda: conn.descriptors.pop(0)
+        if kind == EventKind.CLOSED:
+            conn.ok = not conn.gone
+            fields["ok"] = int(conn.ok)
+            return fields, lambda: setattr(conn, "closed", True)
+        flag = "opened" if kind == EventKind.OPEN else "eof"
+        return fields, lambda: setattr(conn, flag, True)
+
+    def _data(self, conn):
+        rng = self.rng
+        if conn.base is not None and conn.freed == conn.delivered and rng.random() < 0.3:
+            self._give_back(conn)
+        if conn.base is None:
+            conn.base = self.free_segments.pop(rng.randrange(len(self.free_segments)))
+        room = min(len(conn.payload), conn.freed + self.segment) - conn.delivered
+        count = min(room, rng.choice([1, 7, rng.randint(1, conn.chunk), conn.chunk]))
+        for at in range(conn.delivered, conn.delivered + count):
+            self.memory[conn.base + at % self.segment] = conn.payload[at]
+        conn.delivered += count
+        return {"base": conn.base, "position": conn.delivered % POSITIONS}
+
+    def _next_event(self):
+        rng = self.rng
+        candidates = [(c, k) for c in self.live.values() for k in self._choices(c)]
+        if not candidates or rng.random() < self.stall:
+            return None
+        conn, kind = rng.choice(candidates)
+        return self._event(conn, kind)
+
+    # --- the service's streams ---------------------------------------------------------------
+
+    def _conn(self, number, what):
+        assert number in self.live, f"{what} names session {number}, which is not open"
+        conn = self.live[number]
+        assert conn.opened, f"{what} before OPEN"
+        return conn
+
+    def _take_tx(self, payload):
+        conn = self._conn(payload.session, "tx")
+        assert not conn.closing, f"tx after close or abort: {conn!r}"
+        assert len(conn.descriptors) < TX_PER_SESSION, f"too many descriptors: {conn!r}"
+        assert payload.length or payload.close or payload.abort, "an empty descriptor"
+        collect = self.now + self.rng.randint(*self.latency)
+        done = collect + self.rng.randint(*self.latency)
+        snapshot = self._read(payload.addr, payload.length)
+        conn.descriptors.append(_Descriptor(payload, snapshot, collect, done))
+        conn.closing = bool(payload.close or payload.abort)
+        if payload.abort:
+            conn.aborted = conn.gone = True
+
+    def _take_free(self, payload):
+        conn = self._conn(payload.session, "free")
+        if not payload.release:
+            step = (payload.position - conn.freed) % POSITIONS
+            assert step <= conn.delivered - conn.freed, (
+                f"free to {payload.position} goes back or beyond what was delivered: {conn!r}"
+            )
+            conn.freed += step
+        else:
+            assert conn.closed, f"release before CLOSED: {conn!r}"
+            assert not conn.descriptors, f"release before every SENT: {conn!r}"
+            conn.released = True
+            self._give_back(conn)
+            del self.live[conn.number]
+            self.numbers.append(conn.number)
+            self.finished += 1
+
+    # --- time --------------------------------------------------------------------------------
+
+    def _advance(self):
+        """Connections come, go, and the peers receive."""
+        if self.queue and self.numbers and self.rng.random() < 0.2:
+            conn = self.queue.pop(0)
+            conn.number = self.numbers.pop(self.rng.randrange(len(self.numbers)))
+            self.live[conn.number] = conn
+        for conn in self.live.values():
+            if conn.opened and not conn.gone and not conn.closed and conn.vanish(conn):
+                conn.gone = True
+            for descriptor in conn.descriptors:
+                if not descriptor.collected:
+                    if descriptor.collect <= self.now or conn.gone:
+                        self._collect(conn, descriptor)
+                    break
+
+    def _collect(self, conn, descriptor):
+        descriptor.collected = True
+        if conn.gone or conn.closed:
+            return
+        content = self._read(descriptor.addr, descriptor.length)
+        assert content == descriptor.snapshot, f"memory changed before it was sent: {conn!r}"
+        conn.received += content
+        conn.got_fin |= descriptor.close
+        if descriptor.push:
+            conn.pushes.append(len(conn.received))
+
+    async def __call__(self, ctx):
+        port, rng = self.port, self.rng
+        event = commit = None
+        held = {}
+        while self.finished < self.total:
+            self._advance()
+            if event is None and (chosen := self._next_event()) is not None:
+                event, commit = chosen
+            ctx.set(port.event.valid, event is not None)
+            if event is not None:
+                ctx.set(port.event.payload, EventLayout.const(event))
+            tx_ready, free_ready = (rng.random() >= self.stall for _ in range(2))
+            ctx.set(port.tx.ready, tx_ready)
+            ctx.set(port.free.ready, free_ready)
+            _, _, er, tv, tp, fv, fp = await ctx.tick().sample(
+                port.event.ready,
+                port.tx.valid,
+                port.tx.payload,
+                port.free.valid,
+                port.free.payload,
+            )
+            self.now += 1
+            if event is not None and er:
+                self.events += 1
+                if commit is not None:
+                    commit()
+                event = commit = None
+            self._check_hold(held, "tx", tv, tx_ready, tp)
+            self._check_hold(held, "free", fv, free_ready, fp)
+            self._check_accesses()
+            if tv and tx_ready:
+                self._take_tx(tp)
+            if fv and free_ready:
+                self._take_free(fp)
+        ctx.set(port.event.valid, 0)
+
+    @staticmethod
+    def _check_hold(held, name, valid, ready, payload):
+        if held.get(name) is not None:
+            assert valid, f"{name}: valid fell before the transfer (stream rule 2)"
+            assert bits(payload) == held[name], f"{name}: payload changed (stream rule 2)"
+        held[name] = bits(payload) if valid and not ready else None
