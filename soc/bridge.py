@@ -84,7 +84,7 @@ def packet_description(width):
     return stream.EndpointDescription([("data", width), ("last_be", n), ("error", n)])
 
 
-def _unflipped(signature):
+def unflipped(signature):
     return signature.flip() if isinstance(signature, wiring.FlippedSignature) else signature
 
 
@@ -92,7 +92,7 @@ def _packet_width(signature):
     """Data path of a packet stream's signature in bits; None if it is something else."""
     if isinstance(signature, am_stream.Signature):
         for width in DATA_WIDTHS:
-            if signature.payload_shape == beat_layout(width):
+            if signature.members["payload"].shape == beat_layout(width):
                 return width
     return None
 
@@ -212,7 +212,7 @@ class AmaranthModule(LiteXModule):
 
     def _wrap(self, path, signature, flow):
         """Connect the interface at ``path``; ``flow`` is its direction seen from the component."""
-        plain = _unflipped(signature)
+        plain = unflipped(signature)
         name = "__".join(path)
         if isinstance(plain, CsrSignature):
             self._connect_bank(path, name, plain.block)

@@ -1,0 +1,153 @@
+"""What a board file says: one :class:`Board`, checked when it is made.
+
+A board file ``boards/NAME.py`` defines ``BOARD``. Its ``platform`` and ``attach`` are functions, so that
+LiteX is needed only when the board is built. To port Trebuchet, copy the nearest board file,
+change it until its values are the new board's, and add its name to ``boards.NAMES``.
+"""
+
+import ipaddress
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+from ..models.errors import TrebuchetError
+
+__all__ = ["FLOWS", "Board", "BoardError"]
+
+#: Tool flows: Verilator, and Yosys with nextpnr-ecp5.
+FLOWS = ("sim", "trellis")
+CPU_VARIANTS = ("minimal", "lite", "standard", "full")
+DATA_WIDTHS = (32, 64, 128)
+
+
+class BoardError(TrebuchetError, ValueError):
+    """A board file with a value that cannot be."""
+
+
+def _power_of_two(value):
+    return value > 0 and value & (value - 1) == 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Board:
+    """A board and the sizes that follow from it.
+
+    Attributes
+    ----------
+    name : str
+        As on the command line; the name of its file.
+    title : str
+        Vendor and model, for people.
+    flow : str
+        Which tools build it, one of :data:`FLOWS`.
+    device : str
+        The FPGA.
+    sys_clk_hz : int
+        Frequency of the one clock of CPU, shell and memory controller. In simulation it is nominal:
+        LiteEth's ARP time-outs are derived from it.
+    dram_bytes : int
+        Size of the external memory.
+    platform : callable
+        ``platform()`` returns the LiteX platform.
+    attach : callable
+        ``attach(soc)`` gives the SoC its ``crg`` and ``ethphy``, and adds the SDRAM.
+    data_width : int
+        Data path of the shell, in bits.
+    sessions, segment_bytes : int
+        TCP sessions, and the receive buffer of each.
+    cpu_variant : str
+        VexRiscv variant.
+    rom_bytes, sram_bytes : int
+        On-chip memories of the firmware.
+    uart_baud : int
+        Baud rate of the console.
+    mac, ip : str
+        Addresses until somebody configures others.
+    external_tick : bool
+        The board has an input for the millisecond tick (simulation).
+    lut4_budget : int
+        LUTs the FPGA has; 0 when that has no meaning.
+    """
+
+    name: str
+    title: str
+    flow: str
+    device: str
+    sys_clk_hz: int
+    dram_bytes: int
+    platform: Callable[[], Any]
+    attach: Callable[[Any], None]
+    data_width: int = 32
+    sessions: int = 64
+    segment_bytes: int = 16384
+    cpu_variant: str = "lite"
+    rom_bytes: int = 0x10000
+    sram_bytes: int = 0x2000
+    uart_baud: int = 115200
+    mac: str = "02:00:00:00:00:01"
+    ip: str = "10.0.0.2"
+    external_tick: bool = False
+    lut4_budget: int = 0
+
+    def __post_init__(self):
+        self._require("name", re.fullmatch(r"[a-z][a-z0-9_]*", self.name), "a lower-case name")
+        self._choice("flow", FLOWS)
+        self._choice("cpu_variant", CPU_VARIANTS)
+        self._choice("data_width", DATA_WIDTHS)
+        self._range("sys_clk_hz", 1_000_000, 500_000_000)
+        self._range("uart_baud", 9600, 3_000_000)
+        self._range("lut4_budget", 0, 10_000_000)
+        self._range("sessions", 1, 131_072)
+        for name, low, high in (
+            ("segment_bytes", 2048, 1 << 20),
+            ("dram_bytes", 1 << 20, 1 << 32),
+            ("rom_bytes", 1 << 14, 1 << 18),
+            ("sram_bytes", 1 << 12, 1 << 18),
+        ):
+            self._range(name, low, high)
+            self._require(name, _power_of_two(getattr(self, name)), "a power of two")
+        for name in ("platform", "attach"):
+            self._require(name, callable(getattr(self, name)), "a function")
+        self._require(
+            "mac",
+            re.fullmatch(r"([0-9a-f]{2}:){5}[0-9a-f]{2}", self.mac)
+            and not int(self.mac[:2], 16) & 1,
+            "a unicast address like 02:00:00:00:00:01",
+        )
+        try:
+            ipaddress.IPv4Address(self.ip)
+        except ValueError:
+            self._require("ip", False, "an IPv4 address like 10.0.0.2")
+
+    def _require(self, name, good, allowed):
+        if not good:
+            raise BoardError(
+                f"Board {self.name!r}: {name} must be {allowed}, not {getattr(self, name)!r}"
+            )
+
+    def _choice(self, name, allowed):
+        self._require(name, getattr(self, name) in allowed, f"one of {allowed}")
+
+    def _range(self, name, low, high):
+        value = getattr(self, name)
+        good = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+        self._require(name, good, f"an integer from {low} to {high}")
+
+    @property
+    def mac_int(self):
+        """The MAC address as a number, its first byte on the wire the most significant."""
+        return int(self.mac.replace(":", ""), 16)
+
+    @property
+    def ip_int(self):
+        """The IPv4 address as a number, its first byte on the wire the most significant."""
+        return int(ipaddress.IPv4Address(self.ip))
+
+    def describe(self):
+        """Its plain values by name, for reports and for the hash of a build's inputs."""
+        return {
+            f.name: getattr(self, f.name)
+            for f in fields(self)
+            if not callable(getattr(self, f.name))
+        }

@@ -1,0 +1,79 @@
+"""The simulated board: the whole SoC as the Verilog module ``trebuchet_sim``.
+
+Ports (byte streams with ready and valid; the harness in ``sim/harness`` is at the other end):
+
+====================  =====  ====================================================================
+port                  width  meaning
+====================  =====  ====================================================================
+``sys_clk``           1      the clock of everything
+``sys_rst``           1      synchronous reset
+``uart_tx_valid``     1      console, from the SoC; ``uart_tx_ready``, ``uart_tx_data[8]``
+``uart_rx_valid``     1      console, to the SoC; ``uart_rx_ready``, ``uart_rx_data[8]``
+``eth_rx_valid``      1      link, to the SoC; ``eth_rx_ready``, ``eth_rx_data[8]``, ``eth_rx_last``
+``eth_tx_valid``      1      link, from the SoC; ``eth_tx_ready``, ``eth_tx_data[8]``,
+                             ``eth_tx_last``
+``tick_external``     1      1: protocol time advances with ``tick``; 0: with the divided clock
+``tick``              1      one cycle a millisecond of protocol time
+====================  =====  ====================================================================
+
+Frames have their preamble and FCS, so LiteEth's checkers are part of the simulation. The SDRAM is
+LiteDRAM's model of a single-data-rate chip, the smallest that takes the shell's memory map.
+"""
+
+from .schema import Board
+
+#: SDRAM timings are those of this clock; they do not depend on how fast the simulation runs.
+SDRAM_CLK_HZ = 100_000_000
+
+
+def _io():
+    from litex.build.generic_platform import Pins, Subsignal
+
+    def byte_stream(prefix, last):
+        lines = [
+            Subsignal(f"{prefix}_valid", Pins(1)),
+            Subsignal(f"{prefix}_ready", Pins(1)),
+            Subsignal(f"{prefix}_data", Pins(8)),
+        ]
+        return lines + [Subsignal(f"{prefix}_last", Pins(1))] if last else lines
+
+    return [
+        ("sys_clk", 0, Pins(1)),
+        ("sys_rst", 0, Pins(1)),
+        ("uart", 0, *byte_stream("tx", last=False), *byte_stream("rx", last=False)),
+        ("eth", 0, *byte_stream("tx", last=True), *byte_stream("rx", last=True)),
+        ("tick_external", 0, Pins(1)),
+        ("tick", 0, Pins(1)),
+    ]
+
+
+def _platform():
+    from .sim_platform import VerilogPlatform
+
+    return VerilogPlatform("trebuchet_sim", _io())
+
+
+def _attach(soc):
+    from litedram import modules
+    from litedram.phy.model import SDRAMPHYModel
+
+    from .sim_platform import ByteStreamPhy, SimClock
+
+    soc.crg = SimClock(soc.platform)
+    module = modules.MT48LC4M16(SDRAM_CLK_HZ, "1:1")
+    soc.sdrphy = SDRAMPHYModel(module=module, data_width=32, clk_freq=SDRAM_CLK_HZ, verbosity=0)
+    soc.add_sdram("sdram", phy=soc.sdrphy, module=module, l2_cache_size=0)
+    soc.ethphy = ByteStreamPhy(soc.platform.request("eth"))
+
+
+BOARD = Board(
+    name="sim",
+    title="simulated board (Verilator)",
+    flow="sim",
+    device="Verilator",
+    sys_clk_hz=1_000_000,
+    dram_bytes=16 << 20,
+    platform=_platform,
+    attach=_attach,
+    external_tick=True,
+)

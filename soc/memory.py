@@ -1,0 +1,73 @@
+"""The shell's memory port on LiteDRAM."""
+
+from litex.gen import LiteXModule
+
+from ..cores.litedram_adapter import LiteDramAdapter
+from ..cores.memory import MemorySignature
+from .bridge import AmaranthModule, struct_fields
+
+__all__ = ["DramPort"]
+
+
+class DramPort(LiteXModule):
+    """Connects one memory port of a bridged component to a LiteDRAM native port.
+
+    The order that the port's rule 5 asks for holds across all requesters because they
+    share this one native port and because an address has one bank; see
+    :mod:`trebuchet.cores.litedram_adapter`, which also says what holds towards the CPU's port.
+
+    Parameters
+    ----------
+    platform, directory
+        As for :class:`~trebuchet.soc.bridge.AmaranthModule`.
+    native : LiteDRAMNativePort
+        From ``sdram.crossbar.get_port()``.
+    requester : AmaranthModule
+        The component that has the port.
+    member : str
+        Name of the port in its signature.
+    signature : MemorySignature
+        The port's signature.
+    """
+
+    def __init__(self, platform, native, requester, member, signature, directory):
+        adapter = LiteDramAdapter(
+            width=signature.width,
+            tag_width=signature.tag_width,
+            native_width=native.data_width,
+            addr_width=native.address_width,
+        )
+        side = adapter.signature.members["native"].signature
+        self.adapter = AmaranthModule(platform, adapter, "litedram_adapter", directory)
+        self._connect_requester(requester, member, signature)
+        ports = self.adapter.ports
+
+        cmd = struct_fields(ports["native", "cmd", "payload"], side.cmd_layout)
+        wdata = struct_fields(ports["native", "wdata", "payload"], side.wdata_layout)
+        self.comb += [
+            native.cmd.valid.eq(ports["native", "cmd", "valid"]),
+            native.cmd.we.eq(cmd["we"]),
+            native.cmd.addr.eq(cmd["addr"]),
+            native.cmd.last.eq(1),
+            ports["native", "cmd", "ready"].eq(native.cmd.ready),
+            native.wdata.valid.eq(ports["native", "wdata", "valid"]),
+            native.wdata.data.eq(wdata["data"]),
+            native.wdata.we.eq(wdata["we"]),
+            ports["native", "wdata", "ready"].eq(native.wdata.ready),
+            ports["native", "rdata", "valid"].eq(native.rdata.valid),
+            ports["native", "rdata", "payload"].eq(native.rdata.data),
+            native.rdata.ready.eq(ports["native", "rdata", "ready"]),
+        ]
+
+    def _connect_requester(self, requester, member, signature):
+        if not isinstance(signature, MemorySignature):
+            raise TypeError(f"Member {member!r} must have a MemorySignature, not {signature!r}")
+        theirs, ours = requester.ports, self.adapter.ports
+        for stream in ("cmd", "wdata", "rdata", "wdone"):
+            outward = stream in ("cmd", "wdata")
+            for name in ("valid", "payload", "ready"):
+                there, here = theirs.get((member, stream, name)), ours.get(("mem", stream, name))
+                if there is None or here is None:
+                    continue  # a tag of no bits leaves `wdone` without a payload
+                to_adapter = outward != (name == "ready")
+                self.comb += here.eq(there) if to_adapter else there.eq(here)

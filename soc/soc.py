@@ -1,0 +1,177 @@
+"""The system on chip: VexRiscv, LiteDRAM, LiteEth, UART, timer, and the Trebuchet shell."""
+
+from litex.gen import LiteXModule
+from litex.soc.cores.uart import UART, RS232PHYModel
+from litex.soc.integration.soc_core import SoCCore
+from litex.soc.interconnect.csr import CSRStatus, CSRStorage
+from litex.soc.interconnect.csr_eventmanager import EventManager, EventSourceLevel
+from migen import Cat, If, Mux, Record, Signal
+
+from .. import __version__
+from ..cores.memory import MemorySignature
+from .bridge import AmaranthModule, unflipped
+from .ethernet import EthernetMac, NetworkStack
+from .map import MemoryMap
+from .memory import DramPort
+
+__all__ = ["IrqLine", "Tick", "TrebuchetSoC"]
+
+
+class Tick(LiteXModule):
+    """The shell's millisecond: the divided clock, or an input pin in simulation.
+
+    ``pulse`` is 1 for one cycle a millisecond. CSRs: ``period`` in clock cycles, ``uptime``
+    in ticks since reset (it wraps after 49 days).
+    """
+
+    def __init__(self, sys_clk_hz, external=None, select=None):
+        self.pulse = Signal()
+        self.period = CSRStorage(
+            32, reset=sys_clk_hz // 1000, description="clock cycles in a millisecond, at least 1"
+        )
+        self.uptime = CSRStatus(32, description="milliseconds since reset")
+        count = Signal(32)
+        divided = Signal()
+        self.sync += [
+            divided.eq(0),
+            If(count + 1 >= self.period.storage, count.eq(0), divided.eq(1)).Else(
+                count.eq(count + 1)
+            ),
+            If(self.pulse, self.uptime.status.eq(self.uptime.status + 1)),
+        ]
+        if external is None:
+            self.comb += self.pulse.eq(divided)
+        else:
+            self.comb += self.pulse.eq(Mux(select, external, divided))
+
+
+class IrqLine(LiteXModule):
+    """A level interrupt with LiteX's event registers (``ev_status``, ``ev_pending``, ``ev_enable``)."""
+
+    def __init__(self, line):
+        self.ev = EventManager()
+        self.ev.shell = EventSourceLevel(description="a block of the shell wants attention")
+        self.ev.finalize()
+        self.comb += self.ev.shell.trigger.eq(line)
+
+
+def _swap_bytes(signal):
+    """A number whose first byte is the least significant as one whose first byte is the most."""
+    return Cat(*(signal[i : i + 8] for i in reversed(range(0, len(signal), 8))))
+
+
+class TrebuchetSoC(SoCCore):
+    """The SoC of one board.
+
+    Parameters
+    ----------
+    board : Board
+        What is built in, and how large.
+    shell : wiring.Component
+        The shell (``cores/shell.py``), or anything with its ports.
+    directory : path
+        Gateware folder of the build, where the converted Verilog goes.
+    """
+
+    def __init__(self, board, shell, directory):
+        self.board = board
+        self.memory_map = MemoryMap(board.dram_bytes)
+        platform = board.platform()
+        SoCCore.__init__(
+            self,
+            platform,
+            board.sys_clk_hz,
+            ident=f"Trebuchet {__version__} on {board.title}",
+            cpu_type="vexriscv",
+            cpu_variant=board.cpu_variant,
+            integrated_rom_size=board.rom_bytes,
+            integrated_sram_size=board.sram_bytes,
+            # Low words first, as the roles' standard register layout has it.
+            csr_ordering="little",
+            uart_baudrate=board.uart_baud,
+            with_uart=board.flow != "sim",
+        )
+        board.attach(self)
+        if board.flow == "sim":
+            self._add_sim_uart()
+        self.fabric = AmaranthModule(platform, shell, "trebuchet_shell", directory)
+        self._add_registers()
+        self._add_tick()
+        self._add_memory(shell, directory)
+        self._add_network()
+        self.shell_irq = IrqLine(self.fabric.ports[("irq",)])
+        self.irq.add("shell_irq", use_loc_if_exists=True)
+        self._add_constants()
+
+    def _add_sim_uart(self):
+        pads = self.platform.request("uart")
+        inner = Record(
+            [
+                (f"{side}_{name}", width)
+                for side in ("source", "sink")
+                for name, width in (("valid", 1), ("ready", 1), ("data", 8))
+            ]
+        )
+        self.uart_phy = RS232PHYModel(inner)
+        self.uart = UART(self.uart_phy, tx_fifo_depth=16, rx_fifo_depth=16)
+        self.irq.add("uart", use_loc_if_exists=True)
+        self.comb += [
+            pads.tx_valid.eq(inner.source_valid),
+            pads.tx_data.eq(inner.source_data),
+            inner.source_ready.eq(pads.tx_ready),
+            inner.sink_valid.eq(pads.rx_valid),
+            inner.sink_data.eq(pads.rx_data),
+            pads.rx_ready.eq(inner.sink_ready),
+        ]
+
+    def _add_registers(self):
+        """One CSR region for each register block of the shell, named like the block."""
+        for bank in self.fabric.banks.values():
+            self.add_module(name=bank.block.name, module=bank)
+
+    def _add_tick(self):
+        pads = {}
+        if self.board.external_tick:
+            pads = {
+                "external": self.platform.request("tick"),
+                "select": self.platform.request("tick_external"),
+            }
+        self.tick = Tick(self.board.sys_clk_hz, **pads)
+        self.comb += self.fabric.ports[("tick",)].eq(self.tick.pulse)
+
+    def _add_memory(self, shell, directory):
+        signature = unflipped(shell.signature.members["mem"].signature)
+        if not isinstance(signature, MemorySignature):
+            raise TypeError(f"The shell's port 'mem' must be a memory port, not {signature!r}")
+        self.dram_port = DramPort(
+            self.platform, self.sdram.crossbar.get_port(), self.fabric, "mem", signature, directory
+        )
+
+    def _add_network(self):
+        width = self.board.data_width
+        packets = self.fabric.packets
+        self.ethmac = EthernetMac(self.ethphy, width)
+        addresses = self.fabric.banks["csr_shell"].registers
+        self.network = NetworkStack(
+            _swap_bytes(addresses["mac"].storage),
+            addresses["ip"].storage,
+            self.board.sys_clk_hz,
+            width,
+        )
+        self.comb += [
+            self.ethmac.source.connect(packets["rx"]),
+            packets["tx"].connect(self.ethmac.sink),
+            packets["other_rx"].connect(self.network.sink),
+            self.network.source.connect(packets["other_tx"]),
+        ]
+
+    def _add_constants(self):
+        board = self.board
+        self.add_constant("TREBUCHET_VERSION", __version__)
+        self.add_constant("TREBUCHET_BOARD", board.name)
+        self.add_constant("TREBUCHET_SESSIONS", board.sessions)
+        self.add_constant("TREBUCHET_MEMORY_BASE", self.memory_map.base)
+        self.add_constant("TREBUCHET_MEMORY_SIZE", self.memory_map.size)
+        self.add_constant("TREBUCHET_IP", board.ip_int)
+        self.add_constant("TREBUCHET_MAC_HIGH", board.mac_int >> 32)
+        self.add_constant("TREBUCHET_MAC_LOW", board.mac_int & 0xFFFF_FFFF)
