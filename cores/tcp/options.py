@@ -1,0 +1,113 @@
+"""TCP options at line rate: finds the MSS option (RFC 9293, 3.2) among any others."""
+
+from amaranth import C, Cat, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+__all__ = ["MssOption"]
+
+_EOL, _NOP, _MSS = 0, 1, 2
+
+
+class MssOption(wiring.Component):
+    """Walks the options of a TCP header as its words pass, ``lanes`` words a cycle.
+
+    ==========  ====  ===========  ===============================================================
+    member      dir   width        meaning
+    ==========  ====  ===========  ===============================================================
+    ``clear``   In    1            a new header begins: forget everything
+    ``en``      In    lanes        lane holds a word of options
+    ``more``    In    lanes        the word after it is one of options too
+    ``data``    In    32*lanes     the words
+    ``next``    In    32           the word that follows the top lane
+    ``mss``     Out   16           value of the MSS option, 0 if there was none
+    ==========  ====  ===========  ===============================================================
+
+    The walk ends at EOL, at an option whose length is 0 or 1, and at one whose length byte is
+    outside the options. An MSS option that has another length than 4 or does not fit is
+    ignored; of several the last one counts. Words of cycle k are in ``mss`` in cycle k + 2.
+    """
+
+    def __init__(self, lanes=1):
+        self.lanes = lanes
+        super().__init__(
+            {
+                "clear": In(1),
+                "en": In(lanes),
+                "more": In(lanes),
+                "data": In(32 * lanes),
+                "next": In(32),
+                "mss": Out(16),
+            }
+        )
+
+    def elaborate(self, platform):
+        # What an option that began at byte a would do depends on the bytes only, so it is worked
+        # out for each a and registered; the next stage finds out where options do begin.
+        m = Module()
+        window = Cat(self.data, self.next)
+        clear = Signal()
+        position, stopped = Signal(6), Signal()
+        m.d.sync += clear.eq(self.clear)
+        position_now, stopped_now = position, stopped
+        mss_now = self.mss
+        for lane in range(self.lanes):
+            byte = [window[32 * lane + 8 * i : 32 * lane + 8 * i + 8] for i in range(8)]
+            step = self._classify(m, lane, byte)
+            position_now, stopped_now, mss_now = self._walk(
+                m, lane, step, position_now, stopped_now, mss_now
+            )
+        m.d.sync += [position.eq(position_now), stopped.eq(stopped_now), self.mss.eq(mss_now)]
+        with m.If(clear):
+            m.d.sync += [position.eq(0), stopped.eq(0), self.mss.eq(0)]
+        return m
+
+    def _classify(self, m, lane, byte):
+        """Register for each byte of the word: is it a stop, an MSS option, where would it lead."""
+        enable = Signal(name=f"en{lane}")
+        m.d.sync += enable.eq(self.en[lane])
+        step = {"en": enable, "stop": [], "mss": [], "to": [], "value": []}
+        raw = Signal(40, name=f"raw{lane}")
+        m.d.sync += raw.eq(Cat(*byte[2:7]))
+        for a in range(4):
+            kind, length = byte[a], byte[a + 1]
+            outside = ~self.more[lane] if a == 3 else 0
+            outside_value = ~self.more[lane] if a > 0 else 0
+            stop, mss = Signal(name=f"stop{lane}_{a}"), Signal(name=f"mss{lane}_{a}")
+            to = Signal(6, name=f"to{lane}_{a}")
+            # Options span 40 bytes at most, so 63 is as good as any way longer than 55.
+            far = length[6:].any() | length[3:6].all()
+            reach = Mux(far, 63, a + length[:6])
+            m.d.sync += [
+                stop.eq((kind == _EOL) | ((kind != _NOP) & ((length < 2) | outside))),
+                mss.eq((kind == _MSS) & (length == 4) & ~outside_value),
+                to.eq(Mux(kind == _NOP, a + 1, reach)),
+            ]
+            step["stop"].append(stop)
+            step["mss"].append(mss)
+            step["to"].append(to)
+            step["value"].append(Cat(raw[8 * a + 8 : 8 * a + 16], raw[8 * a : 8 * a + 8]))
+        return step
+
+    def _walk(self, m, lane, step, position, stopped, mss):
+        """Follow the options through one word; return the state after it."""
+        here = []
+        for b in range(4):
+            arrive = [h & (step["to"][a] == b) for a, h in enumerate(here)]
+            begin = Signal(name=f"here{lane}_{b}")
+            m.d.comb += begin.eq(
+                step["en"] & ~stopped & ((position == b) | (Cat(*arrive).any() if arrive else 0))
+            )
+            # An option that begins where an earlier one stopped the walk does not count.
+            halted = [h & step["stop"][a] for a, h in enumerate(here)]
+            here.append(begin & ~(Cat(*halted).any() if halted else C(0)))
+        after, value, halt = Signal(6), Signal(16), Signal()
+        m.d.comb += [after.eq(Mux(step["en"], position - 4, position)), value.eq(mss)]
+        for a in range(4):
+            leaves = here[a] & (step["to"][a] >= 4)
+            with m.If(leaves):
+                m.d.comb += after.eq(step["to"][a] - 4)
+            with m.If(here[a] & step["mss"][a] & ~step["stop"][a]):
+                m.d.comb += value.eq(step["value"][a])
+        m.d.comb += halt.eq(stopped | Cat(*(h & step["stop"][a] for a, h in enumerate(here))).any())
+        return after, halt, value

@@ -1,0 +1,150 @@
+"""Naive models of the network data path: bytes to fields, bytes to checksums, fields to frames.
+
+They say what the gateware of ``cores/net`` and ``cores/tcp`` must do with each frame, as directly as
+it can be said, one frame at a time. Numbers are in host order; MAC addresses are 6 bytes.
+"""
+
+from dataclasses import dataclass
+
+__all__ = [
+    "Drop",
+    "Segment",
+    "build_segment",
+    "checksum",
+    "find_mss",
+    "is_for_toe",
+    "parse_segment",
+]
+
+FLAG_NAMES = ("fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr")
+
+
+class Drop(Exception):
+    """A frame is not accepted; ``reason`` is the name of the parser's counter."""
+
+    def __init__(self, reason):
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class Segment:
+    """The fields of a TCP segment; ``mac`` and ``ip`` are the peer's, ``mss`` 0 means no option."""
+
+    mac: bytes
+    ip: int
+    remote_port: int
+    local_port: int
+    seq: int
+    ack: int
+    flags: int
+    window: int
+    mss: int
+    payload: bytes
+
+
+def checksum(octets):
+    """The Internet checksum of some bytes (RFC 1071); 0 if they contain a right one."""
+    octets += b"\0" * (len(octets) % 2)
+    total = sum(int.from_bytes(octets[i : i + 2], "big") for i in range(0, len(octets), 2))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total ^ 0xFFFF
+
+
+def _number(octets):
+    return int.from_bytes(octets, "big")
+
+
+def is_for_toe(frame, mac, ip, enable=True):
+    """Does the classifier hand this frame to the TCP engine?"""
+    return bool(
+        enable
+        and len(frame) >= 34
+        and frame[0:6] == mac
+        and frame[12:14] == b"\x08\x00"
+        and frame[14] >> 4 == 4
+        and _number(frame[20:22]) & 0x3FFF == 0
+        and frame[23] == 6
+        and _number(frame[30:34]) == ip
+    )
+
+
+def find_mss(options):
+    """Value of the last proper MSS option, 0 if there is none."""
+    mss, at = 0, 0
+    while at < len(options):
+        kind = options[at]
+        if kind == 0:
+            break
+        if kind == 1:
+            at += 1
+            continue
+        if at + 1 >= len(options) or options[at + 1] < 2:
+            break
+        length = options[at + 1]
+        if kind == 2 and length == 4 and at + 4 <= len(options):
+            mss = _number(options[at + 2 : at + 4])
+        at += length
+    return mss
+
+
+def parse_segment(frame, error=False):
+    """Take a frame apart as the receive parser does; raise :class:`Drop` for one it drops."""
+    packet = frame[14:]
+    if error or len(packet) < 20 or len(packet) < _number(packet[2:4]):
+        raise Drop("errors")
+    total, ihl = _number(packet[2:4]), 4 * (packet[0] & 15)
+    wrong_kind = frame[12:14] != b"\x08\x00" or packet[0] >> 4 != 4 or packet[9] != 6
+    if wrong_kind or ihl < 20 or _number(packet[6:8]) & 0x3FFF or total < ihl + 20:
+        raise Drop("malformed")
+    packet = packet[:total]
+    tcp = packet[ihl:]
+    offset = 4 * (tcp[12] >> 4)
+    if offset < 20 or offset > len(tcp):
+        raise Drop("malformed")
+    if checksum(packet[:ihl]):
+        raise Drop("ip_checksum")
+    if checksum(packet[12:20] + b"\0\x06" + len(tcp).to_bytes(2, "big") + tcp):
+        raise Drop("tcp_checksum")
+    return Segment(
+        mac=frame[6:12],
+        ip=_number(packet[12:16]),
+        remote_port=_number(tcp[0:2]),
+        local_port=_number(tcp[2:4]),
+        seq=_number(tcp[4:8]),
+        ack=_number(tcp[8:12]),
+        flags=tcp[13],
+        window=_number(tcp[14:16]),
+        mss=find_mss(tcp[20:offset]),
+        payload=tcp[offset:],
+    )
+
+
+def build_segment(segment, mac, ip, ttl=64):
+    """The frame that the sender makes of a segment; ``mac`` and ``ip`` are this board's."""
+    options = b"\x02\x04" + segment.mss.to_bytes(2, "big") if segment.mss else b""
+    addresses = ip.to_bytes(4, "big") + segment.ip.to_bytes(4, "big")
+    tcp = bytearray(
+        segment.local_port.to_bytes(2, "big")
+        + segment.remote_port.to_bytes(2, "big")
+        + segment.seq.to_bytes(4, "big")
+        + segment.ack.to_bytes(4, "big")
+        + bytes([(5 + len(options) // 4) << 4, segment.flags])
+        + segment.window.to_bytes(2, "big")
+        + bytes(4)
+        + options
+        + segment.payload
+    )
+    pseudo = addresses + b"\0\x06" + len(tcp).to_bytes(2, "big")
+    tcp[16:18] = checksum(pseudo + bytes(tcp)).to_bytes(2, "big")
+    header = bytearray(
+        b"\x45\0"
+        + (20 + len(tcp)).to_bytes(2, "big")
+        + b"\0\0\x40\0"
+        + bytes([ttl, 6, 0, 0])
+        + addresses
+    )
+    header[10:12] = checksum(bytes(header)).to_bytes(2, "big")
+    frame = segment.mac + mac + b"\x08\0" + bytes(header) + bytes(tcp)
+    return frame.ljust(60, b"\0")
