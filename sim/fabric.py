@@ -1,0 +1,188 @@
+"""The fabric top: the shell and a memory model, without CPU, as one Verilog module for the harness.
+
+:func:`emit` takes any component of the shell's port shape:
+
+=====================  ======  ==============================================================
+member                 dir     here
+=====================  ======  ==============================================================
+``rx``, ``tx``         In/Out  packet streams of the link: ports ``rx_valid``, ``rx_ready``,
+                               ``rx_data``, ``rx_empty``, ``rx_first``, ``rx_last``, ``rx_error``
+``other_rx/other_tx``  Out/In  (optional) the same; the harness answers ARP and ping there
+``mem``                Out     (optional) connected to a :class:`MemoryModel`
+``tick``               In      port ``tick``
+CSR blocks             In      ``rw`` registers are tied to constants, every ``ro`` register is an
+                               output port ``csr_<member>_<register>``
+=====================  ======  ==============================================================
+
+Beside the Verilog it writes ``fabric_ports.h``, from which the harness knows the width, whether there
+are other ports, and the name of every counter.
+"""
+
+from dataclasses import dataclass
+
+from amaranth import ClockDomain, Elaboratable, Module, Signal
+from amaranth.back import verilog
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In
+
+from ..cores.csr import CsrSignature
+from ..cores.memory_model import EXTERNAL_RAM_VERILOG, MemoryModel
+from ..soc.toolchain import provide_tools
+from .build import Source, build_folder
+
+__all__ = ["MAC", "IP", "FabricOptions", "FabricTop", "emit", "mirror_source"]
+
+#: Addresses of the simulated board.
+MAC = "02:00:00:00:00:02"
+IP = "10.0.0.2"
+
+TOP = "trebuchet_fabric"
+_BEAT = ("data", "empty", "first", "last", "error")
+
+
+@dataclass(frozen=True)
+class FabricOptions:
+    """What the memory behind the shell is like, and how registers are set.
+
+    ``csr`` maps the shell's member name of a register block to values by register name.
+    """
+
+    memory_bytes: int = 1 << 24
+    memory_latency: int = 40
+    memory_reorder: bool = True
+    csr: dict | None = None
+
+
+def _csr_members(component):
+    """``(member, block)`` of every register block in the component's signature."""
+    for name, member in component.signature.members.items():
+        if not member.is_signature:
+            continue
+        signature = member.signature.flip() if member.flow is In else member.signature
+        if isinstance(signature, CsrSignature):
+            yield name, signature.block
+
+
+class FabricTop(Elaboratable):
+    """Flat ports around a component of the shell's shape; ``ports`` lists them after construction.
+
+    Attributes: ``counters``, a list of ``(block.register, port name)``.
+    """
+
+    def __init__(self, component, options=None):
+        self.component = component
+        self.options = options or FabricOptions()
+        members = component.signature.members
+        self.streams = [s for s in ("rx", "tx", "other_rx", "other_tx") if s in members]
+        for needed in ("rx", "tx", "tick"):
+            if needed not in members:
+                raise ValueError(f"A fabric top's component must have a member {needed!r}")
+        self.width = len(component.rx.payload.data)
+        self.clk, self.rst, self.tick = Signal(name="clk"), Signal(name="rst"), Signal(name="tick")
+        self.ports = [self.clk, self.rst, self.tick]
+        self.flat = {}
+        for name in self.streams:
+            self._add_stream(name)
+        self.counters = []
+        self.outputs = []
+        self._add_counters()
+        self._check_csr()
+
+    def _port(self, shape, name):
+        signal = Signal(shape, name=name)
+        self.ports.append(signal)
+        return signal
+
+    def _add_stream(self, name):
+        port = getattr(self.component, name)
+        flat = {"valid": self._port(1, f"{name}_valid"), "ready": self._port(1, f"{name}_ready")}
+        for field in _BEAT:
+            flat[field] = self._port(len(port.payload[field]), f"{name}_{field}")
+        self.flat[name] = flat
+
+    def _add_counters(self):
+        for member, block in _csr_members(self.component):
+            for register in block.registers:
+                if register.access not in ("ro", "w1c"):
+                    continue
+                name = f"csr_{member.removeprefix('csr_')}_{register.name}"
+                port = self._port(register.width, name)
+                self.outputs.append((port, getattr(getattr(self.component, member), register.name)))
+                self.counters.append((f"{block.name}.{register.name}", name))
+
+    def _check_csr(self):
+        blocks = dict(_csr_members(self.component))
+        for member, values in (self.options.csr or {}).items():
+            if member not in blocks:
+                raise ValueError(f"CSR member must be one of {sorted(blocks)}, not {member!r}")
+            writable = {r.name for r in blocks[member].registers if r.access == "rw"}
+            for name in values:
+                if name not in writable:
+                    raise ValueError(
+                        f"Register of {member!r} must be one of {sorted(writable)}, not {name!r}"
+                    )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.domains.sync = sync = ClockDomain()
+        m.submodules.shell = core = self.component
+        m.d.comb += [sync.clk.eq(self.clk), sync.rst.eq(self.rst), core.tick.eq(self.tick)]
+        for name in self.streams:
+            self._connect_stream(m, name)
+        if "mem" in core.signature.members:
+            self._connect_memory(m)
+        for member, block in _csr_members(core):
+            values = (self.options.csr or {}).get(member, {})
+            for register in block.registers:
+                if register.access == "rw":
+                    value = values.get(register.name, register.reset)
+                    m.d.comb += getattr(getattr(core, member), register.name).eq(value)
+        for port, value in self.outputs:
+            m.d.comb += port.eq(value)
+        return m
+
+    def _connect_stream(self, m, name):
+        port, flat = getattr(self.component, name), self.flat[name]
+        if self.component.signature.members[name].flow is In:
+            m.d.comb += [port.valid.eq(flat["valid"]), flat["ready"].eq(port.ready)]
+            m.d.comb += [port.payload[f].eq(flat[f]) for f in _BEAT]
+        else:
+            m.d.comb += [flat["valid"].eq(port.valid), port.ready.eq(flat["ready"])]
+            m.d.comb += [flat[f].eq(port.payload[f]) for f in _BEAT]
+
+    def _connect_memory(self, m):
+        signature = self.component.signature.members["mem"].signature
+        m.submodules.memory = memory = MemoryModel(
+            self.options.memory_bytes,
+            signature.width,
+            signature.tag_width,
+            latency=self.options.memory_latency,
+            reorder=self.options.memory_reorder,
+            external=True,
+        )
+        wiring.connect(m, self.component.mem, memory.port)
+
+
+def emit(component, options=None):
+    """Convert ``component`` (see the module's docstring); returns a :class:`.build.Source`."""
+    provide_tools(build_folder().parent / "tools")
+    top = FabricTop(component, options)
+    text = verilog.convert(
+        top, name=TOP, ports=top.ports, emit_src=False, strip_internal_attrs=True
+    )
+    if "mem" in component.signature.members:
+        text += "\n" + EXTERNAL_RAM_VERILOG
+    lines = [f"#define TREBUCHET_WIDTH {top.width}"]
+    lines.append(f"#define TREBUCHET_OTHER {int('other_rx' in top.streams)}")
+    calls = " ".join(f'X("{label}", {port})' for label, port in top.counters)
+    lines.append(f"#define TREBUCHET_COUNTERS(X) {calls}")
+    return Source("fabric", TOP, {"top.v": text, "fabric_ports.h": "\n".join(lines) + "\n"})
+
+
+def mirror_source():
+    """The fabric top around :class:`~trebuchet.sim.mirror.Mirror`."""
+    from .mirror import Mirror
+
+    return emit(Mirror())
+
+
