@@ -1,10 +1,11 @@
 """Buffers between streams: skid buffer, FIFO, store-and-forward packet FIFO.
 
 All obey the rules of :mod:`trebuchet.cores.stream`; proofs are in ``formal/buffers.py``.
+The registers that a component keeps as attributes are no ports: the proofs' invariants name them.
 """
 
-from amaranth.hdl import Module, Signal, Value, unsigned
-from amaranth.lib import fifo, stream, wiring
+from amaranth.hdl import Module, Mux, Signal, Value, unsigned
+from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
@@ -29,14 +30,14 @@ class SkidBuffer(wiring.Component):
     def __init__(self, shape):
         self.shape = shape
         super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
+        self.skid = Signal(shape)
+        self.skid_full = Signal()
 
     # `skid` catches the beat that arrives in the cycle in which `o` stalls, because `i.ready`
     # can only fall one cycle later.
     def elaborate(self, platform):
         m = Module()
-        skid = Signal.like(self.i.payload)
-        skid_full = Signal()
-
+        skid, skid_full = self.skid, self.skid_full
         m.d.comb += self.i.ready.eq(~skid_full)
         with m.If(~self.o.valid | self.o.ready):
             m.d.sync += [self.o.valid.eq(self.i.valid | skid_full), skid_full.eq(0)]
@@ -49,6 +50,35 @@ class SkidBuffer(wiring.Component):
         return m
 
 
+class _RamReader:
+    """Output pipeline of a FIFO: the RAM's read latch, and a register behind it if asked for.
+
+    A RAM is slow to read, so that what follows it should be a register wherever the path goes on.
+    ``fetched`` tells that the latch holds a beat that has not moved on.
+    """
+
+    def __init__(self, ram, registered):
+        self.port = ram.read_port()
+        self.registered = registered
+        self.fetched = Signal()
+
+    def connect(self, m, o, *, available, addr):
+        """Feed stream ``o`` (its raw payload) while ``available``; return "fetches now"."""
+        step_ram, raw = Signal(), Value.cast(o.payload)
+        m.d.comb += [self.port.addr.eq(addr), self.port.en.eq(step_ram)]
+        with m.If(step_ram):
+            m.d.sync += self.fetched.eq(available)
+        if self.registered:
+            step_out = Signal()
+            m.d.comb += [step_out.eq(~o.valid | o.ready), step_ram.eq(~self.fetched | step_out)]
+            with m.If(step_out):
+                m.d.sync += [o.valid.eq(self.fetched), raw.eq(self.port.data)]
+        else:
+            m.d.comb += [step_ram.eq(~self.fetched | o.ready)]
+            m.d.comb += [o.valid.eq(self.fetched), raw.eq(self.port.data)]
+        return step_ram & available
+
+
 class StreamFifo(wiring.Component):
     """First-in first-out buffer for a stream, in block RAM when it is large.
 
@@ -58,16 +88,18 @@ class StreamFifo(wiring.Component):
     ``level``  Out  beats inside, 0 to ``depth``
     =========  ===  =======================================================
 
-    Parameters: ``shape``, any payload shape; ``depth``, at least 2 beats. Latency 2 cycles, one
-    beat a cycle. ``i.ready`` falls when ``depth`` beats are inside. ``o.payload`` comes straight
-    from the RAM's read port; put a :class:`SkidBuffer` behind it where that path is long.
-    Reset: empty. The storage is :class:`amaranth.lib.fifo.SyncFIFOBuffered`.
+    Parameters: ``shape``, any payload shape; ``depth``, at least 2 beats; ``registered``, whether
+    ``o`` comes from registers (latency 3 cycles) or straight from the RAM's read latch (latency
+    2); by default registered from 65 beats on, where the RAM is a block RAM. One beat a cycle;
+    with a depth of 2, two beats every three cycles. ``i.ready`` comes from a register and
+    falls when ``depth`` beats are inside. Reset: empty.
     """
 
-    def __init__(self, shape, depth):
+    def __init__(self, shape, depth, *, registered=None):
         if not isinstance(depth, int) or depth < 2:
             raise ValueError(f"FIFO depth must be an integer of at least 2, not {depth!r}")
         self.shape, self.depth = shape, depth
+        self.registered = depth > 64 if registered is None else bool(registered)
         super().__init__(
             {
                 "i": In(stream.Signature(shape)),
@@ -75,21 +107,35 @@ class StreamFifo(wiring.Component):
                 "level": Out(range(depth + 1)),
             }
         )
+        bits = len(Value.cast(self.i.payload))
+        self.ram = Memory(shape=unsigned(bits), depth=depth, init=[])
+        self.write_port = self.ram.write_port()
+        self.reader = _RamReader(self.ram, self.registered)
+        self.write, self.read = Signal(range(depth)), Signal(range(depth))
 
+    # The output pipeline fetches a beat as soon as one is there, so the RAM never holds all
+    # `depth` beats and equal pointers mean that it is empty.
     def elaborate(self, platform):
         m = Module()
-        raw_i, raw_o = Value.cast(self.i.payload), Value.cast(self.o.payload)
-        m.submodules.fifo = inner = fifo.SyncFIFOBuffered(width=len(raw_i), depth=self.depth)
+        m.submodules.ram = self.ram
+        port = self.write_port
+        puts, gets = self.i.valid & self.i.ready, self.o.valid & self.o.ready
         m.d.comb += [
-            inner.w_data.eq(raw_i),
-            inner.w_en.eq(self.i.valid),
-            self.i.ready.eq(inner.w_rdy),
-            raw_o.eq(inner.r_data),
-            self.o.valid.eq(inner.r_rdy),
-            inner.r_en.eq(self.o.ready),
-            self.level.eq(inner.level),
+            self.i.ready.eq(self.level != self.depth),
+            port.addr.eq(self.write),
+            port.data.eq(Value.cast(self.i.payload)),
+            port.en.eq(puts),
         ]
+        m.d.sync += self.level.eq(self.level + puts - gets)
+        with m.If(puts):
+            m.d.sync += self.write.eq(self._next(self.write))
+        available = self.write != self.read
+        with m.If(self.reader.connect(m, self.o, available=available, addr=self.read)):
+            m.d.sync += self.read.eq(self._next(self.read))
         return m
+
+    def _next(self, pointer):
+        return Mux(pointer == self.depth - 1, 0, pointer + 1)
 
 
 class PacketFifo(wiring.Component):
@@ -128,57 +174,46 @@ class PacketFifo(wiring.Component):
                 "dropped_overflow": Out(1),
             }
         )
+        # All of a beat but `error`, the topmost bit.
+        self.stored = unsigned(len(Value.cast(self.i.payload)) - 1)
+        self.ram = Memory(shape=self.stored, depth=depth, init=[])
+        self.write_port = self.ram.write_port()
+        self.reader = _RamReader(self.ram, registered=True)
+        bits = depth.bit_length()
+        self.write, self.commit, self.read = Signal(bits), Signal(bits), Signal(bits)
+        self.skipping = Signal()  # the packet coming in has overflowed
 
     # Three pointers into a ring: `write` runs ahead with the packet that is coming in, `commit`
     # follows when it has ended well, `read` follows `commit`. Dropping sets `write` back.
     # Pointers have one bit more than an address, so that full and empty differ.
     def elaborate(self, platform):
         m = Module()
-        bits = self.depth.bit_length() - 1
-        stored = len(Value.cast(self.i.payload)) - 1  # all but `error`, the topmost bit
-        m.submodules.ram = ram = Memory(shape=unsigned(stored), depth=self.depth, init=[])
-        ram_w, ram_r = ram.write_port(), ram.read_port()
-        write, commit, read = (Signal(bits + 1, name=n) for n in ("write", "commit", "read"))
-
-        # Storage side.
-        skipping = Signal()  # the packet coming in has overflowed
-        full = Signal()
-        hopeless = Signal()  # the storage holds nothing but the packet coming in
+        m.submodules.ram = self.ram
+        write, commit, read, skipping = self.write, self.commit, self.read, self.skipping
+        port, beat = self.write_port, self.i.payload
+        full, hopeless = Signal(), Signal()
         m.d.comb += [
             full.eq((write ^ read) == self.depth),
+            # The storage holds nothing but the packet coming in.
             hopeless.eq((write ^ commit) == self.depth),
             self.i.ready.eq(1 if self.drop_when_full else ~full | hopeless | skipping),
-            ram_w.addr.eq(write[:bits]),
-            ram_w.data.eq(Value.cast(self.i.payload)[:stored]),
-            ram_w.en.eq(self.i.valid & ~full & ~skipping),
+            port.addr.eq(write[:-1]),
+            port.data.eq(Value.cast(beat)[: self.stored.width]),
+            port.en.eq(self.i.valid & ~full & ~skipping),
         ]
         m.d.sync += [self.dropped_error.eq(0), self.dropped_overflow.eq(0)]
         with m.If(self.i.valid & self.i.ready):
             with m.If(full | skipping):
-                m.d.sync += skipping.eq(~self.i.payload.last)
-                with m.If(self.i.payload.last):
+                m.d.sync += skipping.eq(~beat.last)
+                with m.If(beat.last):
                     m.d.sync += [write.eq(commit), self.dropped_overflow.eq(1)]
-            with m.Elif(self.i.payload.last & self.i.payload.error):
+            with m.Elif(beat.last & beat.error):
                 m.d.sync += [write.eq(commit), self.dropped_error.eq(1)]
             with m.Else():
                 m.d.sync += write.eq(write + 1)
-                with m.If(self.i.payload.last):
+                with m.If(beat.last):
                     m.d.sync += commit.eq(write + 1)
-
-        # Output side: the RAM's own output, then a register, because a RAM is slow to read.
-        fetched = Signal()
-        step_out, step_ram = Signal(), Signal()
-        m.d.comb += [
-            step_out.eq(~self.o.valid | self.o.ready),
-            step_ram.eq(~fetched | step_out),
-            ram_r.addr.eq(read[:bits]),
-            ram_r.en.eq(step_ram),
-        ]
-        with m.If(step_ram):
-            m.d.sync += fetched.eq(read != commit)
-            with m.If(read != commit):
-                m.d.sync += read.eq(read + 1)
-        with m.If(step_out):
-            m.d.sync += self.o.valid.eq(fetched)
-            m.d.sync += Value.cast(self.o.payload).eq(ram_r.data)
+        fetches = self.reader.connect(m, self.o, available=read != commit, addr=read[:-1])
+        with m.If(fetches):
+            m.d.sync += read.eq(read + 1)
         return m
