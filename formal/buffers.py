@@ -1,0 +1,157 @@
+"""Proofs of ``cores/buffers.py``: skid buffer, FIFO, packet FIFO.
+
+Contract, over public ports: the stream rules at the output, given those at the input; what comes
+out is what went in (:class:`~trebuchet.formal.stream.Queue`); ``valid`` follows within a bound,
+whatever ``ready`` does; the room that the data sheet promises. The packet FIFO in addition:
+nothing comes out of a packet that has not ended well, and a drop has its reason.
+
+Each harness then states, apart, the invariants that make these inductive, in terms of the core's
+own registers.
+
+Not proved: behaviour under a reset while running; other widths and depths than those named (the
+circuits do not differ but in constants).
+"""
+
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Mux, Signal
+
+from .proof import Mutant, Proof
+from .stream import Queue, cover_run, free, new_harness, stream_rules, within
+
+__all__ = ["PROOFS"]
+
+
+def _drive(m, dut):
+    """Let the solver drive both sides of a buffer, within the rules."""
+    free(m, dut.i.valid, dut.i.payload, dut.o.ready)
+    stream_rules(m, dut.i, Assume, "i")
+    stream_rules(m, dut.o, Assert, "o")
+    return dut.i.valid & dut.i.ready, dut.o.valid & dut.o.ready
+
+
+def _queue(m, dut, puts, gets, capacity):
+    return Queue(
+        m,
+        puts=puts,
+        put_word=dut.i.payload,
+        gets=gets,
+        get_valid=dut.o.valid,
+        get_word=dut.o.payload,
+        capacity=capacity,
+    )
+
+
+def _cover_buffer(m, queue, puts, gets, capacity):
+    """Full, then empty again with the chosen word gone by; a beat in and out every cycle."""
+    was_full, waited = Signal(), Signal()
+    with m.If(queue.level == capacity):
+        m.d.sync += was_full.eq(1)
+    with m.If(queue.inside & (queue.place == capacity - 1) & (queue.word != 0)):
+        m.d.sync += waited.eq(1)
+    m.d.comb += Cover(was_full & waited & (queue.level == 0))
+    cover_run(m, puts & gets, 4, "both")
+
+
+class SkidBufferProof(Elaboratable):
+    def __init__(self, dut):
+        self.dut = dut
+
+    def elaborate(self, platform):
+        m = new_harness()
+        m.submodules.dut = dut = self.dut
+        puts, gets = _drive(m, dut)
+        queue = _queue(m, dut, puts, gets, capacity=2)
+        m.d.comb += Assert(dut.o.valid == (queue.level != 0))
+        m.d.comb += Assert(dut.i.ready == (queue.level != 2))
+        _cover_buffer(m, queue, puts, gets, 2)
+
+        # Invariants.
+        with m.If(queue.inside & (queue.place == 1)):
+            m.d.comb += Assert(dut.skid == queue.word)
+        return m
+
+
+def _word_in_ram(m, dut, queue, place, addr, peek):
+    """Invariant of a RAM ring: the chosen word lies where its place in the queue says."""
+    before = Signal(range(3))  # beats that have left the RAM but not the FIFO
+    fetched = dut.reader.fetched
+    m.d.comb += before.eq(fetched + (dut.o.valid if dut.reader.registered else 0))
+    m.d.comb += peek.addr.eq(addr(place - before))
+    with m.If(queue.inside):
+        with m.If(place >= before):
+            m.d.comb += Assert(peek.data == queue.word[: len(peek.data)])
+        with m.Elif(place == before - 1):
+            with m.If(fetched):
+                m.d.comb += Assert(dut.reader.port.data == queue.word[: len(peek.data)])
+    return before
+
+
+class StreamFifoProof(Elaboratable):
+    def __init__(self, dut):
+        self.dut = dut
+
+    def elaborate(self, platform):
+        m = new_harness()
+        dut = self.dut
+        peek = dut.ram.read_port(domain="comb")
+        m.submodules.dut = dut
+        puts, gets = _drive(m, dut)
+        queue = _queue(m, dut, puts, gets, capacity=dut.depth)
+        m.d.comb += Assert(dut.level == queue.level)
+        m.d.comb += Assert(dut.i.ready == (queue.level != dut.depth))
+        slow = 2 if dut.registered else 1
+        waited = within(m, (queue.level == 0) | dut.o.valid, slow, "o")
+        _cover_buffer(m, queue, puts, gets, dut.depth)
+
+        # Invariants.
+        def addr(k):
+            total = Signal(range(4 * dut.depth))
+            m.d.comb += total.eq(dut.read + k[: queue.bits])
+            return Mux(total >= dut.depth, total - dut.depth, total)
+
+        before = _word_in_ram(m, dut, queue, queue.place, addr, peek)
+        held = Mux(dut.write >= dut.read, 0, dut.depth) + dut.write - dut.read
+        m.d.comb += [
+            Assert(dut.write < dut.depth),
+            Assert(dut.read < dut.depth),
+            Assert(queue.level == held + before),
+            Assert(dut.reader.fetched | (held <= 1)),
+        ]
+        if dut.registered:
+            arrives = dut.o.valid | (dut.reader.fetched & (waited == 1))
+            m.d.comb += Assert((waited == 0) | arrives)
+        return m
+
+
+PROOFS = (
+    Proof(
+        name="skid_buffer",
+        core="cores.buffers.SkidBuffer(4)",
+        says="a queue of 2 that keeps the stream rules; full speed; no delay beyond one cycle",
+        module="trebuchet.cores.buffers",
+        build=lambda cores: SkidBufferProof(cores.SkidBuffer(4)),
+        depth=3,
+        cover_depth=12,
+        mutants=(
+            Mutant("forgets_skid", "self.i.valid | skid_full", "self.i.valid"),
+            Mutant("overwrites_skid", "self.i.valid & ~skid_full", "self.i.valid"),
+        ),
+    ),
+    *(
+        Proof(
+            name=f"stream_fifo_{name}",
+            core=f"cores.buffers.StreamFifo(4, {depth}, registered={registered})",
+            says=f"a queue of {depth} that keeps the stream rules; level is exact; bounded delay",
+            module="trebuchet.cores.buffers",
+            build=lambda cores, d=depth, r=registered: StreamFifoProof(
+                cores.StreamFifo(4, d, registered=r)
+            ),
+            depth=4,
+            cover_depth=20,
+            mutants=(
+                Mutant("one_too_many", "self.level != self.depth", "self.level <= self.depth"),
+                Mutant("no_wrap", "pointer == self.depth - 1", "pointer == self.depth", 16),
+            ),
+        )
+        for name, depth, registered in (("latched", 3, False), ("registered", 5, True))
+    ),
+)

@@ -1,0 +1,71 @@
+"""What a proof is: a harness around a core, and mutants of the core that it must catch."""
+
+import importlib
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..models.errors import TrebuchetError
+
+__all__ = ["METHODS", "Mutant", "Proof", "mutated"]
+
+METHODS = ("induction", "bmc", "cover")
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A bug planted in the source of a core: ``old``, which must occur once, becomes ``new``."""
+
+    name: str
+    old: str
+    new: str
+    depth: int = 12
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A set of properties of one core, stated by the harness that ``build`` returns.
+
+    ``build`` takes the module of the core, or a mutated copy of it. ``depth`` is that of the
+    induction (or, if ``method`` is ``"bmc"``, how far it was checked); ``cover_depth`` that in
+    which every cover statement must be reached. ``quick`` proofs run in ``make test``.
+    """
+
+    name: str
+    core: str
+    says: str
+    module: str
+    build: Callable
+    depth: int
+    cover_depth: int
+    mutants: tuple[Mutant, ...]
+    method: str = "induction"
+    assumes: str = "the stream rules on the inputs"
+    not_proved: str = "behaviour under a reset while running"
+    quick: bool = True
+
+    def __post_init__(self):
+        if self.method not in ("induction", "bmc"):
+            raise ValueError(f"Method must be 'induction' or 'bmc', not {self.method!r}")
+        if not self.mutants:
+            raise ValueError(f"Proof {self.name!r} must have a mutant that it catches")
+
+    def harness(self, mutant=None):
+        module = importlib.import_module(self.module)
+        return self.build(mutated(module, mutant) if mutant is not None else module)
+
+
+def mutated(module, mutant):
+    """A copy of ``module`` with ``mutant`` in its source."""
+    source = Path(module.__file__).read_text()
+    if source.count(mutant.old) != 1:
+        raise TrebuchetError(
+            f"mutant {mutant.name!r} must find its text once in {module.__name__}, "
+            f"not {source.count(mutant.old)} times: {mutant.old!r}"
+        )
+    copy = types.ModuleType(module.__name__)
+    copy.__package__, copy.__file__ = module.__package__, module.__file__
+    code = compile(source.replace(mutant.old, mutant.new), module.__file__, "exec")
+    exec(code, copy.__dict__)
+    return copy

@@ -1,0 +1,9 @@
+"""All proofs. A module of proofs of one core has a tuple ``PROOFS``; name it here."""
+
+from . import buffers
+
+__all__ = ["PROOFS"]
+
+MODULES = (buffers,)
+
+PROOFS = tuple(proof for module in MODULES for proof in module.PROOFS)
