@@ -184,5 +184,3 @@ def mirror_source():
     from .mirror import Mirror
 
     return emit(Mirror())
-
-
