@@ -1,7 +1,7 @@
 """What a board file says: one :class:`Board`, checked when it is made.
 
-A board file ``boards/NAME.py`` defines ``BOARD``. Its ``platform`` and ``attach`` are functions, so that
-LiteX is needed only when the board is built. To port Trebuchet, copy the nearest board file,
+A board file ``boards/NAME.py`` defines ``BOARD``. Its ``platform`` and ``attach`` are functions, so
+that LiteX is needed only when the board is built. To port Trebuchet, copy the nearest board file,
 change it until its values are the new board's, and add its name to ``boards.NAMES``.
 """
 

@@ -39,10 +39,11 @@ from litex.soc.interconnect.csr import (
     CSRStatus,
     CSRStorage,
 )
-from migen import ClockSignal, If, Instance, ResetSignal, Signal
+from migen import Cat, ClockSignal, If, Instance, ResetSignal, Signal
 
 from ..cores.csr import CsrSignature
 from ..cores.stream import DATA_WIDTHS, beat_layout
+from .csr_export import register_words, word_fields
 
 __all__ = ["AmaranthModule", "CsrBank", "emit_verilog", "packet_description", "struct_fields"]
 
@@ -109,61 +110,71 @@ def struct_fields(vector, layout):
 class CsrBank(LiteXModule):
     """LiteX CSRs for one register block, in declaration order.
 
-    A register wider than the CSR bus's 32 bits takes several words, the lowest first when the
-    SoC is built with ``csr_ordering="little"``. The write of such a register takes effect for
-    ``stb`` and ``w1c`` with its *highest* word, so software writes it in ascending order (as the
-    accessors of :mod:`trebuchet.soc.csr_export` do).
+    A register wider than the bus's 32 bits becomes two CSRs, ``NAME`` with the low word and after
+    it ``NAME_high`` with the rest: LiteX's own multi-word CSRs put the high word first (or, with
+    ``csr_ordering="little"``, have accessors in ``csr.h`` for the opposite order). Its ``stb`` and
+    ``w1c`` take effect with the write of the high word, so software writes the low word first.
+    Reading the two words is not atomic.
 
     Attributes
     ----------
-    signals : dict
-        Signal of each member of ``CsrSignature(block)``, by name.
-    registers : dict
-        The LiteX CSR of each register, by name.
+    drive : dict
+        Signals that the component drives, by member name of ``CsrSignature(block)``.
+    read : dict
+        Signals that the component reads, by member name.
+    words : dict
+        LiteX CSRs of each register, lowest first, by register name.
     """
 
     def __init__(self, block):
         self.block = block
-        self.signals = {}
-        self.registers = {}
+        self.drive, self.read, self.words = {}, {}, {}
         for register in block.registers:
-            csr = self._make(register)
-            if register.fields:
-                # LiteX's own `fields=` argument would shrink the register to the last field.
-                read_only = register.access == "ro"
-                csr.fields = CSRFieldAggregate(
-                    [
-                        CSRField(f.name, f.width, f.offset, description=f.description)
-                        for f in sorted(register.fields, key=lambda f: f.offset)
-                    ],
-                    CSRAccess.ReadOnly if read_only else CSRAccess.ReadWrite,
-                )
-            self.registers[register.name] = csr
-            # The attribute is what LiteX collects CSRs by; a register may be called `sync`.
-            setattr(self, f"csr_{register.name}", csr)
+            make = self._make_storage if register.access == "rw" else self._make_status
+            words = [
+                make(register, name, low, width) for name, low, width in register_words(register)
+            ]
+            self.words[register.name] = words
+            for csr, (_, low, width) in zip(words, register_words(register), strict=True):
+                self._name_fields(csr, register, low, width)
+                # LiteX collects CSRs by attribute; a register may be called `sync`.
+                setattr(self, f"csr_{csr.name}", csr)
+            self._join(register, words)
 
-    def _make(self, register):
-        name, width = register.name, register.width
-        if register.access == "rw":
-            csr = CSRStorage(
-                width, reset=register.reset, name=name, description=register.description
-            )
-            self.signals[name] = csr.storage
-            return csr
+    def _make_storage(self, register, name, low, width):
+        reset = register.reset >> low & ((1 << width) - 1)
+        return CSRStorage(width, reset=reset, name=name, description=register.description)
+
+    def _make_status(self, register, name, low, width):
         # Writable status registers read 0 (stb) or the pending bits (w1c), never the last write.
-        csr = CSRStatus(
+        return CSRStatus(
             width,
             name=name,
             description=register.description,
             read_only=register.access == "ro",
         )
+
+    @staticmethod
+    def _name_fields(csr, register, low, width):
+        access = CSRAccess.ReadOnly if register.access == "ro" else CSRAccess.ReadWrite
+        fields = [
+            CSRField(name, size, offset, description=text)
+            for name, offset, size, text in word_fields(register, low, width)
+        ]
+        if fields:
+            # LiteX's own `fields=` argument would shrink the register to the last field.
+            csr.fields = CSRFieldAggregate(fields, access)
+
+    def _join(self, register, words):
+        name = register.name
+        if register.access == "rw":
+            self.read[name] = Cat(*(csr.storage for csr in words))
         if register.access in ("ro", "w1c"):
-            self.signals[name] = csr.status
+            self.drive[name] = Cat(*(csr.status for csr in words))
         if register.access in ("stb", "w1c"):
-            strobe = Signal(width, name=f"{name}_strobe")
-            self.comb += If(csr.re, strobe.eq(csr.r))
-            self.signals[name if register.access == "stb" else f"{name}_clear"] = strobe
-        return csr
+            strobe = Signal(register.width, name=f"{name}_strobe")
+            self.comb += If(words[-1].re, strobe.eq(Cat(*(csr.r for csr in words))))
+            self.read[name if register.access == "stb" else f"{name}_clear"] = strobe
 
 
 class AmaranthModule(LiteXModule):
@@ -228,13 +239,12 @@ class AmaranthModule(LiteXModule):
     def _connect_bank(self, path, name, block):
         bank = CsrBank(block)
         self.banks[name] = bank
-        for member_name, signal in bank.signals.items():
-            port = self.ports.get((*path, member_name))
-            if port is None:
-                continue
-            register = bank.registers.get(member_name)
-            is_status = register is not None and getattr(register, "status", None) is signal
-            self.comb += signal.eq(port) if is_status else port.eq(signal)
+        for member_name, value in bank.drive.items():
+            if (*path, member_name) in self.ports:
+                self.comb += value.eq(self.ports[(*path, member_name)])
+        for member_name, value in bank.read.items():
+            if (*path, member_name) in self.ports:
+                self.comb += self.ports[(*path, member_name)].eq(value)
 
     def _connect_sink(self, path, width):
         n = width // 8

@@ -46,7 +46,7 @@ class Tick(LiteXModule):
 
 
 class IrqLine(LiteXModule):
-    """A level interrupt with LiteX's event registers (``ev_status``, ``ev_pending``, ``ev_enable``)."""
+    """A level interrupt with LiteX's event registers (``ev_status``, ``ev_pending``, …)."""
 
     def __init__(self, line):
         self.ev = EventManager()
@@ -55,9 +55,9 @@ class IrqLine(LiteXModule):
         self.comb += self.ev.shell.trigger.eq(line)
 
 
-def _swap_bytes(signal):
+def _swap_bytes(value):
     """A number whose first byte is the least significant as one whose first byte is the most."""
-    return Cat(*(signal[i : i + 8] for i in reversed(range(0, len(signal), 8))))
+    return Cat(*(value[i : i + 8] for i in reversed(range(0, len(value), 8))))
 
 
 class TrebuchetSoC(SoCCore):
@@ -86,8 +86,6 @@ class TrebuchetSoC(SoCCore):
             cpu_variant=board.cpu_variant,
             integrated_rom_size=board.rom_bytes,
             integrated_sram_size=board.sram_bytes,
-            # Low words first, as the roles' standard register layout has it.
-            csr_ordering="little",
             uart_baudrate=board.uart_baud,
             with_uart=board.flow != "sim",
         )
@@ -151,10 +149,10 @@ class TrebuchetSoC(SoCCore):
         width = self.board.data_width
         packets = self.fabric.packets
         self.ethmac = EthernetMac(self.ethphy, width)
-        addresses = self.fabric.banks["csr_shell"].registers
+        addresses = self.fabric.banks["csr_shell"].read
         self.network = NetworkStack(
-            _swap_bytes(addresses["mac"].storage),
-            addresses["ip"].storage,
+            _swap_bytes(addresses["mac"]),
+            addresses["ip"],
             self.board.sys_clk_hz,
             width,
         )
