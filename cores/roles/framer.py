@@ -1,0 +1,483 @@
+"""The SMP framer: cuts a TCP connection's bytes into messages and has a role work on them.
+
+Source: distributed-fpga-framework, 3.2 (Serial Messaging Protocol). ``models/smp_framing.py`` is
+the naive model of the decisions made here.
+"""
+
+from amaranth import Array, Cat, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.fifo import SyncFIFOBuffered
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+from trebuchet.models.smp_framing import TYPE_DATA, TYPE_RESPONSE
+from trebuchet.models.status import Status
+
+from ..csr import CsrSignature, RegisterBlock, counter
+from ..memory import ADDR_WIDTH, MemorySignature
+from ..stream import check_data_width
+from ..tcp.service import LENGTH_WIDTH, POSITION_WIDTH, EventKind, ServiceSignature
+from .contract import SOURCE_CPU, AnswerLayout, JobLayout
+from .discard import check_sessions
+from .echo import check_segment_log2
+from .smp_header import SmpHeaderReader
+
+__all__ = ["SMP_BLOCK", "SmpFramer"]
+
+HEADER_BYTES = 8
+#: Descriptor tag of a FIN without data; 0 and 1 are the result slots.
+FIN_TAG = 2
+
+#: Counted statuses; an answer with another one is sent, not counted.
+COUNTED = (
+    Status.BAD_TYPE,
+    Status.BAD_LENGTH,
+    Status.TOO_LARGE,
+    Status.NO_ROLE,
+    Status.STOPPED,
+    Status.NO_ROOM,
+)
+
+SMP_BLOCK = RegisterBlock(
+    "smp",
+    (
+        counter("messages", "data messages given to the role"),
+        counter("answers", "results posted"),
+        *(counter(s.name.lower(), f"error answers with status {s.name}") for s in COUNTED),
+        counter("aborted", "connections lost in the middle of a message or of a job"),
+    ),
+    "SMP framer: messages on TCP port 4000",
+)
+
+
+class SmpFramer(wiring.Component):
+    """Service for SMP messages: one job a message, the operand where it lies in the receive ring.
+
+    Parameters
+    ----------
+    width : int
+        Data path of the memory port, in bits.
+    sessions : int
+        Session numbers 0 to ``sessions - 1`` may come.
+    source : int
+        ``source`` of the jobs.
+    segment_log2 : int
+        log2 of the bytes of a segment of the receive pool; a whole message must fit one.
+    slots_base : int
+        Address of the result slots, a multiple of 16: two a session, ``2 * sessions *
+        slot_bytes`` bytes.
+    slot_bytes : int
+        Bytes of a result slot, a power of two; a result may have 16 fewer.
+
+    ===========  ====  ==========================================================================
+    member       dir   meaning
+    ===========  ====  ==========================================================================
+    ``service``  In    :class:`~trebuchet.cores.tcp.service.ServiceSignature`
+    ``job``      Out   stream of :data:`~trebuchet.cores.roles.contract.JobLayout`
+    ``answer``   In    stream of :data:`~trebuchet.cores.roles.contract.AnswerLayout`
+    ``mem``      Out   memory port
+    ``csr``      In    :data:`SMP_BLOCK`
+    ===========  ====  ==========================================================================
+
+    Behaviour, for each connection:
+
+    1. A data message (type 3) of at least 4 bytes becomes one job when all of it is there and one
+       of the session's two result slots is free. The next message becomes a job when this one is
+       answered.
+    2. The result goes back as a data message with the same ID; the framer writes its header into
+       the 16 bytes before it. Any status but ``OK`` goes back as a type 2 message with a payload
+       of 8 bytes: status, three zero bytes, ID.
+    3. A data message of fewer than 4 bytes is answered ``BAD_LENGTH`` (ID 0) and skipped.
+    4. Another type, or a message larger than the segment, is answered ``BAD_TYPE`` or
+       ``TOO_LARGE`` (ID 0) and the connection is closed; what still comes is consumed and
+       ignored.
+    5. After the peer's FIN the complete messages are answered, then the connection is closed.
+    6. A session that is over is released when the role has answered its job and the engine every
+       descriptor: until then the role may read the ring and the engine the slot.
+
+    Bad input: 2 to 5. A job's session may vanish; the role still answers, and nothing is sent.
+    Throughput: about 60 cycles and two memory latencies a message, with the role working on
+    other sessions meanwhile; 9 cycles an event. Back-pressure: while ``tx``, ``free`` or the
+    memory port waits nothing is taken (the contract allows it); a role that takes no job stops
+    neither events nor answers. Reset: forgets every session and job; role and engine must be
+    reset with it.
+    """
+
+    def __init__(self, width, sessions, source, segment_log2, slots_base, slot_bytes):
+        self.width = check_data_width(width)
+        self.sessions = check_sessions(sessions)
+        self.segment_log2 = check_segment_log2(segment_log2)
+        if not isinstance(source, int) or not 0 <= source < SOURCE_CPU:
+            raise ValueError(f"Job source must be 0 to {SOURCE_CPU - 1}, not {source!r}")
+        if not isinstance(slots_base, int) or slots_base % 16 or not 0 <= slots_base < 1 << 32:
+            raise ValueError(f"Base of the slots must be a multiple of 16, not {slots_base!r}")
+        if slot_bytes not in [1 << i for i in range(5, LENGTH_WIDTH)]:
+            raise ValueError(
+                f"Bytes of a slot must be a power of two from 32 to {1 << (LENGTH_WIDTH - 1)}, "
+                f"not {slot_bytes!r}"
+            )
+        self.source, self.slots_base, self.slot_bytes = source, slots_base, slot_bytes
+        super().__init__(
+            {
+                "service": In(ServiceSignature()),
+                "job": Out(stream.Signature(JobLayout)),
+                "answer": In(stream.Signature(AnswerLayout)),
+                "mem": Out(MemorySignature(width)),
+                "csr": In(CsrSignature(SMP_BLOCK)),
+            }
+        )
+        self.state_layout = data.StructLayout(
+            {
+                "base": ADDR_WIDTH - segment_log2,
+                "consumed": POSITION_WIDTH,
+                "latest": segment_log2 + 1,  # low bits of the position after the newest byte
+                "need": segment_log2 + 1,  # unread bytes with which a look is worth while
+                "slots": 2,  # result slots in use
+                "job_slot": 1,
+                "busy": 1,  # a job is in the role
+                "fin_out": 1,  # a FIN without data is unanswered
+                "eof": 1,
+                "closing": 1,  # FIN was posted; what comes is ignored
+                "dead": 1,  # CLOSED has come
+                "listed": 1,  # the number is in the list of sessions with work
+            }
+        )
+
+    # One state machine works on one session's record at a time: for an answer of the role, an
+    # event, or, when neither waits, because the session is next in the active list. A session is
+    # listed at most once, and only while there is something to do for it (`more`), so that no
+    # work is ever found by looking through the table.
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.table = table = Memory(shape=self.state_layout, depth=self.sessions, init=[])
+        self.read, self.write = table.read_port(), table.write_port()
+        bits = max(1, (self.sessions - 1).bit_length())
+        m.submodules.active = self.active = SyncFIFOBuffered(width=bits, depth=self.sessions)
+        m.submodules.reader = self.reader = SmpHeaderReader(self.width, self.segment_log2)
+        self.state = state = Signal(self.state_layout)
+        self.session = Signal(bits)
+        self.reply = Signal(
+            data.StructLayout(
+                {"error": 1, "fatal": 1, "status": 8, "id": 32, "length": LENGTH_WIDTH, "slot": 1}
+            )
+        )
+        self.total = Signal(self.segment_log2 + 1)  # bytes of the message at hand
+        self.released = Signal()
+        self._measure(m, state)
+        svc = self.service
+        m.d.comb += [
+            self.write.addr.eq(self.session),
+            self.write.data.eq(state),
+            self.active.w_data.eq(self.session),
+            svc.tx.payload.session.eq(self.session),
+            svc.free.payload.session.eq(self.session),
+        ]
+        for port in (svc.tx, svc.free, self.job):
+            with m.If(port.ready):
+                m.d.sync += port.valid.eq(0)
+        with m.FSM():
+            self._choose(m, state)
+            self._event(m, state)
+            self._answer(m, state)
+            self._run(m, state)
+            self._check(m, state)
+            self._reply(m, state)
+            self._finish(m, state)
+        return m
+
+    def _count(self, m, name):
+        register = getattr(self.csr, name)
+        m.d.sync += register.eq(register + 1)
+
+    def _measure(self, m, state):
+        """How much is unread (registered), and whether there is something to do."""
+        low = self.segment_log2 + 1
+        self.unread = Signal(low)
+        m.d.sync += self.unread.eq(state.latest - state.consumed[:low])
+        self.enough = Signal()
+        self.more = Signal()
+        m.d.comb += self.enough.eq(self.unread >= state.need)
+        with m.If(state.dead):
+            m.d.comb += self.more.eq(~state.busy & (state.slots == 0) & ~state.fin_out)
+        with m.Elif(state.closing):
+            m.d.comb += self.more.eq(self.unread != 0)
+        with m.Elif(~state.busy):
+            m.d.comb += self.more.eq(Mux(self.enough, state.slots != 3, state.eof))
+
+    def _consume(self, m, state, count):
+        position = Signal(POSITION_WIDTH)
+        free = self.service.free
+        m.d.comb += position.eq(state.consumed + count)
+        m.d.sync += [
+            state.consumed.eq(position),
+            free.payload.position.eq(position),
+            free.payload.release.eq(0),
+            free.valid.eq(1),
+        ]
+
+    def _choose(self, m, state):
+        kind = Signal(2)
+        with m.State("IDLE"):
+            m.d.sync += self.released.eq(0)
+            with m.If(self.answer.valid):
+                m.d.comb += self.read.addr.eq(self.answer.payload.session)
+            with m.Elif(self.service.event.valid):
+                m.d.comb += self.read.addr.eq(self.service.event.payload.session)
+            with m.Else():
+                m.d.comb += self.read.addr.eq(self.active.r_data)
+                m.d.comb += self.active.r_en.eq(self.active.r_rdy)
+            m.d.sync += [
+                self.session.eq(self.read.addr),
+                kind.eq(Mux(self.answer.valid, 2, self.service.event.valid)),
+            ]
+            with m.If(self.answer.valid | self.service.event.valid | self.active.r_rdy):
+                m.next = "READ"
+        with m.State("READ"):
+            m.d.sync += state.eq(self.read.data)
+            m.next = "MEASURE"
+        with m.State("MEASURE"):
+            with m.Switch(kind):
+                with m.Case(0):
+                    m.d.sync += state.listed.eq(0)
+                    m.next = "RUN"
+                with m.Case(1):
+                    m.next = "EVENT"
+                with m.Default():
+                    m.next = "ANSWER"
+
+    def _event(self, m, state):
+        event = self.service.event
+        with m.State("EVENT"):
+            m.d.comb += event.ready.eq(1)
+            with m.Switch(event.payload.kind):
+                with m.Case(EventKind.OPEN):
+                    m.d.sync += [state.as_value().eq(0), state.need.eq(HEADER_BYTES)]
+                with m.Case(EventKind.DATA):
+                    m.d.sync += [
+                        state.base.eq(event.payload.base[self.segment_log2 :]),
+                        state.latest.eq(event.payload.position[: self.segment_log2 + 1]),
+                    ]
+                with m.Case(EventKind.EOF):
+                    m.d.sync += state.eof.eq(1)
+                with m.Case(EventKind.SENT):
+                    with m.If(event.payload.tag == FIN_TAG):
+                        m.d.sync += state.fin_out.eq(0)
+                    with m.Else():
+                        m.d.sync += state.slots.bit_select(event.payload.tag[0], 1).eq(0)
+                with m.Case(EventKind.CLOSED):
+                    m.d.sync += state.dead.eq(1)
+                    with m.If(~event.payload.ok & (state.busy | (self.unread != 0))):
+                        self._count(m, "aborted")
+            m.next = "SETTLE"
+
+    def _answer(self, m, state):
+        answer = self.answer.payload
+        with m.State("ANSWER"):
+            m.d.comb += self.answer.ready.eq(1)
+            m.d.sync += [
+                state.busy.eq(0),
+                self.reply.error.eq(answer.status != Status.OK),
+                self.reply.fatal.eq(0),
+                self.reply.status.eq(answer.status),
+                self.reply.id.eq(answer.id),
+                self.reply.length.eq(answer.length),
+                self.reply.slot.eq(state.job_slot),
+                self.total.eq(state.need),
+            ]
+            m.next = "REPLY"
+            with m.If(state.dead):
+                m.d.sync += state.slots.bit_select(state.job_slot, 1).eq(0)
+                m.next = "SETTLE"
+
+    def _run(self, m, state):
+        svc = self.service
+        m.d.comb += [
+            self.reader.base.eq(state.base),
+            self.reader.offset.eq(state.consumed[: self.segment_log2]),
+        ]
+        with m.State("RUN"):
+            m.next = "SETTLE"
+            with m.If(~self.more):
+                pass
+            with m.Elif(state.dead):
+                m.d.sync += [
+                    svc.free.valid.eq(1),
+                    svc.free.payload.release.eq(1),
+                    self.released.eq(1),
+                ]
+            with m.Elif(state.closing):
+                self._consume(m, state, self.unread)
+            with m.Elif(self.enough):
+                # While the role's door is blocked the session goes back to the end of the list.
+                with m.If(~self.job.valid):
+                    m.d.comb += self.reader.start.eq(1)
+                    m.next = "HEADER"
+            with m.Else():  # the peer has closed, and what is left is no message
+                m.d.sync += [
+                    state.closing.eq(1),
+                    state.fin_out.eq(1),
+                    svc.tx.valid.eq(1),
+                    svc.tx.payload.length.eq(0),
+                    svc.tx.payload.push.eq(0),
+                    svc.tx.payload.close.eq(1),
+                    svc.tx.payload.tag.eq(FIN_TAG),
+                ]
+
+    def _check(self, m, state):
+        header = self.reader.header
+        segment = 1 << self.segment_log2
+        slot = Signal()
+        bad_type = Signal()
+        too_large = Signal()
+        short = Signal()
+        size = header[32:64]
+        with m.State("HEADER"):
+            m.d.sync += [
+                bad_type.eq(header[:8] != TYPE_DATA),
+                too_large.eq(size > segment - HEADER_BYTES),
+                short.eq(size < 4),
+                self.total.eq(size[: self.segment_log2 + 1] + HEADER_BYTES),
+                slot.eq(state.slots[0]),
+                self.reply.error.eq(1),
+                self.reply.id.eq(0),
+                self.reply.slot.eq(state.slots[0]),
+            ]
+            with m.If(self.reader.done):
+                m.next = "CHECK"
+        with m.State("CHECK"):
+            m.d.sync += self.reply.fatal.eq(bad_type | too_large)
+            m.next = "ERROR"
+            with m.If(bad_type):
+                m.d.sync += self.reply.status.eq(Status.BAD_TYPE)
+            with m.Elif(too_large):
+                m.d.sync += self.reply.status.eq(Status.TOO_LARGE)
+            with m.Elif(self.unread < self.total):
+                m.d.sync += state.need.eq(self.total)
+                m.next = "SETTLE"
+            with m.Elif(short):
+                m.d.sync += self.reply.status.eq(Status.BAD_LENGTH)
+            with m.Else():
+                m.next = "JOB"
+        with m.State("ERROR"):
+            m.d.sync += state.slots.bit_select(slot, 1).eq(1)
+            with m.If(self.reply.fatal):
+                m.d.sync += self.total.eq(self.unread)
+            m.next = "REPLY"
+        with m.State("JOB"):
+            self._post_job(m, state, header, slot)
+            m.next = "SETTLE"
+
+    def _post_job(self, m, state, header, slot):
+        job = self.job.payload
+        offset = Signal(self.segment_log2)
+        m.d.comb += offset.eq(state.consumed[: self.segment_log2] + 12)
+        m.d.sync += [
+            state.need.eq(self.total),
+            state.busy.eq(1),
+            state.job_slot.eq(slot),
+            state.slots.bit_select(slot, 1).eq(1),
+            self.job.valid.eq(1),
+            job.source.eq(self.source),
+            job.session.eq(self.session),
+            job.id.eq(header[64:96]),
+            job.base.eq(state.base << self.segment_log2),
+            job.offset.eq(offset),
+            job.ring_log2.eq(self.segment_log2),
+            job.length.eq(self.total - 12),
+            job.result.eq(self._slot_address(slot) + 16),
+            job.room.eq(self.slot_bytes - 16),
+        ]
+        self._count(m, "messages")
+
+    def _slot_address(self, slot):
+        log2 = self.slot_bytes.bit_length() - 1
+        return self.slots_base + (Cat(slot, self.session) << log2)
+
+    def _reply(self, m, state):
+        reply, mem = self.reply, self.mem
+        n = self.width // 8
+        beats = 16 // n
+        at = Signal(range(beats + 1))
+        address = Signal(ADDR_WIDTH)
+        words = [
+            Mux(reply.error, TYPE_RESPONSE, 0),
+            Mux(reply.error, 8, TYPE_DATA),
+            Mux(reply.error, reply.status, reply.length + 4),
+            reply.id,
+        ]
+        header = Cat(Signal(32, name=f"word{i}") for i in range(4))
+        for i, word in enumerate(words):
+            m.d.comb += header.word_select(i, 32).eq(word)
+        m.d.comb += [
+            mem.cmd.valid.eq(self.reader.mem_cmd.valid),
+            mem.cmd.payload.eq(self.reader.mem_cmd.payload),
+            self.reader.mem_cmd.ready.eq(mem.cmd.ready),
+            self.reader.mem_rdata.valid.eq(mem.rdata.valid),
+            self.reader.mem_rdata.payload.eq(mem.rdata.payload),
+            mem.rdata.ready.eq(self.reader.mem_rdata.ready),
+            mem.wdata.payload.data.eq(
+                Array(header.word_select(i, self.width) for i in range(beats))[at]
+            ),
+            mem.wdata.payload.strb.eq(-1),
+            mem.wdata.payload.last.eq(at == beats - 1),
+            mem.wdone.ready.eq(1),
+        ]
+        with m.State("REPLY"):
+            m.d.sync += [address.eq(self._slot_address(reply.slot)), at.eq(0)]
+            m.next = "COMMAND"
+        with m.State("COMMAND"):
+            m.d.comb += [
+                mem.cmd.valid.eq(1),
+                mem.cmd.payload.write.eq(1),
+                mem.cmd.payload.addr.eq(address),
+                mem.cmd.payload.beats.eq(beats - 1),
+                mem.cmd.payload.tag.eq(0),
+            ]
+            with m.If(mem.cmd.ready):
+                m.next = "DATA"
+        with m.State("DATA"):
+            m.d.comb += mem.wdata.valid.eq(at != beats)
+            with m.If(mem.wdata.valid & mem.wdata.ready):
+                m.d.sync += at.eq(at + 1)
+            with m.If(mem.wdone.valid):
+                m.next = "POST"
+        with m.State("POST"):
+            self._post(m, state, address)
+            m.next = "SETTLE"
+
+    def _post(self, m, state, address):
+        reply, tx = self.reply, self.service.tx
+        m.d.sync += [
+            tx.valid.eq(1),
+            tx.payload.addr.eq(Cat(address[:2], ~reply.error, address[3:])),
+            tx.payload.length.eq(Mux(reply.error, 16, reply.length + 12)),
+            tx.payload.push.eq(1),
+            tx.payload.close.eq(reply.fatal),
+            tx.payload.tag.eq(reply.slot),
+            state.need.eq(HEADER_BYTES),
+            state.closing.eq(reply.fatal),
+        ]
+        self._consume(m, state, self.total)
+        with m.If(~reply.error):
+            self._count(m, "answers")
+        with m.Else():
+            with m.Switch(reply.status):
+                for status in COUNTED:
+                    with m.Case(status):
+                        self._count(m, status.name.lower())
+
+    def _finish(self, m, state):
+        """List the session if there is more to do, write its record, let tx and free be taken."""
+        svc = self.service
+        with m.State("SETTLE"):
+            m.next = "LIST"
+        with m.State("LIST"):
+            with m.If(self.more & ~state.listed & ~self.released):
+                m.d.comb += self.active.w_en.eq(1)
+                m.d.sync += state.listed.eq(1)
+            m.next = "WRITE"
+        with m.State("WRITE"):
+            m.d.comb += self.write.en.eq(1)
+            m.next = "WAIT"
+        with m.State("WAIT"):
+            with m.If(~svc.tx.valid & ~svc.free.valid):
+                m.next = "IDLE"

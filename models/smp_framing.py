@@ -1,0 +1,72 @@
+"""Naive model of what the SMP framer answers to one connection's bytes.
+
+SMP (distributed-fpga-framework, 3.2): a message is ``type`` u8, three reserved bytes, ``size``
+u32 little-endian, then ``size`` bytes of payload; a data message's payload is an ``ID`` u32 and
+data.
+"""
+
+import struct
+
+from .status import Status
+
+__all__ = [
+    "TYPE_CONFIGURATION",
+    "TYPE_DATA",
+    "TYPE_RESPONSE",
+    "data_message",
+    "error_message",
+    "frame",
+]
+
+TYPE_CONFIGURATION = 1
+TYPE_RESPONSE = 2
+TYPE_DATA = 3
+
+
+def data_message(ident, data):
+    """A data message: operand on the way in, result on the way out."""
+    return struct.pack("<B3xII", TYPE_DATA, 4 + len(data), ident) + data
+
+
+def error_message(status, ident=0):
+    """The answer to a message that has no result: status, three zero bytes, ID."""
+    return struct.pack("<B3xIB3xI", TYPE_RESPONSE, 8, status, ident)
+
+
+def frame(stream, segment, role):
+    """All that the framer sends for the bytes of a connection, and what it told the role.
+
+    Parameters
+    ----------
+    stream : bytes
+        Everything the peer sends before its FIN.
+    segment : int
+        Bytes of the receive ring; a message with its header must fit.
+    role : callable
+        ``role(ident, data)`` gives ``(status, result)``.
+
+    Returns
+    -------
+    (bytes, list of (int, bytes), bool)
+        Answers; jobs as (ID, operand); whether the stream was given up for lost (``BAD_TYPE`` and
+        ``TOO_LARGE``: where the next message begins is unknown).
+    """
+    out, jobs, at = b"", [], 0
+    while len(stream) - at >= 8:
+        kind, size = struct.unpack_from("<B3xI", stream, at)
+        if kind != TYPE_DATA:
+            return out + error_message(Status.BAD_TYPE), jobs, True
+        if 8 + size > segment:
+            return out + error_message(Status.TOO_LARGE), jobs, True
+        if len(stream) - at < 8 + size:
+            break
+        payload = stream[at + 8 : at + 8 + size]
+        at += 8 + size
+        if size < 4:
+            out += error_message(Status.BAD_LENGTH)
+            continue
+        (ident,) = struct.unpack_from("<I", payload)
+        jobs.append((ident, payload[4:]))
+        status, result = role(ident, payload[4:])
+        out += data_message(ident, result) if status == Status.OK else error_message(status, ident)
+    return out, jobs, False

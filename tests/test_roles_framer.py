@@ -1,0 +1,298 @@
+"""The SMP framer between the engine's model and a role's model, against the naive framing model."""
+
+import struct
+
+import pytest
+from service_model import Connection, EngineModel
+from streams import MemoryResponder, make_rng, run, seeds, stream_checker
+from trebuchet.cores.roles.contract import AnswerLayout
+from trebuchet.cores.roles.framer import SmpFramer
+from trebuchet.models.smp_framing import data_message, error_message, frame
+from trebuchet.models.status import Status
+
+SEGMENT_LOG2 = 9
+SEGMENT = 1 << SEGMENT_LOG2
+SLOT = 256
+ROOM = SLOT - 16
+POOL, SLOTS, SIZE = 0, 0x2000, 0x4000
+
+
+def work(ident, operand):
+    """What the test's role does: a result that depends on every byte, or an error."""
+    if ident % 7 == 3:
+        return Status.BAD_LENGTH, b""
+    if ident % 7 == 5:
+        return Status.STOPPED, b""
+    return Status.OK, bytes(byte ^ (ident & 0xFF) for byte in operand[:ROOM])
+
+
+class RoleModel:
+    """Takes several jobs, reads operands at two random moments, answers in any order."""
+
+    background = True
+
+    def __init__(self, dut, memory, rng, source=2, delay=(1, 200)):
+        self.dut, self.memory, self.rng = dut, memory, rng
+        self.source, self.delay = source, delay
+        self.jobs = []
+        self.now = 0
+        self.seen = []
+        self.blocked = False
+
+    def operand(self, job):
+        ring = 1 << job.ring_log2
+        assert ring == SEGMENT
+        assert job.base % ring == 0
+        assert job.offset < ring
+        return bytes(self.memory[job.base + (job.offset + i) % ring] for i in range(job.length))
+
+    def take(self, job):
+        assert job.source == self.source
+        assert job.room == ROOM
+        slot = job.result - 16 - SLOTS
+        assert slot % SLOT == 0
+        assert slot // SLOT // 2 == job.session
+        assert all(other.session != job.session for other, *_ in self.jobs), "two jobs in flight"
+        operand = self.operand(job)
+        self.seen.append((job.id, operand))
+        self.jobs.append((job, operand, self.now + self.rng.randint(*self.delay)))
+
+    def finish(self):
+        due = [entry for entry in self.jobs if entry[2] <= self.now]
+        if not due:
+            return None
+        entry = self.rng.choice(due)
+        self.jobs.remove(entry)
+        job, operand, _ = entry
+        assert self.operand(job) == operand, "the ring changed under the role"
+        status, result = work(job.id, operand)
+        self.memory[job.result : job.result + len(result)] = result
+        return {
+            "source": job.source,
+            "session": job.session,
+            "id": job.id,
+            "status": int(status),
+            "length": len(result),
+        }
+
+    async def __call__(self, ctx):
+        dut, answer = self.dut, None
+        while True:
+            ready = not self.blocked and len(self.jobs) < 3 and self.rng.random() < 0.5
+            ctx.set(dut.job.ready, ready)
+            if answer is None and self.rng.random() < 0.5:
+                answer = self.finish()
+            ctx.set(dut.answer.valid, answer is not None)
+            if answer is not None:
+                ctx.set(dut.answer.payload, AnswerLayout.const(answer))
+            _, _, jv, jp, ar = await ctx.tick().sample(
+                dut.job.valid, dut.job.payload, dut.answer.ready
+            )
+            self.now += 1
+            if jv and ready:
+                self.take(jp)
+            if answer is not None and ar:
+                answer = None
+
+
+class Bench:
+    """A framer with everything around it."""
+
+    def __init__(self, seed, *, width=32, sessions=4, **role):
+        self.rng = make_rng(seed, "bench")
+        self.seed = seed
+        self.sessions = sessions
+        self.memory = bytearray(self.rng.randbytes(SIZE))
+        self.dut = SmpFramer(width, sessions, 2, SEGMENT_LOG2, SLOTS, SLOT)
+        self.responder = MemoryResponder(
+            self.dut.mem, self.memory, rng=make_rng(seed, "memory"), latency=(2, 30)
+        )
+        self.role = RoleModel(self.dut, self.memory, make_rng(seed, "role"), **role)
+        self.counters = {}
+
+    def run(self, conns, *others, limit=80_000, latency=(5, 100)):
+        engine = EngineModel(
+            self.dut.service,
+            self.memory,
+            conns,
+            rng=self.rng,
+            sessions=self.sessions,
+            segment_log2=SEGMENT_LOG2,
+            pool=POOL,
+            responder=self.responder,
+            writable=range(SLOTS, SLOTS + 2 * self.sessions * SLOT),
+            latency=latency,
+        )
+
+        async def main(ctx):
+            await engine(ctx)
+            for register in self.dut.csr.signature.block.registers:
+                self.counters[register.name] = ctx.get(getattr(self.dut.csr, register.name))
+
+        run(
+            self.dut,
+            main,
+            self.responder,
+            self.role,
+            stream_checker(self.dut.job),
+            *others,
+            limit=limit,
+            seed=self.seed,
+        )
+
+
+def random_stream(rng, messages):
+    """Messages back to back, now and then a bad one, perhaps cut off in the middle."""
+    stream = b""
+    for _ in range(messages):
+        kind = rng.random()
+        ident = rng.getrandbits(32)
+        longest = SEGMENT - 12
+        if kind < 0.03:
+            stream += struct.pack("<BBBBI", rng.choice([0, 1, 2, 4, 255]), 1, 2, 3, 5)
+        elif kind < 0.06:
+            stream += struct.pack("<B3xI", 3, rng.choice([SEGMENT - 7, 1 << 16, 0xFFFFFFFF]))
+        elif kind < 0.12:
+            size = rng.randrange(4)
+            stream += struct.pack("<B3xI", 3, size) + rng.randbytes(size)
+        else:
+            length = rng.choice([0, 1, 4, longest, rng.randint(0, longest), rng.randint(0, 60)])
+            stream += data_message(ident, rng.randbytes(length))
+    if rng.random() < 0.3:
+        stream = stream[: rng.randrange(len(stream) + 1)]
+    return stream
+
+
+def check(conn):
+    want, jobs, lost = frame(conn.payload, SEGMENT, work)
+    if conn.ok:
+        assert conn.received == want
+        assert conn.got_fin
+        assert lost or conn.freed >= sum(12 + len(operand) for _, operand in jobs)
+    else:
+        assert conn.gone
+        assert want.startswith(conn.received)
+
+
+@pytest.mark.parametrize("width", [32, 64, 128])
+@seeds(3)
+def test_random(width, seed):
+    bench = Bench(seed, width=width)
+    rng = bench.rng
+    conns = []
+    for _ in range(16):
+        payload = random_stream(rng, rng.randint(0, 5))
+        conn = Connection(payload, chunk=rng.choice([11, 200, 600]))
+        if rng.random() < 0.25:
+            conn.vanish = vanish_after(rng, rng.randint(0, len(payload)))
+        conns.append(conn)
+    bench.run(conns)
+    assert not bench.responder.busy
+    for conn in conns:
+        check(conn)
+    assert any(conn.ok for conn in conns)
+    assert bench.counters["messages"] == len(bench.role.seen)
+
+
+def vanish_after(rng, count):
+    return lambda conn: conn.delivered >= count and rng.random() < 0.02
+
+
+def test_counters_and_jobs():
+    """Every counter, with connections that are known; the operands are the messages' data."""
+    bench = Bench(1)
+    rng = bench.rng
+    good = [data_message(7 * i, rng.randbytes(20)) for i in range(5)]
+    conns = [
+        Connection(b"".join(good)),
+        Connection(data_message(3, b"x")),
+        Connection(data_message(5, b"x")),
+        Connection(struct.pack("<B3xI", 1, 4) + b"abcd" * 30),
+        Connection(struct.pack("<B3xI", 3, SEGMENT - 7) + bytes(700)),
+        Connection(struct.pack("<B3xI", 3, 2) + b"ab" + good[0]),
+        Connection(good[0][:15], fin=lambda c: False, vanish=lambda c: c.delivered == 15),
+    ]
+    bench.run(conns)
+    assert conns[3].received == error_message(Status.BAD_TYPE)
+    assert conns[4].received == error_message(Status.TOO_LARGE)
+    assert bench.counters == {
+        "messages": 8,
+        "answers": 6,
+        "bad_type": 1,
+        "bad_length": 2,
+        "too_large": 1,
+        "no_role": 0,
+        "stopped": 1,
+        "no_room": 0,
+        "aborted": 1,
+    }
+    for conn in conns[:6]:
+        check(conn)
+    for ident, operand in frame(conns[0].payload, SEGMENT, work)[1]:
+        assert (ident, operand) in bench.role.seen
+
+
+def test_blocked_role_stops_nobody_else():
+    """While the role takes no job, other connections still get errors, close, and are released."""
+    bench = Bench(2)
+    bench.role.blocked = True
+    stuck = [Connection(data_message(i, b"abc")) for i in range(2)]
+    bad = [Connection(bytes(8)) for _ in range(1)]
+    others = [Connection(b"", chunk=9) for _ in range(6)]
+    gone = [Connection(data_message(1, b"ab"), vanish=lambda c: c.delivered == 14)]
+
+    async def release(ctx):
+        # A bad header is only read when the job register is free, so `bad` may wait for it too.
+        while not all(conn.released for conn in others):
+            await ctx.tick()
+        assert bench.role.seen == []
+        bench.role.blocked = False
+
+    bench.run(stuck + others + gone + bad, release)
+    for conn in stuck + bad:
+        check(conn)
+
+
+def test_client_vanishes_while_the_role_works():
+    """The session's number and ring stay reserved until the role has answered."""
+    bench = Bench(3, sessions=2, delay=(400, 600))
+    lost = [
+        Connection(data_message(i, b"payload"), fin=lambda c: False, vanish=lambda c: c.freed == 0)
+        for i in range(6)
+    ]
+    for conn in lost:
+        conn.vanish = lambda c: c.delivered == len(c.payload) and bench.role.jobs
+    kept = [Connection(data_message(i, b"payload")) for i in range(4)]
+    bench.run(lost + kept)
+    assert bench.counters["aborted"] >= 1
+    assert all(conn.released for conn in lost)
+    for conn in kept:
+        check(conn)
+
+
+@pytest.mark.parametrize("sessions", [1, 3])
+def test_table_sizes(sessions):
+    bench = Bench(sessions, sessions=sessions)
+    conns = [Connection(random_stream(bench.rng, 3)) for _ in range(6)]
+    bench.run(conns)
+    for conn in conns:
+        check(conn)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 130))
+def test_random_long(seed):
+    test_random(32, seed)
+
+
+def test_bad_parameters():
+    for args, message in [
+        ((33, 4, 0, 12, 0, 256), "Data path width must be one of"),
+        ((32, 0, 0, 12, 0, 256), "Number of sessions must be"),
+        ((32, 4, 15, 12, 0, 256), "Job source must be 0 to 14, not 15"),
+        ((32, 4, 0, 21, 0, 256), "Segment size must be"),
+        ((32, 4, 0, 12, 8, 256), "Base of the slots must be a multiple of 16, not 8"),
+        ((32, 4, 0, 12, 0, 200), "Bytes of a slot must be a power of two from 32"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            SmpFramer(*args)
