@@ -39,7 +39,7 @@ GAIN = 200
 SYNTHETIC = "synthetic"
 DEFAULT = "119"
 VARIABLE = "TREBUCHET_MITDB"
-#: The inter-patient split of de Chazal et al. (IEEE Trans Biomed Eng 51(7), 2004): no paced records.
+#: The inter-patient split of de Chazal et al. (IEEE TBME 51(7), 2004): no paced records.
 DS1 = (
     *("101", "106", "108", "109", "112", "114", "115", "116", "118", "119", "122"),
     *("124", "201", "203", "205", "207", "208", "209", "215", "220", "223", "230"),

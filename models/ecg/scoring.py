@@ -1,7 +1,8 @@
 """Holding detected beats against the cardiologists' annotations.
 
 Matching is one to one within 150 ms (54 samples), the rule of ANSI/AAMI EC57: sensitivity is the
-share of annotated beats that were found, positive predictivity the share of found beats that are real.
+share of annotated beats that were found, positive predictivity the share of found beats that are
+real.
 """
 
 from dataclasses import dataclass
@@ -24,11 +25,9 @@ def match(annotated: np.ndarray, detected: np.ndarray, tolerance: int = TOLERANC
             a += 1
         if a == len(annotated) or annotated[a] > place + tolerance:
             continue
-        nearer = a + 1 < len(annotated) and abs(annotated[a + 1] - place) < abs(
-            annotated[a] - place
-        )
-        # The earlier annotation is left alone only if no later beat has to fall back on it.
-        a += int(nearer)
+        following = annotated[a + 1] if a + 1 < len(annotated) else None
+        if following is not None and abs(following - place) < abs(annotated[a] - place):
+            a += 1
         pairs[d] = a
         a += 1
     return pairs
@@ -58,7 +57,7 @@ class Score:
 
     @property
     def found_accuracy(self) -> float:
-        """Share of the six-class beats that were found and are of the right class, of those found."""
+        """Share of found six-class beats that are of the right class."""
         found = self.confusion[:6, :6]
         return float(np.trace(found) / max(1, found.sum()))
 
@@ -79,7 +78,7 @@ class Score:
 def score(
     annotated: np.ndarray, truth: np.ndarray, detected: np.ndarray, called: np.ndarray
 ) -> Score:
-    """Compare beats at ``detected`` called ``called`` with annotations (class -1: none of the six)."""
+    """Compare beats at ``detected`` called ``called`` with annotations (-1: other class)."""
     pairs = match(annotated, detected)
     side = len(CLASSES)
     confusion = np.zeros((side + 1, side + 1), np.int64)

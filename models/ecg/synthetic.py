@@ -1,7 +1,8 @@
 """A synthetic ECG with known beats: the stand-in where no recorded ECG is at hand.
 
-Each beat is a sum of Gaussian bumps (after McSharry et al., IEEE Trans Biomed Eng 50(3):289-294, 2003,
-without their differential equation), one set of bumps a class, on a wandering baseline with noise.
+Each beat is a sum of Gaussian bumps (after McSharry et al., IEEE Trans Biomed Eng 50(3):289-294,
+2003, without their differential equation), one set of bumps a class, on a wandering baseline with
+noise.
 It exercises the whole chain; it says nothing about how well real patients are classified.
 """
 

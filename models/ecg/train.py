@@ -1,14 +1,15 @@
 """Training of the ECG network; writes ``weights.json``. Seeded; same machine, same weights.
 
 Whole records go through the integer model's own detection (in overlapping blocks, as a client
-sends them) and its own features, so the network is trained on exactly what it will see. Each detected
-beat takes the class of the annotation within 150 ms; beats of other classes and false detections are
-left out of the training and kept in the scores.
+sends them) and its own features, so the network is trained on exactly what it will see. Each
+detected beat takes the class of the annotation within 150 ms; beats of other classes and false
+detections are left out of the training and kept in the scores.
 
 The network is scikit-learn's ``MLPClassifier`` on one-hot labels: six logistic outputs, cross
-entropy, L-BFGS. Features are normalised for the training; mean and scale are then folded into the first
-layer. Weights are rounded after training (:func:`quantise`): ``w1`` to multiples of ``2**-(SHIFT1 +
-6)``, ``w2`` to ``2**-(SHIFT2 - 9)``; ``b1`` takes up what the rounding of ``w1`` does to the mean input.
+entropy, L-BFGS. Features are normalised for the training; mean and scale are then folded into the
+first layer. Weights are rounded after training (:func:`quantise`): ``w1`` to multiples of
+``2**-(SHIFT1 + 6)``, ``w2`` to ``2**-(SHIFT2 - 9)``; ``b1`` takes up what the rounding of ``w1``
+does to the mean input.
 
 The checked-in weights are trained on a random half of the beats of each class of all records; the
 figures are for the other half. With that split a patient's beats are on both sides, as in the
@@ -32,7 +33,7 @@ __all__ = ["Beats", "gather", "quantise", "train", "write_weights"]
 SEED = 1
 ITERATIONS = 1500
 #: Weight decay; keeps the weights inside their fixed-point range.
-ALPHA = 1e-3
+ALPHA = 0.5
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ def fit(vectors: np.ndarray, labels: np.ndarray) -> Trained:
         (model.HIDDEN,),
         activation="logistic",
         solver="lbfgs",
-        alpha=ALPHA * len(labels),
+        alpha=ALPHA,
         max_iter=ITERATIONS,
         max_fun=2 * ITERATIONS,
         random_state=SEED,

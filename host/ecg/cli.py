@@ -1,0 +1,136 @@
+"""`trebuchet ecg`: send records to a board, train the network, get the database, info."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from ...models.ecg import data, model
+from ...models.ecg.data import Record
+from ...models.errors import TrebuchetError
+from ..smp import PORT
+from .client import OUTSTANDING, Run, read_with_model, run_record
+from .plot import draw
+from .report import as_dict, percent, reading_report, run_report
+
+__all__ = ["app"]
+
+app = typer.Typer(no_args_is_help=True, help="Classify heartbeats on a board; train, fetch, info.")
+
+
+def load_or_default(name: str | None, minutes: float | None, console: Console) -> Record:
+    """The record asked for, or the default; says so when it is not a real one."""
+    record = data.load(name or data.default_record(), minutes)
+    if record.name == data.SYNTHETIC and name is None:
+        console.print(
+            "[yellow]No MIT-BIH records were found, so a synthetic ECG stands in: it exercises the "
+            "whole chain but is no patient. `trebuchet ecg fetch` gets real records.[/]"
+        )
+    return record
+
+
+def run_with_progress(
+    address: str, port: int, record: Record, outstanding: int, timeout: float, console: Console
+) -> Run:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
+        task = bar.add_task(f"record {record.name}", total=None)
+        return run_record(
+            address,
+            port,
+            record,
+            outstanding,
+            timeout,
+            lambda done, total: bar.update(task, completed=done, total=total),
+        )
+
+
+@app.command("run")
+def run_command(
+    board: Annotated[
+        str | None, typer.Argument(help="Address of the board; none: the golden model alone.")
+    ] = None,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="TCP port of the role.")] = PORT,
+    record: Annotated[str | None, typer.Option(help="Record, such as 119, or synthetic.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Only the first minutes of it.")] = 10,
+    outstanding: Annotated[
+        int, typer.Option(min=1, max=64, help="Messages under way at a time.")
+    ] = OUTSTANDING,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for an answer.")] = 30,
+    plot: Annotated[Path | None, typer.Option(help="Draw the result, as PNG.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
+) -> None:
+    """Send a record to a board; compare the answer with golden model and annotations."""
+    console = Console(stderr=as_json)
+    chosen = load_or_default(record, minutes, console)
+    if board is None:
+        if as_json:
+            raise TrebuchetError("--json needs a board")
+        reading = read_with_model(chosen)
+        console.print(reading_report(chosen, reading))
+        if plot:
+            draw(chosen, reading, plot, "golden model")
+        return
+    run = run_with_progress(board, port, chosen, outstanding, timeout, console)
+    if as_json:
+        typer.echo(json.dumps(as_dict(run), indent=2))
+    else:
+        console.print(run_report(run))
+    if plot:
+        draw(chosen, run.board, plot, f"classified by the board at {board}")
+        console.print(f"drawn: {plot}")
+    run.require_equal()
+
+
+@app.command()
+def train(
+    output: Annotated[Path, typer.Option(help="Where the weights go.")] = model.WEIGHTS_FILE,
+    folder: Annotated[Path | None, typer.Option(help="Folder with the records.")] = None,
+) -> None:
+    """Train the network on all records at hand (a few minutes) and write the weights."""
+    from ...models.ecg import train as training  # noqa: PLC0415 - scikit-learn is slow to import
+    from .training_report import training_report  # noqa: PLC0415 - as above
+
+    console = Console()
+    place = folder or data.find_folder()
+    if place is None:
+        raise TrebuchetError(
+            "there are no records to train on; get them with `trebuchet ecg fetch`"
+        )
+    report = training.train(place, lambda line: console.print(f"[dim]{line}[/]"))
+    console.print(training_report(report))
+    training.write_weights(report.weights, output)
+    console.print(f"weights written to {output}: {percent(report.split.accuracy)} on the test half")
+
+
+@app.command()
+def fetch(
+    folder: Annotated[
+        Path | None, typer.Argument(help="Where to put the records; default: the user's cache.")
+    ] = None,
+) -> None:
+    """Get the MIT-BIH Arrhythmia Database (100 MB) from PhysioNet."""
+    place = folder or data.cache_folder()
+    data.fetch(place)
+    typer.echo(f"{len(data.list_records(place))} records are in {place}")
+
+
+@app.command()
+def info() -> None:
+    """Say which records are here, where they were found, and what the network looks like."""
+    console = Console()
+    folder = data.find_folder()
+    names = data.list_records(folder)
+    console.print(f"records: {len(names)} in {folder}" if names else "records: none were found")
+    if names:
+        console.print("  " + " ".join(names))
+    console.print(f"default record: {data.default_record()} ({data.SYNTHETIC!r} is always there)")
+    model.load_weights()
+    console.print(f"weights: {model.WEIGHTS_FILE}")
+    console.print(
+        f"network: {model.FEATURES}-{model.HIDDEN}-{model.OUTPUTS}, classes "
+        + ", ".join(model.CLASSES)
+    )
