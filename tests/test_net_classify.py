@@ -30,13 +30,11 @@ def kinds(rng):
     yield tcp
     yield tcp_frame(data, ip_options=rng.randbytes(8), flags=2)
     yield tcp_frame(data, ip=OUR_IP ^ 1 << rng.randrange(32))
-    yield tcp_frame(
-        data, mac=(int.from_bytes(MAC, "big") ^ 1 << rng.randrange(48)).to_bytes(6, "big")
-    )
+    yield tcp_frame(data, mac=bytes([MAC[0], *rng.randbytes(5)]))
     yield tcp_frame(data, mac=b"\xff" * 6)
     yield tcp_frame(data, frag=rng.randint(1, 8191))
-    yield tcp_frame(data, **{"flags": 2, "id": 7})[:20] + b"\x20\x00" + tcp[22:]
-    yield tcp_frame(data)[:20] + b"\xc0\x00" + tcp[22:]
+    yield tcp[:20] + b"\x20\x00" + tcp[22:]
+    yield tcp[:20] + b"\xc0\x00" + tcp[22:]
     yield bytes(here / ip / UDP(sport=5, dport=7) / data)
     yield bytes(here / ip / ICMP() / data)
     yield bytes(Ether(dst="ff:ff:ff:ff:ff:ff") / ARP(pdst=ip_text(OUR_IP)))
