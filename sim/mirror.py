@@ -1,10 +1,10 @@
 """A stand-in for the shell: sends every IPv4 frame back with its addresses exchanged.
 
-To the kernel behind a TAP device the mirror looks like a host whose every service answers with what it
-was sent: pings are answered, UDP comes back to its sender's port, and a TCP socket bound to port p
-that connects to port p of the mirror meets itself (a simultaneous open, RFC 9293, 3.5), so
-that whatever it writes comes back. The harness and its link are tested with it, without a TCP engine
-of ours. Swapping addresses changes no checksum.
+To the kernel behind a TAP device the mirror looks like a host whose every service answers with
+what it was sent: pings are answered, UDP comes back to its sender's port, and a TCP socket bound to
+port p that connects to port p of the mirror meets itself (a simultaneous open, RFC 9293, 3.5), so
+that whatever it writes comes back. The harness and its link are tested with it, without a TCP
+engine of ours. Swapping addresses changes no checksum.
 
 Ports
 -----
@@ -19,7 +19,8 @@ other_tx : PacketSignature(32), in
 tick : in
     Counted.
 csr_mirror : CsrSignature
-    Counters ``frames``, ``others``, ``errors``, ``ticks`` and the switch ``enable``: 0 drops every frame.
+    Counters ``frames``, ``others``, ``errors``, ``ticks`` and the switch ``enable``: 0 drops every
+    frame.
 
 Parameters
 ----------
@@ -73,8 +74,9 @@ class Mirror(wiring.Component):
             }
         )
 
-    # A frame is stored whole; beats with addresses are kept in registers as well, because an exchanged
-    # beat is made of two others. Then the frame leaves on one of the two outputs, or is forgotten.
+    # A frame is stored whole; beats with addresses are kept in registers as well, because an
+    # exchanged beat is made of two others. Then the frame leaves on one of the two outputs, or is
+    # forgotten.
     def elaborate(self, platform):
         m = Module()
         csr = self.csr_mirror

@@ -1,9 +1,10 @@
 """A network namespace of one's own, for root and for ordinary users.
 
-:class:`Namespace` starts a small process inside a new network namespace (``unshare -n``, for ordinary users
-``unshare -rn``) that keeps it alive and hands out sockets made there. It reads from a socket whose other
-end only the owner has, so it ends with its owner however that ends, and with the last
-process in it the namespace and its devices disappear. Nothing gets a name in ``/run/netns``.
+:class:`Namespace` starts a small process inside a new network namespace (``unshare -n``, for
+ordinary users ``unshare -rn``) that keeps it alive and hands out sockets made there. It reads from
+a socket whose other end only the owner has, so it ends with its owner however that ends, and with
+the last process in it the namespace and its devices disappear. Nothing gets a name in
+``/run/netns``.
 
 A socket belongs to the namespace in which it was made, not to that of the process that uses it:
 sockets from :meth:`Namespace.socket` are ordinary sockets that reach the simulated network.
@@ -86,7 +87,8 @@ class Namespace:
         except subprocess.TimeoutExpired:
             self._keeper.kill()
             self._keeper.wait()
-        self._keeper.stderr.close()
+        if self._keeper.stderr:
+            self._keeper.stderr.close()
 
     def __enter__(self):
         return self

@@ -116,7 +116,7 @@ class Board:
         command += ["--time", time, "--uart", where, "--control", far.fileno(), *arguments]
         with far, open(self._error_path, "wb") as errors:
             self._process = subprocess.Popen(
-                # It ends when the control connection does; no tether, so that any thread may start it.
+                # It ends with the control connection; no tether, so any thread may start it.
                 self.namespace.enter(command, tether=False),
                 pass_fds=[far.fileno()],
                 stderr=errors,
@@ -148,6 +148,12 @@ class Board:
     def alive(self):
         """Is the simulator still running?"""
         return self._process.poll() is None
+
+    def wait(self, timeout):
+        """Wait up to ``timeout`` seconds for the simulator's end; is it still running?"""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout)
+        return self.alive()
 
     def check(self):
         """Raise :class:`TrebuchetError` if the simulator has ended."""
@@ -189,6 +195,21 @@ class Board:
     def counters(self):
         """The board's event counters by ``block.register`` (fabric top)."""
         return self.stats()["counters"]
+
+    def wait_port(self, port=7, timeout=120):
+        """Wait until the board accepts TCP connections on ``port``."""
+        deadline = time.monotonic() + timeout
+        while True:
+            self.check()
+            try:
+                self.connect(port, timeout=2).close()
+                return
+            except OSError as error:
+                if time.monotonic() > deadline:
+                    raise TrebuchetError(
+                        f"no connection to the board's port {port} within {timeout} s: {error}"
+                    ) from None
+            time.sleep(0.05)
 
     def socket(self, family=socket.AF_INET, type=socket.SOCK_STREAM):
         """An unconnected socket on the simulated network."""

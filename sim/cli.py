@@ -1,0 +1,131 @@
+"""``trebuchet sim``: the simulated board on a network of its own."""
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from ..models.errors import TrebuchetError
+from .build import build
+from .run import BOARD_IP, Board
+from .tops import TOPS, source
+
+__all__ = ["sim"]
+
+_PANEL = "Link, both ways"
+_Chance = Annotated[
+    str,
+    typer.Option(metavar="P", rich_help_panel=_PANEL, help="Chance per frame, 0.03 or 3%."),
+]
+
+
+def _link_arguments(options):
+    return [word for name, value in options.items() if value for word in (f"--{name}", value)]
+
+
+def _absolute(path):
+    return str(path.resolve())
+
+
+def _compile(top, trace, console):
+    with console.status("Generating the Verilog …"):
+        made = source(top)
+    with console.status("Compiling the simulator (once for each version of it) …"):
+        return made, build(made, trace=trace)
+
+
+def _announce(board, console):
+    inside = " ".join(board.namespace.enter([], tether=False))
+    console.print(f"The board is at [bold]{BOARD_IP}[/bold]; a shell on its network: {inside}")
+    if board.uart_device:
+        console.print(f"Its UART: {board.uart_device}")
+    console.print("Ctrl-C ends it.")
+
+
+def _wait_for_end(board):
+    try:
+        while board.alive():
+            board.wait(1)
+    except KeyboardInterrupt:
+        pass
+    code = board.close()
+    if code:
+        raise TrebuchetError(f"the simulator reported a fault (exit code {code})")
+
+
+def sim(
+    top: Annotated[
+        str, typer.Argument(metavar="TOP", help=f"What to simulate: {', '.join(TOPS)}.")
+    ] = "board",
+    fabric: Annotated[
+        bool, typer.Option("--fabric", help="The same as TOP = fabric: the shell without CPU.")
+    ] = False,
+    command: Annotated[
+        str | None,
+        typer.Option("--exec", metavar="CMD", help="Run this on the board's network, then end."),
+    ] = None,
+    uart: Annotated[
+        str | None,
+        typer.Option(metavar="WHERE", help="stdio, stdout, pty, file:PATH or none."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of everything random.")] = 1,
+    time: Annotated[
+        str,
+        typer.Option(help="Protocol milliseconds: wall, cycles:N, or soc (the board's divider)."),
+    ] = "wall",
+    pcap: Annotated[Path | None, typer.Option(help="Capture the link.")] = None,
+    trace: Annotated[Path | None, typer.Option(help="Write waves (FST).")] = None,
+    trace_from: Annotated[int, typer.Option(min=0, help="First cycle of the waves.")] = 0,
+    stats: Annotated[Path | None, typer.Option(help="Write statistics (JSON).")] = None,
+    loss: _Chance = "",
+    duplicate: _Chance = "",
+    reorder: _Chance = "",
+    corrupt: _Chance = "",
+    delay: Annotated[
+        int, typer.Option(min=0, rich_help_panel=_PANEL, help="Cycles a frame is under way.")
+    ] = 0,
+    max_rate: Annotated[
+        float, typer.Option(min=0, help="Simulate no more cycles a second; 0: no limit.")
+    ] = 0,
+    busy: Annotated[
+        bool, typer.Option("--busy", help="Don't sleep while nothing happens.")
+    ] = False,
+) -> None:
+    """Run the simulated board on a network of its own."""
+    console = Console(stderr=True)
+    made, binary = _compile("fabric" if fabric else top, trace is not None, console)
+    arguments = ["--seed", str(seed)]
+    arguments += _link_arguments(
+        {"loss": loss, "duplicate": duplicate, "reorder": reorder, "corrupt": corrupt}
+    )
+    arguments += ["--delay", str(delay), "--max-rate", str(max_rate)]
+    arguments += [] if busy or command else ["--idle-sleep"]
+    for name, path in (("pcap", pcap), ("trace", trace), ("stats", stats)):
+        arguments += [f"--{name}", _absolute(path)] if path else []
+    arguments += ["--trace-from", str(trace_from)] if trace else []
+    uart = uart or ("none" if made.kind == "fabric" else "log" if command else "stdio")
+    with Board(binary, arguments, uart=uart, time=time, cwd=made.folder) as board:
+        if command is None:
+            _announce(board, console)
+            _wait_for_end(board)
+            return
+        if made.ready_port:
+            with console.status("The board starts …"):
+                board.wait_port(made.ready_port)
+        code = _execute(board, command)
+    raise typer.Exit(code)
+
+
+def _execute(board, command):
+    environment = {**os.environ, "TREBUCHET_BOARD": BOARD_IP}
+    child = board.popen(["sh", "-c", command], env=environment)
+    try:
+        return child.wait()
+    except KeyboardInterrupt:
+        child.wait(timeout=5)
+        return 130
+    except subprocess.TimeoutExpired:
+        return 130
