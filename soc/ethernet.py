@@ -9,14 +9,24 @@ The MAC and IP addresses may be Migen signals: LiteEth 2024.12 only ever compare
 them into headers. Its top-level cores convert strings first, so the parts are put together here.
 """
 
+from liteeth.common import eth_fcs_length, eth_min_frame_length
 from liteeth.core.arp import LiteEthARP
 from liteeth.core.icmp import LiteEthICMP
 from liteeth.core.ip import LiteEthIP
 from liteeth.core.udp import LiteEthUDP
 from liteeth.mac.common import LiteEthMACCrossbar, LiteEthMACDepacketizer, LiteEthMACPacketizer
-from liteeth.mac.core import LiteEthMACCore
+from liteeth.mac.crc import LiteEthMACCRC32Checker, LiteEthMACCRC32Inserter
+from liteeth.mac.gap import LiteEthMACGap
+from liteeth.mac.last_be import LiteEthMACRXLastBE, LiteEthMACTXLastBE
+from liteeth.mac.padding import LiteEthMACPaddingInserter
+from liteeth.mac.preamble import LiteEthMACPreambleChecker, LiteEthMACPreambleInserter
 from litex.gen import LiteXModule
+from litex.soc.interconnect import stream
+from litex.soc.interconnect.csr import CSRStatus
 from litex.soc.interconnect.packet import PacketFIFO
+from litex.soc.interconnect.stream import DIR_SINK, BufferizeEndpoints
+from migen import ClockDomainsRenamer, If
+from migen.genlib.cdc import PulseSynchronizer
 
 from .bridge import packet_description
 
@@ -31,34 +41,82 @@ class EthernetMac(LiteXModule):
 
     Received frames have ``error`` set on their last beat when the CRC was wrong. A PHY cannot
     wait, so a frame is sent only when it is here to its end: ``sink`` holds up to 4 KiB of
-    frames. A frame to be sent must have at most 4 KiB; the MAC pads short ones.
+    frames. A frame to be sent must have at most 4 KiB; the MAC pads short ones. CSRs: counters
+    ``preamble_errors`` and ``crc_errors``.
+
+    It is put together from the parts of ``LiteEthMACCore``, in its order, with one register stage
+    more: on the way out, LiteEth's ``ready`` runs from the preamble inserter back through padding,
+    into the read side of the crossing's LUT RAM, which misses 125 MHz on an ECP5.
+    Preamble and CRC are handled a byte a cycle in the PHY's clock domains, so a preamble that a
+    PHY has shortened by some bytes is still found.
 
     Parameters
     ----------
     phy
-        A LiteEth PHY.
+        A LiteEth PHY with a data path of 8 bits.
     width : int
         Data path towards the shell, in bits.
     """
 
     def __init__(self, phy, width=32):
-        description = packet_description(width)
-        # CRC and preamble run in the PHY's clock domains, a byte a cycle; the crossings to `sys`
-        # are in block RAM and deep enough for the shell to look away for a third of a frame.
-        self.core = core = LiteEthMACCore(
-            phy,
-            width,
-            rx_cdc_depth=128,
-            rx_cdc_buffered=True,
-            tx_cdc_depth=32,
-            tx_cdc_buffered=True,
-        )
+        if phy.dw != 8:
+            raise ValueError(f"The PHY's data path must be 8 bits, not {phy.dw!r}")
         self.tx_frames = PacketFIFO(
-            description, payload_depth=4096 * 8 // width, param_depth=63, buffered=True
+            packet_description(width),
+            payload_depth=4096 * 8 // width,
+            param_depth=63,
+            buffered=True,
         )
         self.sink = self.tx_frames.sink
-        self.source = core.source
-        self.comb += self.tx_frames.source.connect(core.sink)
+        self._add_transmitter(phy, width)
+        self._add_receiver(phy, width)
+
+    def _add_transmitter(self, phy, width):
+        wide, narrow = packet_description(width), packet_description(8)
+        self.tx_cdc = stream.ClockDomainCrossing(
+            wide, cd_from="sys", cd_to="eth_tx", depth=32, buffered=True
+        )
+        stages = [
+            stream.StrideConverter(wide, narrow),
+            LiteEthMACTXLastBE(8),
+            stream.Buffer(narrow, pipe_valid=True, pipe_ready=True),
+            LiteEthMACPaddingInserter(8, eth_min_frame_length - eth_fcs_length),
+            BufferizeEndpoints({"sink": DIR_SINK})(LiteEthMACCRC32Inserter(narrow)),
+            LiteEthMACPreambleInserter(8),
+        ]
+        if not getattr(phy, "integrated_ifg_inserter", False):
+            stages.append(LiteEthMACGap(8))
+        stages = [ClockDomainsRenamer("eth_tx")(stage) for stage in stages]
+        self.submodules += stages
+        self.tx_pipeline = stream.Pipeline(self.tx_frames, self.tx_cdc, *stages, phy)
+
+    def _add_receiver(self, phy, width):
+        wide, narrow = packet_description(width), packet_description(8)
+        preamble = ClockDomainsRenamer("eth_rx")(LiteEthMACPreambleChecker(8))
+        crc = ClockDomainsRenamer("eth_rx")(
+            BufferizeEndpoints({"sink": DIR_SINK})(LiteEthMACCRC32Checker(narrow))
+        )
+        stages = [
+            ClockDomainsRenamer("eth_rx")(stage)
+            for stage in (LiteEthMACRXLastBE(8), stream.StrideConverter(narrow, wide))
+        ]
+        self.submodules += preamble, crc, stages
+        # In block RAM, and deep enough for the shell to look away for a third of a frame.
+        self.rx_cdc = stream.ClockDomainCrossing(
+            wide, cd_from="eth_rx", cd_to="sys", depth=128, buffered=True
+        )
+        self.rx_pipeline = stream.Pipeline(phy, preamble, crc, *stages, self.rx_cdc)
+        self.source = self.rx_cdc.source
+        self.preamble_errors = CSRStatus(32, description="frames without a start delimiter")
+        self.crc_errors = CSRStatus(32, description="frames with a wrong check sequence")
+        self._count(preamble.error, self.preamble_errors)
+        self._count(crc.error, self.crc_errors)
+
+    def _count(self, pulse, register):
+        crossing = PulseSynchronizer("eth_rx", "sys")
+        self.submodules += crossing
+        self.comb += crossing.i.eq(pulse)
+        self.sync += If(crossing.o, register.status.eq(register.status + 1))
 
 
 class _StackMac(LiteXModule):

@@ -127,6 +127,13 @@ class TrebuchetSoC(SoCCore):
         for bank in self.fabric.banks.values():
             self.add_module(name=bank.block.name, module=bank)
 
+    def register_map(self):
+        """``(block, base address)`` of every register block; complete once the SoC is finalized."""
+        return [
+            (bank.block, self.csr.regions[bank.block.name].origin)
+            for bank in self.fabric.banks.values()
+        ]
+
     def _add_tick(self):
         pads = {}
         if self.board.external_tick:
@@ -148,7 +155,7 @@ class TrebuchetSoC(SoCCore):
     def _add_network(self):
         width = self.board.data_width
         packets = self.fabric.packets
-        self.ethmac = EthernetMac(self.ethphy, width)
+        self.mac = EthernetMac(self.ethphy, width)
         addresses = self.fabric.banks["csr_shell"].read
         self.network = NetworkStack(
             _swap_bytes(addresses["mac"]),
@@ -157,8 +164,8 @@ class TrebuchetSoC(SoCCore):
             width,
         )
         self.comb += [
-            self.ethmac.source.connect(packets["rx"]),
-            packets["tx"].connect(self.ethmac.sink),
+            self.mac.source.connect(packets["rx"]),
+            packets["tx"].connect(self.mac.sink),
             packets["other_rx"].connect(self.network.sink),
             self.network.source.connect(packets["other_tx"]),
         ]

@@ -1,0 +1,18 @@
+/* Time, interrupts and the console: the rest of the firmware sees LiteX through this only. */
+#ifndef TREBUCHET_BOARD_H
+#define TREBUCHET_BOARD_H
+
+#include <stdint.h>
+
+/* Enable interrupts and the console. */
+void board_start(void);
+/* Milliseconds of protocol time since reset; wraps after 49 days. */
+uint32_t board_uptime_ms(void);
+/* Clock cycles, modulo 2**32: the fast-moving source of random numbers. */
+uint32_t board_cycles(void);
+/* Return when an interrupt has come since the last call. */
+void board_wait(void);
+/* Drop what the CPU has cached, so that the next reads see what gateware wrote. */
+void board_forget_cache(void);
+
+#endif

@@ -1,0 +1,3 @@
+#include "mailbox.h"
+void mailbox_start(void) {}
+void mailbox_serve(void) {}

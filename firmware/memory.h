@@ -1,0 +1,18 @@
+/* External memory. */
+#ifndef TREBUCHET_MEMORY_H
+#define TREBUCHET_MEMORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * Gather what chance there is: the contents of the memory at power-up, which differ from chip to chip
+ * and from start to start, and the cycle counter. Call it before and after memory_start, whose
+ * duration varies. In simulation the result is the same every time.
+ */
+void memory_gather_chance(uint32_t key[4]);
+
+/* Initialise the SDRAM and test it; false when it does not work. */
+bool memory_start(void);
+
+#endif

@@ -1,0 +1,64 @@
+#include "network.h"
+
+#include <stdio.h>
+
+#include <generated/soc.h>
+#include <generated/trebuchet_regs.h>
+
+#include "text.h"
+
+struct address network_default(void)
+{
+	struct address address = {
+		.mac = (uint64_t)TREBUCHET_MAC_HIGH << 32 | (uint32_t)TREBUCHET_MAC_LOW,
+		.ip = (uint32_t)TREBUCHET_IP,
+	};
+
+	return address;
+}
+
+/* The shell wants the first byte on the wire in bits 7..0. */
+static uint64_t wire_order(uint64_t mac)
+{
+	uint64_t swapped = 0;
+
+	for (int byte = 0; byte < 6; byte++)
+		swapped = swapped << 8 | (mac >> (8 * byte) & 0xff);
+	return swapped;
+}
+
+void network_start(struct address address, const uint32_t key[4])
+{
+#ifdef TCP_BASE
+	tcp_isn_key_0_write(key[0]);
+	tcp_isn_key_1_write(key[1]);
+	tcp_isn_key_2_write(key[2]);
+	tcp_isn_key_3_write(key[3]);
+#else
+	(void)key;
+#endif
+#ifdef SHELL_BASE
+	shell_mac_write(wire_order(address.mac));
+	shell_ip_write(address.ip);
+	shell_enable_write(1);
+#else
+	(void)address;
+	(void)wire_order;
+#endif
+}
+
+void network_print(struct address address)
+{
+	char line[64];
+	struct text text = text_in(line, sizeof(line) - 1);
+
+	text_plain(&text, "mac ");
+	text_mac(&text, address.mac);
+	text_plain(&text, ", ip ");
+	text_ip(&text, address.ip);
+	line[text.length] = '\0';
+	printf("%s\n", line);
+#ifdef TCP_BASE
+	printf("tcp: %lu sessions\n", (unsigned long)tcp_sessions_read());
+#endif
+}

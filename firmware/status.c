@@ -1,0 +1,65 @@
+#include "status.h"
+
+#include <string.h>
+
+static uint64_t value_of(const struct status_entry *entry, uint32_t (*read)(uint32_t address))
+{
+	uint64_t value = read(entry->address);
+
+	if (entry->words > 1)
+		value |= (uint64_t)read(entry->address + 4) << 32;
+	return value;
+}
+
+static void write_sessions(struct text *out, const struct status_entry *entries, unsigned count,
+	uint32_t (*read)(uint32_t address))
+{
+	for (unsigned i = 0; i < count; i++) {
+		if (strcmp(entries[i].block, "tcp") == 0 && strcmp(entries[i].name, "sessions_used") == 0) {
+			text_unsigned(out, value_of(&entries[i], read));
+			return;
+		}
+	}
+	text_plain(out, "null");
+}
+
+static void write_engines(struct text *out, const struct status_entry *entries, unsigned count,
+	uint32_t (*read)(uint32_t address))
+{
+	const char *block = NULL;
+
+	for (unsigned i = 0; i < count; i++) {
+		bool same = block != NULL && strcmp(block, entries[i].block) == 0;
+
+		if (!same) {
+			if (block != NULL)
+				text_plain(out, "},");
+			block = entries[i].block;
+			text_json(out, block);
+			text_plain(out, ":{");
+		} else {
+			text_char(out, ',');
+		}
+		text_json(out, entries[i].name);
+		text_char(out, ':');
+		text_unsigned(out, value_of(&entries[i], read));
+	}
+	if (block != NULL)
+		text_char(out, '}');
+}
+
+void status_write(struct text *out, const struct status_info *info,
+	const struct status_entry *entries, unsigned count, uint32_t (*read)(uint32_t address))
+{
+	text_plain(out, "{\"version\":");
+	text_json(out, info->version);
+	text_plain(out, ",\"board\":");
+	text_json(out, info->board);
+	text_plain(out, ",\"uptime_ms\":");
+	text_unsigned(out, info->uptime_ms);
+	text_plain(out, ",\"sessions\":");
+	write_sessions(out, entries, count, read);
+	text_plain(out, ",\"engines\":{");
+	write_engines(out, entries, count, read);
+	text_plain(out, "}}\n");
+}

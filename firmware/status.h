@@ -1,0 +1,31 @@
+/* The status page: what the board is, and every counter of its engines, as one JSON object. */
+#ifndef TREBUCHET_STATUS_H
+#define TREBUCHET_STATUS_H
+
+#include <stdint.h>
+
+#include "text.h"
+
+/* One read-only register; soc/firmware.py generates the table from the register declarations. */
+struct status_entry {
+	const char *block;
+	const char *name;
+	uint32_t address;
+	uint32_t words; /* 1, or 2 for a register of more than 32 bits (low word first) */
+};
+
+struct status_info {
+	const char *version;
+	const char *board;
+	uint32_t uptime_ms;
+};
+
+/*
+ * Append {"version":…,"board":…,"uptime_ms":…,"sessions":…,"engines":{BLOCK:{NAME:value,…},…}}.
+ * `sessions` is the TCP engine's register `sessions_used`, null where there is no TCP engine.
+ * `read` returns the word at an address. The entries of a block lie together.
+ */
+void status_write(struct text *out, const struct status_info *info,
+	const struct status_entry *entries, unsigned count, uint32_t (*read)(uint32_t address));
+
+#endif

@@ -1,0 +1,91 @@
+"""Building the firmware with LiteX's software flow, in the place of LiteX's BIOS.
+
+The generated headers are, beside LiteX's own: ``trebuchet_regs.h`` (registers of the shell's blocks,
+:mod:`trebuchet.soc.csr_export`), ``trebuchet_status_table.h`` (every read-only register, for the status
+page) and ``trebuchet_status_codes.h`` (:mod:`trebuchet.models.status`).
+"""
+
+from pathlib import Path
+
+from litex.build.tools import write_to_file
+from litex.soc.integration.builder import Builder
+
+from ..models.status import DESCRIPTIONS, Status
+from .csr_export import c_header, json_map, register_offsets, register_words, svd
+
+__all__ = ["FIRMWARE_DIR", "FirmwareBuilder", "status_codes_header", "status_table_header"]
+
+#: LiteX's software packages that the firmware is linked with.
+PACKAGES = ("libc", "libcompiler_rt", "libbase", "liblitedram")
+
+FIRMWARE_DIR = Path(__file__).resolve().parent.parent / "firmware"
+
+
+def status_codes_header():
+    """C header with one macro for each status code, and its meaning as a comment."""
+    lines = ["/* Generated from models/status.py; do not edit. */", "#pragma once", ""]
+    lines += [
+        f"#define TREBUCHET_STATUS_{code.name} {int(code)} /* {DESCRIPTIONS[code]} */"
+        for code in Status
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def status_table_header(regions):
+    """C header with the table ``status_table`` of every read-only register of a register map."""
+    rows = []
+    for block, base in regions:
+        offsets = register_offsets(block)
+        for r in block.registers:
+            if r.access == "ro":
+                words = len(register_words(r))
+                address = base + offsets[r.name]
+                rows.append(f'\t{{ "{block.name}", "{r.name}", 0x{address:08x}u, {words} }},')
+    return "\n".join(
+        [
+            "/* Generated from the register declarations; do not edit. */",
+            "#pragma once",
+            "",
+            '#include "status.h"',
+            "",
+            f"#define STATUS_TABLE_COUNT {len(rows)}u",
+            "/* One entry more, since C has no empty arrays. */",
+            "static const struct status_entry status_table[STATUS_TABLE_COUNT + 1] = {",
+            *rows,
+            '\t{ "", "", 0, 0 },',
+            "};",
+            "",
+        ]
+    )
+
+
+class FirmwareBuilder(Builder):
+    """LiteX's builder with our firmware where LiteX puts its BIOS, and our headers beside its own.
+
+    Also writes ``registers.json`` and ``registers.svd`` of the shell's blocks into the output folder.
+    """
+
+    def add_software_package(self, name, src_dir=None):
+        """As LiteX's, but only what we link; the package ``bios`` is ours."""
+        if name == "bios":
+            super().add_software_package(name, str(FIRMWARE_DIR))
+        elif name in PACKAGES:
+            super().add_software_package(name, src_dir)
+
+    def add_software_library(self, name):
+        """As LiteX's, but only what we link."""
+        if name in PACKAGES:
+            super().add_software_library(name)
+
+    def _generate_includes(self, with_bios=True):
+        super()._generate_includes(with_bios)
+        regions = self.soc.register_map()
+        for name, text in {
+            "trebuchet_regs.h": c_header(regions),
+            "trebuchet_status_table.h": status_table_header(regions),
+            "trebuchet_status_codes.h": status_codes_header(),
+        }.items():
+            write_to_file(str(Path(self.generated_dir) / name), text)
+        output = Path(self.output_dir)
+        write_to_file(str(output / "registers.json"), json_map(regions))
+        write_to_file(str(output / "registers.svd"), svd(regions))
