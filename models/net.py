@@ -1,7 +1,7 @@
 """Naive models of the network data path: bytes to fields, bytes to checksums, fields to frames.
 
-They say what the gateware of ``cores/net`` and ``cores/tcp`` must do with each frame, as directly as
-it can be said, one frame at a time. Numbers are in host order; MAC addresses are 6 bytes.
+They say what the gateware of ``cores/net`` and ``cores/tcp`` must do with each frame, as directly
+as it can be said, one frame at a time. Numbers are in host order; MAC addresses are 6 bytes.
 """
 
 from dataclasses import dataclass
