@@ -1,9 +1,8 @@
-"""Proofs of ``cores/buffers.py``: skid buffer, FIFO, packet FIFO.
+"""Proofs of the skid buffer and the FIFO in ``cores/buffers.py``.
 
 Contract, over public ports: the stream rules at the output, given those at the input; what comes
 out is what went in (:class:`~trebuchet.formal.stream.Queue`); ``valid`` follows within a bound,
-whatever ``ready`` does; the room that the data sheet promises. The packet FIFO in addition:
-nothing comes out of a packet that has not ended well, and a drop has its reason.
+whatever ``ready`` does; the room that the data sheet promises.
 
 Each harness then states, apart, the invariants that make these inductive, in terms of the core's
 own registers.
@@ -12,12 +11,12 @@ Not proved: behaviour under a reset while running; other widths and depths than 
 circuits do not differ but in constants).
 """
 
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Mux, Signal
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Mux, Signal, Value
 
 from .proof import Mutant, Proof
 from .stream import Queue, cover_run, free, new_harness, stream_rules, within
 
-__all__ = ["PROOFS"]
+__all__ = ["PROOFS", "word_in_ram"]
 
 
 def _drive(m, dut):
@@ -70,18 +69,20 @@ class SkidBufferProof(Elaboratable):
         return m
 
 
-def _word_in_ram(m, dut, queue, place, addr, peek):
+def word_in_ram(m, dut, queue, addr):
     """Invariant of a RAM ring: the chosen word lies where its place in the queue says."""
+    place, peek = queue.place, dut.ram.read_port(domain="comb")
     before = Signal(range(3))  # beats that have left the RAM but not the FIFO
     fetched = dut.reader.fetched
+    word = Value.cast(queue.word)[: len(peek.data)]
     m.d.comb += before.eq(fetched + (dut.o.valid if dut.reader.registered else 0))
     m.d.comb += peek.addr.eq(addr(place - before))
     with m.If(queue.inside):
         with m.If(place >= before):
-            m.d.comb += Assert(peek.data == queue.word[: len(peek.data)])
+            m.d.comb += Assert(peek.data == word)
         with m.Elif(place == before - 1):
             with m.If(fetched):
-                m.d.comb += Assert(dut.reader.port.data == queue.word[: len(peek.data)])
+                m.d.comb += Assert(dut.reader.port.data == word)
     return before
 
 
@@ -92,7 +93,6 @@ class StreamFifoProof(Elaboratable):
     def elaborate(self, platform):
         m = new_harness()
         dut = self.dut
-        peek = dut.ram.read_port(domain="comb")
         m.submodules.dut = dut
         puts, gets = _drive(m, dut)
         queue = _queue(m, dut, puts, gets, capacity=dut.depth)
@@ -108,7 +108,7 @@ class StreamFifoProof(Elaboratable):
             m.d.comb += total.eq(dut.read + k[: queue.bits])
             return Mux(total >= dut.depth, total - dut.depth, total)
 
-        before = _word_in_ram(m, dut, queue, queue.place, addr, peek)
+        before = word_in_ram(m, dut, queue, addr)
         held = Mux(dut.write >= dut.read, 0, dut.depth) + dut.write - dut.read
         m.d.comb += [
             Assert(dut.write < dut.depth),

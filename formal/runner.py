@@ -136,7 +136,7 @@ def _netlist(task: Task, source: bool = False) -> str:
         raise TrebuchetError(f"proof {task.name!r} must leave its clock to the runner")
     flavour = MODES[task.method][1]
     if f'parameter \\FLAVOR "{flavour}"' not in text:
-        raise TrebuchetError(f"proof {task.name!r} must have an {flavour} statement, and has none")
+        raise TrebuchetError(f"proof {task.name!r} must have {flavour} statements, but has none")
     return text
 
 
@@ -224,8 +224,10 @@ def run_tasks(
 
 
 def record(results: Iterable[Result], path: Path = LEDGER) -> None:
-    """Write results into the ledger, one row a task, keyed by the hash of its inputs."""
-    ledger = Ledger(path)
+    """Replace the ledger's rows by these results, keyed by the hash of their inputs."""
+    results, ledger = list(results), Ledger(path)
+    for name in set(ledger.rows) - {result.task.name for result in results}:
+        del ledger.rows[name]
     for result in results:
         values = result.row()
         ledger.record(values.pop("name"), result.inputs, **values)

@@ -24,10 +24,12 @@ def free(m, *signals):
         m.d.comb += raw.eq(AnySeq(len(raw)))
 
 
-def stream_rules(m, stream, check, name):
+def stream_rules(m, stream, check, name, chosen=1):
     """State rule 2, and for packet streams rules 4 and 5, with ``check``: ``Assert`` or ``Assume``.
 
-    Adds the registers it needs to module ``m``; ``name`` is the prefix of their names.
+    Adds the registers it needs to module ``m``; ``name`` is the prefix of their names. Rules 4 and
+    5 are stated of the beats for which ``chosen`` holds. Returns the register that tells whether
+    the next beat must be a first one; None if this is no packet stream.
     """
     if check not in (Assert, Assume):
         raise TypeError(f"Rules are stated with Assert or Assume, not {check!r}")
@@ -40,15 +42,16 @@ def stream_rules(m, stream, check, name):
 
     members = getattr(getattr(stream.payload, "shape", lambda: None)(), "members", {})
     if set(members) != PACKET_FIELDS:
-        return
+        return None
     beat = stream.payload
     begins = Signal(init=1, name=f"{name}_begins")
     with m.If(stream.valid & stream.ready):
         m.d.sync += begins.eq(beat.last)
-    with m.If(stream.valid):
+    with m.If(stream.valid & chosen):
         m.d.comb += check(beat.first == begins)
         with m.If(~beat.last):
             m.d.comb += [check(beat.empty == 0), check(~beat.error)]
+    return begins
 
 
 def within(m, condition, cycles, name):

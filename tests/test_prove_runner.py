@@ -1,0 +1,193 @@
+"""`trebuchet prove`: verdicts, refusals, the cache, the ledger, the quick set itself."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from amaranth.hdl import Assert, Assume, ClockDomain, Cover, Elaboratable, Module, Signal
+from amaranth.lib import stream
+from trebuchet.formal import registry, runner
+from trebuchet.formal.proof import Mutant, Proof, mutated
+from trebuchet.formal.stream import free, new_harness, stream_rules
+from trebuchet.models.errors import TrebuchetError
+from trebuchet.models.ledger import Ledger
+
+QUICK = [proof for proof in registry.PROOFS if proof.quick]
+NO_MUTANT = (Mutant("none", "no such text", ""),)
+
+
+class Counter(Elaboratable):
+    """Counts 0, 1, 2, 0 …; ``state`` adds what the harness says about it."""
+
+    def __init__(self, state):
+        self.state = state
+
+    def elaborate(self, platform):
+        m = new_harness()
+        count = Signal(3)
+        with m.If(count == 2):
+            m.d.sync += count.eq(0)
+        with m.Else():
+            m.d.sync += count.eq(count + 1)
+        self.state(m, count)
+        return m
+
+
+def _proof(state, **arguments):
+    arguments = {"depth": 3, "cover_depth": 6, "mutants": NO_MUTANT, **arguments}
+    return Proof(
+        "test", "counter", "", "trebuchet.cores.stream", lambda _: Counter(state), **arguments
+    )
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "BUILD", tmp_path)
+
+    def run(state, task=0, **arguments):
+        return runner.run_tasks([runner.tasks_of(_proof(state, **arguments))[task]])[0]
+
+    return run
+
+
+def _says(*statements):
+    def state(m, count):
+        for statement in statements:
+            m.d.comb += statement(count)
+
+    return state
+
+
+def test_verdicts(run):
+    assert run(_says(lambda c: Assert(c <= 2))).status == "proved"
+    assert run(_says(lambda c: Assert(c < 2))).status == "failed"
+    # True, but not inductive: from the unreachable 5 it goes to 6.
+    assert run(_says(lambda c: Assert(c != 6)), depth=1).status == "unknown"
+    assert run(_says(lambda c: Assert(c != 6)), depth=5, method="bmc").status == "proved"
+
+
+def test_cover_verdicts(run):
+    assert run(_says(lambda c: Cover(c == 2)), task=1).status == "proved"
+    assert run(_says(lambda c: Cover(c == 3)), task=1).status == "failed"
+    both = _says(lambda c: Cover(c == 2), lambda c: Cover(c == 3))
+    assert run(both, task=1).status == "failed"
+
+
+def test_contradicting_assumptions_do_not_count_as_a_proof(run):
+    """Nothing is reachable, so every assertion would hold."""
+    state = _says(lambda c: Assume(c == 7), lambda c: Assert(c == 6), lambda c: Cover(c <= 7))
+    assert run(state).status == "unknown"
+    assert run(state, task=1).status != "proved"
+
+
+def test_a_harness_without_checks_is_refused(run):
+    with pytest.raises(TrebuchetError, match="must have assert statements, but has none"):
+        run(_says(lambda c: Cover(c == 2)))
+    with pytest.raises(TrebuchetError, match="must have cover statements, but has none"):
+        run(_says(lambda c: Assert(c <= 2)), task=1)
+
+
+def test_a_harness_with_its_own_clock_is_refused(run):
+    """Its clock would never tick, and every property would hold."""
+
+    def state(m, count):
+        m.domains.sync = ClockDomain()
+        m.d.comb += Assert(count <= 1)
+
+    with pytest.raises(TrebuchetError, match="must leave its clock to the runner"):
+        run(state)
+
+
+def test_results_are_cached_by_netlist_and_script(run):
+    state = _says(lambda c: Assert(c <= 2))
+    assert not run(state).cached
+    assert run(state).cached
+    assert not run(state, depth=4).cached
+    assert not run(_says(lambda c: Assert(c <= 3))).cached
+
+
+class BrokenProducer(Elaboratable):
+    """A stream whose valid falls, or whose payload changes, while it is stalled."""
+
+    def __init__(self, breaks):
+        self.breaks = breaks
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.harness = h = new_harness()
+        s = stream.Signature(4).create(path=("s",))
+        free(h, s.ready)
+        h.d.comb += s.valid.eq(1)
+        stalled = Signal()
+        h.d.sync += stalled.eq(s.valid & ~s.ready)
+        with h.If(stalled):
+            h.d.comb += s.valid.eq(0) if self.breaks == "valid" else s.payload.eq(1)
+        with h.Else():
+            h.d.comb += s.payload.eq(2)
+        stream_rules(h, s, Assert, "s")
+        return m
+
+
+@pytest.mark.parametrize("breaks", ["valid", "payload"])
+def test_stream_rules_catch(breaks, tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "BUILD", tmp_path)
+    build = lambda _: BrokenProducer(breaks)  # noqa: E731
+    proof = Proof("b", "", "", "trebuchet.cores.stream", build, 3, 3, NO_MUTANT, method="bmc")
+    assert runner.run_tasks(runner.tasks_of(proof)[:1])[0].status == "failed"
+
+
+def test_mutant_must_find_its_text():
+    from trebuchet.cores import buffers
+
+    with pytest.raises(TrebuchetError, match="must find its text once in trebuchet.cores.buffers"):
+        mutated(buffers, Mutant("gone", "no such text", ""))
+    changed = mutated(buffers, Mutant("m", "class SkidBuffer", "class Other"))
+    assert hasattr(changed, "Other")
+    assert hasattr(buffers, "SkidBuffer")
+
+
+def test_select():
+    names = [proof.name for proof in registry.PROOFS]
+    assert len(set(names)) == len(names)
+    assert runner.select(registry.PROOFS, ["skid"], False)[0].name == "skid_buffer"
+    assert runner.select(registry.PROOFS, [], True) == list(registry.PROOFS)
+    assert runner.select(registry.PROOFS, [], False) == QUICK
+    with pytest.raises(TrebuchetError, match="there is no proof 'none'; there are: .*skid_buffer"):
+        runner.select(registry.PROOFS, ["none"], False)
+
+
+def test_json_output_is_nothing_but_json():
+    command = [Path(sys.executable).parent / "trebuchet", "prove", "skid_buffer", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    rows = json.loads(done.stdout)
+    assert [row["name"] for row in rows] == ["skid_buffer", "skid_buffer.cover"]
+    for row in rows:
+        assert set(row) == {"name", "core", "method", "depth", "status", "seconds"}
+        assert row["status"] == "proved"
+
+
+def _all_tasks(proofs):
+    for proof in proofs:
+        yield from runner.tasks_of(proof)
+        yield from runner.tasks_of(proof, mutants=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("proof", QUICK, ids=lambda proof: proof.name)
+def test_quick_set(proof):
+    """Each property holds, each cover is reached, each mutant is caught."""
+    for result in runner.run_tasks(_all_tasks([proof]), jobs=2):
+        assert result.good, f"{result.task.name} is {result.status}, see {result.folder}"
+
+
+def test_ledger_is_current():
+    """Mend a failure with `make prove`."""
+    ledger = Ledger(runner.LEDGER)
+    tasks = {task.name: task for task in _all_tasks(registry.PROOFS)}
+    assert set(ledger.rows) == set(tasks)
+    for name, task in tasks.items():
+        row = ledger.rows[name]
+        assert row["inputs"] == runner.input_hash(task), f"row {name} is stale"
+        assert row["status"] == task.expected, name
