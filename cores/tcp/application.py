@@ -1,0 +1,180 @@
+"""The application engine: what services and the sender tell the TCP engine."""
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..arbiter import StreamArbiter
+from .record import KILL_WRITES, TIME_WIDTH, CheckoutSignature, Phase, descriptor_layout, keep, kill
+from .service import SESSION_WIDTH, TX_PER_SESSION, FreeLayout, TxLayout
+
+__all__ = ["COUNTS", "WRITES", "ApplicationEngine"]
+
+WRITES = (*KILL_WRITES, "snd_end", "count", "fin_queued", "blocked", "progress", "flight")
+WRITES += ("rcv_cons", "rcv_edge", "has_segment")
+COUNTS = ("tx_overrun", "service_errors", "aborts")
+
+
+class ApplicationEngine(wiring.Component):
+    """Enters transmit descriptors, moves the window's edge, counts what the sender has read.
+
+    ==================  ===  ====================================================================
+    ``tx``              In   array: the ``tx`` stream of each service
+    ``free``            In   array: the ``free`` stream of each service
+    ``sent``            In   stream of session numbers, from the sender
+    ``port``            Out  checkout port
+    ``descriptor``      Out  write port of the descriptor RAM: ``write``, ``address``
+                             (session, slot), ``descriptor``
+    ``now``             In   time in ticks
+    ``count``           Out  a strobe per entry of :data:`COUNTS`
+    ==================  ===  ====================================================================
+
+    The three sources take turns. An entry takes about 8 cycles, of which the record is held for
+    up to 4. Waits for nothing but its checkout. A session that does not exist, or is not the
+    asking service's, is left alone (counter ``service_errors``). Reset: idle.
+    """
+
+    def __init__(self, config):
+        self.config = config
+        n = len(config.ports)
+        super().__init__(
+            {
+                "tx": In(stream.Signature(TxLayout)).array(n),
+                "free": In(stream.Signature(FreeLayout)).array(n),
+                "sent": In(stream.Signature(SESSION_WIDTH)),
+                "port": Out(CheckoutSignature(config, WRITES)),
+                "write": Out(1),
+                "address": Out(config.session_bits + 2),
+                "descriptor": Out(descriptor_layout()),
+                "now": In(TIME_WIDTH),
+                "count": Out(data.StructLayout({name: 1 for name in COUNTS})),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        config, port = self.config, self.port
+        n, s = len(config.ports), config.session_bits
+        r, w = port.record, port.result
+        m.submodules.txs = txs = StreamArbiter(TxLayout, n)
+        m.submodules.frees = frees = StreamArbiter(FreeLayout, n)
+        for k in range(n):
+            wiring.connect(m, wiring.flipped(self.tx[k]), txs.i[k])
+            wiring.connect(m, wiring.flipped(self.free[k]), frees.i[k])
+        m.d.comb += keep(port)
+        tx, free = txs.o.payload, frees.o.payload
+        who = Signal(SESSION_WIDTH)
+        service = Signal.like(r.service)
+        mine = Signal()
+        m.d.comb += port.session.eq(who)
+        m.d.comb += mine.eq((r.phase != Phase.FREE) & (r.phase != Phase.SYN_RCVD))
+        mine = mine & (r.service == service) & (who >> s == 0)
+
+        end, delta = Signal(32), Signal(32)
+        position, gap, ahead, inside = (Signal(32, name=k) for k in ("pos", "gap", "fwd", "ins"))
+        m.d.sync += [
+            end.eq(r.snd_end + tx.length),
+            delta.eq(tx.addr - r.snd_end),
+            position.eq(free.position + r.rcv_base),
+            gap.eq(r.rcv_edge - position),  # window left if the edge stays
+            ahead.eq(position - r.rcv_cons),
+            inside.eq(r.rcv_pub - r.rcv_cons - r.fin_told),
+        ]
+
+        with m.FSM():
+            with m.State("SENT"):
+                m.d.sync += who.eq(self.sent.payload)
+                m.next = "FREE"
+                with m.If(self.sent.valid):
+                    m.d.comb += self.sent.ready.eq(1)
+                    m.next = "SENT-CLAIM"
+                    with m.If(self.sent.payload >> s != 0):  # a RST without a session
+                        m.next = "FREE"
+            with m.State("SENT-CLAIM"):
+                m.d.comb += port.request.eq(1)
+                with m.If(port.grant):
+                    m.d.comb += [port.commit.eq(1), w.blocked.eq(0)]
+                    m.d.comb += w.flight.eq(r.flight - (r.flight != 0))
+                    m.next = "FREE"
+            with m.State("FREE"):
+                m.d.sync += [who.eq(free.session), service.eq(frees.index)]
+                m.next = "TX"
+                with m.If(frees.o.valid):
+                    m.next = "FREE-CLAIM"
+            with m.State("FREE-CLAIM"):
+                m.d.comb += port.request.eq(1)
+                with m.If(port.grant):
+                    m.next = "FREE-WORK"
+            with m.State("FREE-WORK"):
+                m.next = "FREE-CHECK"
+            with m.State("FREE-CHECK"):
+                m.next = "FREE-COMMIT"
+            with m.State("FREE-COMMIT"):
+                m.d.comb += [port.commit.eq(1), frees.o.ready.eq(1)]
+                with m.If(~mine):
+                    m.d.comb += self.count.service_errors.eq(1)
+                with m.Elif(free.release):
+                    over = (r.phase == Phase.CLOSED) | (r.phase == Phase.TIME_WAIT)
+                    m.d.comb += w.released.eq(r.released | over)
+                    m.d.comb += self.count.service_errors.eq(~over)
+                with m.Elif(ahead <= inside):
+                    self._consume(m, position, gap, ahead == inside)
+                with m.Else():
+                    m.d.comb += self.count.service_errors.eq(1)
+                m.next = "TX"
+            with m.State("TX"):
+                m.d.sync += [who.eq(tx.session), service.eq(txs.index)]
+                m.next = "SENT"
+                with m.If(txs.o.valid):
+                    m.next = "TX-CLAIM"
+            with m.State("TX-CLAIM"):
+                m.d.comb += port.request.eq(1)
+                with m.If(port.grant):
+                    m.next = "TX-WORK"
+            with m.State("TX-WORK"):
+                m.next = "TX-COMMIT"
+            with m.State("TX-COMMIT"):
+                m.d.comb += [port.commit.eq(1), txs.o.ready.eq(1)]
+                with m.If(mine):
+                    self._enter(m, tx, end + tx.close, delta)
+                with m.Else():
+                    m.d.comb += self.count.service_errors.eq(1)
+                m.next = "SENT"
+        return m
+
+    def _consume(self, m, position, gap, everything):
+        """The service has consumed up to ``position``; all there is, if ``everything``."""
+        r, w, config = self.port.record, self.port.result, self.config
+        m.d.comb += w.rcv_cons.eq(position)
+        with m.If(everything & (r.rcv_nxt == r.rcv_pub)):  # nothing is being written either
+            m.d.comb += w.has_segment.eq(0)
+        receiving = (r.phase == Phase.OPEN) & ~r.fin_seen
+        with m.If(receiving & (gap.as_signed() <= config.window - config.update)):
+            m.d.comb += [w.rcv_edge.eq(position + config.window), w.ack_due.eq(1)]
+
+    def _enter(self, m, tx, end, delta):
+        """One more transmit descriptor."""
+        r, w = self.port.record, self.port.result
+        full = r.count == TX_PER_SESSION
+        over = (r.phase == Phase.CLOSED) | (r.phase == Phase.TIME_WAIT)
+        broken = ~over & ~tx.abort & (full | r.fin_queued)
+        m.d.comb += [
+            self.address.eq(((self.port.session << 2) | (r.first + r.count)[:2])),
+            self.descriptor.delta.eq(delta),
+            self.descriptor.end.eq(end),
+            self.descriptor.push.eq(tx.push),
+            self.descriptor.close.eq(tx.close),
+            self.descriptor.tag.eq(tx.tag),
+        ]
+        with m.If(~full):
+            m.d.comb += [self.write.eq(1), w.count.eq(r.count + 1), w.snd_end.eq(end)]
+        with m.If(over):
+            m.d.comb += [w.check.eq(1), self.count.tx_overrun.eq(full)]
+        with m.Elif(tx.abort | broken):
+            m.d.comb += [kill(self.port, 1), self.count.tx_overrun.eq(broken | full)]
+            m.d.comb += self.count.aborts.eq(1)
+        with m.Else():
+            m.d.comb += [w.fin_queued.eq(tx.close), w.blocked.eq(0)]
+            m.d.comb += w.check.eq(r.check | ((tx.length == 0) & ~tx.close))
+            with m.If(r.snd_una == r.snd_end):
+                m.d.comb += w.progress.eq(self.now)

@@ -1,0 +1,162 @@
+"""Parameters of the TCP engine: one dataclass, with presets."""
+
+from dataclasses import dataclass
+
+from ..memory import ADDR_WIDTH
+from ..stream import check_data_width
+from .service import SESSION_WIDTH
+
+__all__ = ["TINY", "TcpConfig"]
+
+
+def _check(ok, what, expected, value):
+    if not ok:
+        raise ValueError(f"{what} must be {expected}, not {value!r}")
+
+
+@dataclass(frozen=True)
+class TcpConfig:
+    """What is fixed when a :class:`~trebuchet.cores.tcp.engine.TcpEngine` is built.
+
+    All times are in ticks (milliseconds of protocol time). Those marked (csr) are only the reset
+    values of registers.
+
+    Attributes
+    ----------
+    width, tag_width : int
+        Data path and memory tags, as in the stream and memory contracts.
+    sessions : int
+        Session slots, a power of two, at least 2.
+    ports : tuple of int
+        Local TCP port of each service port (csr); its length is the number of service ports.
+    segments : int or None
+        Segments in the receive pool; None: one a session.
+    segment_log2 : int
+        Bytes of a pool segment, as a power of two, 9 to 16. The window is never larger than it.
+    pool_base : int
+        Address of the pool, a multiple of the segment size.
+    mss : int
+        Largest payload sent and announced, 536 to 1460.
+    half_open : int or None
+        Sessions that may be in SYN-RCVD at once (csr); None: three quarters of all.
+    wheel : int
+        Slots of the timer wheel, a power of two. Time-outs are exact to a tick as long as
+        ``rto_min`` and the other times are not shorter than this.
+    rto_min, rto_initial, rto_max : int
+        Bounds of the retransmission time-out (RFC 6298); the first two csr.
+    syn_retries, retries, keepalive_retries : int
+        Expiries without an answer before a session is given up (csr), 1 to 15.
+    keepalive_idle, keepalive_interval : int
+        Silence before the first keep-alive probe and between probes (csr).
+    user_timeout : int
+        Longest time that data may wait without any progress (csr).
+    time_wait : int
+        Length of TIME-WAIT (csr).
+    isn_key : int
+        128-bit key of the initial sequence numbers (csr); firmware writes a random one.
+    isn_start : int
+        Initial value of the clock that is added to them.
+    counter_width : int
+        Bits of an event counter.
+    """
+
+    width: int = 32
+    tag_width: int = 2
+    sessions: int = 64
+    ports: tuple[int, ...] = (7, 9, 80, 8000)
+    segments: int | None = None
+    segment_log2: int = 15
+    pool_base: int = 0
+    mss: int = 1460
+    half_open: int | None = None
+    wheel: int = 128
+    rto_min: int = 200
+    rto_initial: int = 1000
+    rto_max: int = 60_000
+    syn_retries: int = 5
+    retries: int = 8
+    keepalive_retries: int = 5
+    keepalive_idle: int = 60_000
+    keepalive_interval: int = 5_000
+    user_timeout: int = 120_000
+    time_wait: int = 1_000
+    isn_key: int = 0x0F0E0D0C_0B0A0908_07060504_03020100
+    isn_start: int = 0
+    counter_width: int = 32
+
+    def __post_init__(self):
+        check_data_width(self.width)
+        n = self.sessions
+        _check(
+            isinstance(n, int) and 2 <= n <= 1 << SESSION_WIDTH and not n & (n - 1),
+            "Number of sessions",
+            f"a power of two from 2 to {1 << SESSION_WIDTH}",
+            n,
+        )
+        _check(1 <= len(self.ports) <= 8, "Number of services", "1 to 8", len(self.ports))
+        for port in self.ports:
+            _check(0 <= port < 1 << 16, "Port", "0 to 65535", port)
+        if self.segments is None:
+            object.__setattr__(self, "segments", n)
+        _check(1 <= self.segments <= n, "Number of segments", f"1 to {n}", self.segments)
+        _check(9 <= self.segment_log2 <= 16, "Segment size", "2**9 to 2**16", self.segment_log2)
+        _check(
+            self.pool_base % self.segment_size == 0
+            and 0 <= self.pool_base <= (1 << ADDR_WIDTH) - self.pool_size,
+            "Pool base",
+            f"a multiple of {self.segment_size} with the pool inside the memory",
+            self.pool_base,
+        )
+        _check(536 <= self.mss <= 1460, "MSS", "536 to 1460", self.mss)
+        if self.half_open is None:
+            object.__setattr__(self, "half_open", max(1, n * 3 // 4))
+        _check(1 <= self.half_open <= n, "Half-open limit", f"1 to {n}", self.half_open)
+        _check(
+            4 <= self.wheel <= 4096 and not self.wheel & (self.wheel - 1),
+            "Wheel size",
+            "a power of two from 4 to 4096",
+            self.wheel,
+        )
+        for name in ("rto_min", "rto_initial", "rto_max"):
+            _check(1 <= getattr(self, name) < 1 << 16, name, "1 to 65535", getattr(self, name))
+        for name in ("syn_retries", "retries", "keepalive_retries"):
+            _check(1 <= getattr(self, name) <= 15, name, "1 to 15", getattr(self, name))
+        for name in ("keepalive_idle", "keepalive_interval", "user_timeout", "time_wait"):
+            _check(1 <= getattr(self, name) < 1 << 22, name, "1 to 2**22 - 1", getattr(self, name))
+        _check(0 <= self.isn_key < 1 << 128, "ISN key", "a 128-bit integer", self.isn_key)
+        _check(0 <= self.isn_start < 1 << 32, "ISN start", "a 32-bit integer", self.isn_start)
+        _check(8 <= self.counter_width <= 32, "Counter width", "8 to 32", self.counter_width)
+
+    @property
+    def session_bits(self):
+        """Bits of a session number inside the engine."""
+        return (self.sessions - 1).bit_length()
+
+    @property
+    def segment_bits(self):
+        """Bits of a pool segment's number."""
+        return max(1, (self.segments - 1).bit_length())
+
+    @property
+    def segment_size(self):
+        """Bytes of one pool segment."""
+        return 1 << self.segment_log2
+
+    @property
+    def pool_size(self):
+        """Bytes of the receive pool, from :attr:`pool_base` on."""
+        return self.segments << self.segment_log2
+
+    @property
+    def window(self):
+        """Largest window announced, in bytes."""
+        return min(self.segment_size, 65535)
+
+    @property
+    def update(self):
+        """Bytes the window must be able to grow by before the peer is told (RFC 9293, 3.8.6.2.2)."""
+        return min(self.mss, self.segment_size // 2)
+
+
+#: 64 sessions in block RAM.
+TINY = TcpConfig()

@@ -1,0 +1,212 @@
+"""The TCP offload engine: everything between the parser, the sender and the services."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.fifo import SyncFIFOBuffered
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from ..csr import CsrSignature
+from ..memory import MemorySignature
+from ..stream import PacketSignature
+from . import application, events, publish, receive, timer, transmit
+from .config import TcpConfig
+from .dma import ReceiveDma
+from .record import descriptor_layout
+from .registers import COUNTERS, settings_layout, tcp_block
+from .segment import RxSegmentLayout, TxSegmentLayout
+from .service import SESSION_WIDTH, TX_PER_SESSION, ServiceSignature
+from .store import SessionStore
+from .table import SessionTable
+
+__all__ = ["TcpEngine"]
+
+
+class TcpEngine(wiring.Component):
+    """TCP for ``config.sessions`` passively opened connections (docs/tcp.md).
+
+    ==============  ===  ======================================================================
+    ``segment``     In   stream of RxSegmentLayout, from the parser
+    ``payload``     In   packet stream: the payload of each segment with ``length`` > 0
+    ``tx_segment``  Out  stream of TxSegmentLayout, to the sender
+    ``sent``        In   stream of session numbers, from the sender, one for each segment
+                         *with data*: its memory will not be read again for it
+    ``mem``         Out  memory port: received payloads go into the pool
+    ``services``    Out  array of :class:`~trebuchet.cores.tcp.service.ServiceSignature`
+    ``tick``        In   one-cycle pulse each millisecond of protocol time
+    ``csr``         In   register block ``"tcp"`` (:func:`~trebuchet.cores.tcp.registers.tcp_block`)
+    ==============  ===  ======================================================================
+
+    Parameters: ``config``, a :class:`~trebuchet.cores.tcp.config.TcpConfig`.
+
+    Received segments are taken one at a time, about one in 24 cycles; a payload moves one beat a
+    cycle beside that. Segments without a session are announced with session 2**17 - 1, which the
+    engine ignores on ``sent``. Back-pressure: ``segment`` and ``payload`` wait for the memory and
+    (for RST replies) the sender; ``tx``, ``free`` and ``sent`` wait for neither events nor anything
+    outside the engine. Bad input from the network is counted and answered as the RFCs say; bad input
+    from a service is counted. Reset: no session, everything free, after 2 cycles per session.
+    """
+
+    def __init__(self, config):
+        if not isinstance(config, TcpConfig):
+            raise TypeError(f"Configuration must be a TcpConfig, not {config!r}")
+        self.config = config
+        self.block = tcp_block(config)
+        super().__init__(
+            {
+                "segment": In(stream.Signature(RxSegmentLayout)),
+                "payload": In(PacketSignature(config.width)),
+                "tx_segment": Out(stream.Signature(TxSegmentLayout)),
+                "sent": In(stream.Signature(SESSION_WIDTH)),
+                "mem": Out(MemorySignature(config.width, config.tag_width)),
+                "services": Out(ServiceSignature()).array(len(config.ports)),
+                "tick": In(1),
+                "csr": In(CsrSignature(self.block)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        config = self.config
+        m.submodules.table = self.table = SessionTable(config)
+        m.submodules.receive = self.receive = receive.ReceiveEngine(config)
+        m.submodules.dma = self.dma = ReceiveDma(config)
+        m.submodules.publish = self.publish = publish.PublishEngine(config)
+        m.submodules.transmit = self.transmit = transmit.TransmitEngine(config)
+        m.submodules.timer = self.timer = timer.TimerEngine(config)
+        m.submodules.application = self.application = application.ApplicationEngine(config)
+        m.submodules.events = self.events = events.EventEngine(config)
+        engines = {
+            "receive": receive.WRITES,
+            "publish": publish.WRITES,
+            "transmit": transmit.WRITES,
+            "timer": timer.WRITES,
+            "application": application.WRITES,
+            "events": events.WRITES,
+        }
+        m.submodules.store = self.store = SessionStore(config, engines)
+        for name in engines:
+            wiring.connect(m, getattr(self, name).port, getattr(self.store, name))
+        settings = Signal(settings_layout(config))
+        for name in settings.shape().members:
+            m.d.comb += settings[name].eq(getattr(self.csr, name))
+        for engine in (self.receive, self.publish, self.timer):
+            m.d.comb += engine.settings.eq(settings)
+        for engine in (self.receive, self.publish, self.transmit, self.application):
+            m.d.comb += engine.now.eq(self.timer.now)
+        self._outside(m)
+        self._receive_side(m)
+        self._lists(m)
+        self._descriptors(m)
+        self._pool(m)
+        self._counters(m)
+        return m
+
+    def _outside(self, m):
+        """The engine's own ports."""
+        rx, dma, app = self.receive, self.dma, self.application
+        wiring.connect(m, wiring.flipped(self.segment), rx.segment)
+        wiring.connect(m, wiring.flipped(self.payload), dma.payload)
+        wiring.connect(m, dma.mem, wiring.flipped(self.mem))
+        wiring.connect(m, self.transmit.tx_segment, wiring.flipped(self.tx_segment))
+        wiring.connect(m, wiring.flipped(self.sent), app.sent)
+        for k in range(len(self.config.ports)):
+            port = self.services[k]
+            wiring.connect(m, self.events.event[k], wiring.flipped(port.event))
+            wiring.connect(m, wiring.flipped(port.tx), app.tx[k])
+            wiring.connect(m, wiring.flipped(port.free), app.free[k])
+        m.d.comb += self.timer.tick.eq(self.tick)
+
+    def _receive_side(self, m):
+        rx, table, seg = self.receive, self.table, self.segment.payload
+        wiring.connect(m, rx.verdict, self.dma.verdict)
+        wiring.connect(m, self.dma.written, self.publish.written)
+        wiring.connect(m, rx.reply, self.transmit.reply)
+        m.d.comb += [
+            table.tuple.eq(Cat(seg.local_port, seg.remote_port, seg.ip)),
+            table.key.eq(Cat(getattr(self.csr, f"isn_key_{k}") for k in range(4))),
+            [getattr(table, n).eq(getattr(rx, n)) for n in ("start", "finish", "insert")],
+            [
+                getattr(rx, n).eq(getattr(table, n))
+                for n in ("idle", "done", "found", "session", "hash_valid", "hash")
+            ],
+            [getattr(rx, n).eq(getattr(table, n)) for n in ("free_valid", "free_session")],
+            table.reap.eq(self.store.reap),
+            table.reap_session.eq(self.store.reap_session),
+            rx.half_open.eq(self.store.half_open),
+        ]
+
+    def _lists(self, m):
+        store, events, timer = self.store, self.events, self.timer
+        n = len(self.config.ports)
+        m.d.comb += [
+            self.transmit.active_valid.eq(store.active_valid),
+            self.transmit.active_session.eq(store.active_session),
+            events.event_valid.eq(store.event_valid),
+            events.heads.eq(Cat(getattr(store, f"event_session_{k}") for k in range(n))),
+            store.event_pick.eq(events.pick),
+            timer.recycle_valid.eq(store.recycle_valid),
+            timer.recycle_session.eq(store.recycle_session),
+            timer.free_valid.eq(self.table.free_valid | ~store.ready),
+            timer.place.eq(store.place),
+            timer.place_session.eq(store.place_session),
+            store.recycling.eq(timer.recycling),
+        ]
+
+    def _descriptors(self, m):
+        """The descriptor RAM: four slots a session, read by two engines, written by one."""
+        app, depth = self.application, TX_PER_SESSION * self.config.sessions
+        m.submodules.descriptors = ram = Memory(shape=descriptor_layout(), depth=depth, init=[])
+        write = ram.write_port()
+        m.d.comb += [write.en.eq(app.write), write.addr.eq(app.address)]
+        m.d.comb += write.data.eq(app.descriptor)
+        for engine in (self.transmit, self.events):
+            read = ram.read_port()
+            m.d.comb += [read.addr.eq(engine.address), engine.descriptor.eq(read.data)]
+        used = Signal(range(depth + 1))
+        m.d.sync += used.eq(used + app.write - self.events.answered)
+        m.d.comb += self.csr.descriptors_free.eq(depth - used)
+
+    def _pool(self, m):
+        """The pool: each segment is used for the first time, then comes from a FIFO."""
+        config, pool = self.config, self.receive.pool
+        m.submodules.pool = fifo = SyncFIFOBuffered(
+            width=config.segment_bits, depth=max(2, config.segments)
+        )
+        unused = Signal(range(config.segments + 1), init=config.segments)
+        free = Signal(range(config.segments + 1), init=config.segments)
+        fresh = unused != 0
+        m.d.comb += [
+            fifo.w_en.eq(self.store.give),
+            fifo.w_data.eq(self.store.give_segment),
+            pool.valid.eq(fresh | fifo.r_rdy),
+            pool.payload.eq(Mux(fresh, unused - 1, fifo.r_data)),
+            fifo.r_en.eq(pool.ready & ~fresh),
+        ]
+        m.d.sync += unused.eq(unused - (pool.ready & fresh))
+        m.d.sync += free.eq(free + self.store.give - pool.ready)
+        m.d.comb += self.csr.segments_free.eq(free)
+
+    def _counters(self, m):
+        csr, table = self.csr, self.table
+        engines = (self.receive, self.transmit, self.timer, self.application)
+        sources = (receive, transmit, timer, application)
+        for name in COUNTERS:
+            strobes = [
+                engine.count[name]
+                for engine, source in zip(engines, sources, strict=True)
+                if name in source.COUNTS
+            ]
+            together = Signal(range(len(strobes) + 1), name=f"count_{name}")
+            m.d.sync += together.eq(sum(strobes))
+            register = getattr(csr, name)
+            m.d.sync += register.eq(register + together)
+        m.d.comb += [
+            csr.services.eq(len(self.config.ports)),
+            csr.sessions.eq(self.config.sessions),
+            csr.sessions_used.eq(table.in_use),
+            csr.half_open.eq(self.store.half_open),
+        ]
+        m.d.sync += csr.idle.eq(
+            (table.in_use == 0) & self.dma.idle & ~self.segment.valid & self.store.ready
+        )

@@ -1,0 +1,135 @@
+"""The event engine: tells services what has happened to their sessions."""
+
+from amaranth.hdl import Array, C, Cat, Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from .record import CheckoutSignature, Phase, descriptor_layout, keep
+from .service import EventKind, EventLayout
+
+__all__ = ["WRITES", "EventEngine"]
+
+WRITES = ("ev_open", "ev_data", "ev_eof", "ev_closed", "check", "first", "count", "ahead")
+
+
+class EventEngine(wiring.Component):
+    """Turns what is noted in a record into one event at a time.
+
+    What there is to tell is kept as bits in the record, not as events in a queue: a service that
+    takes no events costs no memory, delays no other service, and several arrivals of data merge.
+    The order for one session is OPEN, then DATA before EOF, SENT in the order of posting, then
+    CLOSED. A descriptor is answered only when no segment of its session is with the sender.
+
+    ====================  ===  ================================================================
+    ``event_valid``       In   a bit per service: its event list is not empty
+    ``heads``             In   the lists' heads, side by side
+    ``pick``              Out  the list that is being served
+    ``port``              Out  checkout port
+    ``address``           Out  descriptor RAM, read port; ``descriptor`` comes 1 cycle later
+    ``event``             Out  array: the ``event`` stream of each service
+    ``answered``          Out  strobe: a descriptor slot has become free
+    ====================  ===  ================================================================
+
+    About 8 cycles an event, of which it holds the record for 3. It serves only services whose
+    ``event`` register is free, in turn. Reset: idle.
+    """
+
+    def __init__(self, config):
+        self.config = config
+        n, s = len(config.ports), config.session_bits
+        super().__init__(
+            {
+                "event_valid": In(n),
+                "heads": In(n * s),
+                "pick": Out(range(max(2, n))),
+                "port": Out(CheckoutSignature(config, WRITES)),
+                "address": Out(s + 2),
+                "descriptor": In(descriptor_layout()),
+                "event": Out(stream.Signature(EventLayout)).array(n),
+                "answered": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        config, port = self.config, self.port
+        n, s = len(config.ports), config.session_bits
+        r, w = port.record, port.result
+        event = Signal(EventLayout)
+        strobe, ready = Signal(), Signal(n)
+        settled = Signal(32)
+        for k in range(n):
+            out = self.event[k]
+            m.d.comb += ready[k].eq(self.event_valid[k] & ~out.valid)
+            with m.If(out.ready):
+                m.d.sync += out.valid.eq(0)
+            with m.If(strobe & (self.pick == k)):
+                m.d.sync += [out.valid.eq(1), out.payload.eq(event)]
+        heads = Array(self.heads.word_select(k, s) for k in range(n))
+        m.d.comb += [
+            keep(port),
+            self.address.eq(Cat(r.first, port.session)),
+        ]
+        position = Signal(32)
+        m.d.sync += [
+            settled.eq(r.snd_una - self.descriptor.end),
+            position.eq(r.rcv_pub - r.rcv_base - r.fin_told),
+        ]
+        base = config.pool_base >> config.segment_log2
+
+        with m.FSM():
+            with m.State("PICK"):
+                with m.Switch(self.pick):
+                    for k in range(n):
+                        with m.Case(k):
+                            for j in reversed(range(1, n + 1)):
+                                with m.If(ready[(k + j) % n]):
+                                    m.d.sync += self.pick.eq((k + j) % n)
+                with m.If(ready.any()):
+                    m.next = "HEAD"
+            with m.State("HEAD"):
+                m.d.sync += port.session.eq(heads[self.pick])
+                m.next = "CLAIM"
+            with m.State("CLAIM"):
+                m.d.comb += port.request.eq(1)
+                with m.If(port.grant):
+                    m.next = "READ"
+            with m.State("READ"):
+                m.next = "TELL"
+            with m.State("TELL"):
+                m.d.comb += port.commit.eq(1)
+                m.d.comb += [
+                    event.session.eq(port.session),
+                    event.base.eq(
+                        Cat(
+                            C(0, config.segment_log2),
+                            (base + r.segment)[: 32 - config.segment_log2],
+                        )
+                    ),
+                    event.position.eq(position),
+                    event.tag.eq(self.descriptor.tag),
+                ]
+                over = (r.phase != Phase.OPEN) & (r.phase != Phase.SYN_RCVD)
+                sure = ~settled[31]
+                with m.If(r.ev_open):
+                    m.d.comb += [event.kind.eq(EventKind.OPEN), w.ev_open.eq(0), strobe.eq(1)]
+                    m.d.comb += event.ok.eq(1)
+                with m.Elif(r.ev_data):
+                    m.d.comb += [event.kind.eq(EventKind.DATA), w.ev_data.eq(0), strobe.eq(1)]
+                    m.d.comb += event.ok.eq(1)
+                with m.Elif(r.ev_eof):
+                    m.d.comb += [event.kind.eq(EventKind.EOF), w.ev_eof.eq(0), strobe.eq(1)]
+                    m.d.comb += event.ok.eq(1)
+                with m.Elif(r.check & (r.count != 0) & (r.flight == 0)):
+                    with m.If(sure | over):
+                        m.d.comb += [event.kind.eq(EventKind.SENT), event.ok.eq(sure)]
+                        m.d.comb += [strobe.eq(1), self.answered.eq(1)]
+                        m.d.comb += [w.first.eq(r.first + 1), w.count.eq(r.count - 1)]
+                        m.d.comb += w.ahead.eq(r.ahead - (r.ahead != 0))
+                    with m.Else():
+                        m.d.comb += w.check.eq(0)
+                with m.Elif(r.ev_closed & (r.count == 0)):
+                    m.d.comb += [event.kind.eq(EventKind.CLOSED), event.ok.eq(r.ok)]
+                    m.d.comb += [w.ev_closed.eq(0), strobe.eq(1)]
+                m.next = "PICK"
+        return m

@@ -1,0 +1,127 @@
+"""How a segment relates to its session: the acceptability tests of RFC 9293, 3.4 and 3.10.7.4."""
+
+from amaranth.hdl import Module, Mux, Signal, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from .record import record_layout
+from .segment import RxSegmentLayout
+
+__all__ = ["DEPTH", "JudgementLayout", "SegmentJudge"]
+
+#: Cycles from stable inputs to a right judgement.
+DEPTH = 4
+
+JudgementLayout = data.StructLayout(
+    {
+        # The segment's text.
+        "exact": 1,  # SEG.SEQ = RCV.NXT
+        "previous": 1,  # SEG.SEQ = RCV.NXT - 1
+        "ahead": 1,  # SEG.SEQ > RCV.NXT
+        "in_window": 1,  # RCV.NXT <= SEG.SEQ < right edge
+        "valid": 1,  # acceptable: it starts or ends in the window
+        "skip": 16,  # bytes at the front that we have already
+        "take": 16,  # new bytes after them that fit the window
+        "whole": 1,  # nothing behind them is cut off
+        "next": 32,  # RCV.NXT after `take` bytes
+        # Its acknowledgement.
+        "ack_new": 1,  # SND.UNA < SEG.ACK <= SND.MAX
+        "ack_same": 1,  # SEG.ACK = SND.UNA
+        "ack_bad": 1,  # of unsent data, or more than the largest window ago
+        "ack_all": 1,  # SEG.ACK = end of all that is queued
+        "ack_past_nxt": 1,  # SEG.ACK > SND.NXT
+        "ack_recovered": 1,  # SEG.ACK >= recover
+        "ack_timed": 1,  # covers the segment being timed
+        "acked": 18,  # SEG.ACK - SND.UNA
+        "out": 18,  # SND.MAX - SND.UNA
+    }
+)
+
+
+class SegmentJudge(wiring.Component):
+    """Compares a segment with a record; every number modulo 2**32, by signs of differences.
+
+    =============  ===  ========================================================
+    ``segment``    In   RxSegmentLayout
+    ``record``     In   session record
+    ``judgement``  Out  JudgementLayout, :data:`DEPTH` cycles after its inputs are stable
+    =============  ===  ========================================================
+
+    No control: a pipeline of registers that always runs.
+    """
+
+    def __init__(self, config):
+        self.config = config
+        super().__init__(
+            {
+                "segment": In(RxSegmentLayout),
+                "record": In(record_layout(config)),
+                "judgement": Out(JudgementLayout),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        self._text(m)
+        self._ack(m)
+        return m
+
+    def _text(self, m):
+        seg, r, j = self.segment, self.record, self.judgement
+        off, room = Signal(signed(32)), Signal(17)
+        exact, near = Signal(), Signal()  # near: at most 65,535 bytes behind
+        left = Signal(signed(18))  # bytes of text from RCV.NXT on
+        room_2, take, whole = Signal(17), Signal(16), Signal()
+        starts, ends = Signal(), Signal()
+        behind = off[31]
+        m.d.comb += near.eq(off[16:31].all())
+        m.d.sync += [
+            # 1
+            off.eq(seg.seq - r.rcv_nxt),
+            room.eq((r.rcv_edge - r.rcv_nxt)[:17]),
+            # 2
+            exact.eq(off == 0),
+            j.ahead.eq(~behind & (off != 0)),
+            j.previous.eq(off == -1),
+            starts.eq((off == 0) | (~behind & (off[17:31] == 0) & (off[:17] < room))),
+            ends.eq(behind & near),
+            left.eq(Mux(behind, seg.length + off[:18].as_signed(), seg.length)),
+            room_2.eq(room),
+            # 3
+            j.exact.eq(exact),
+            j.in_window.eq(starts),
+            j.valid.eq(starts | (ends & ((left > 0) | ((left == 0) & seg.flags.fin)))),
+            take.eq(Mux(left > room_2, room_2, left)),
+            whole.eq(~(left > room_2)),
+            # 4
+            j.skip.eq(Mux(behind, -off, 0)),
+            j.take.eq(Mux(r.fin_seen | j.ahead, 0, take)),
+            j.whole.eq(whole),
+            j.next.eq(r.rcv_nxt + Mux(r.fin_seen | j.ahead, 0, take)),
+        ]
+
+    def _ack(self, m):
+        seg, r, j = self.segment, self.record, self.judgement
+        gained, out = Signal(signed(32)), Signal(18)
+        to_nxt, to_recover, to_timed = (Signal(signed(32), name=n) for n in ("a", "b", "c"))
+        back = gained[31]
+        m.d.sync += [
+            # 1
+            gained.eq(seg.ack - r.snd_una),
+            out.eq((r.snd_max - r.snd_una)[:18]),
+            to_nxt.eq(seg.ack - r.snd_nxt),
+            to_recover.eq(seg.ack - r.recover),
+            to_timed.eq(seg.ack - r.rtt_seq),
+            # 2
+            j.ack_new.eq(~back & (gained != 0) & (gained[18:31] == 0) & (gained[:18] <= out)),
+            j.ack_same.eq(gained == 0),
+            j.ack_bad.eq(
+                Mux(back, ~gained[16:31].all(), (gained[18:31] != 0) | (gained[:18] > out))
+            ),
+            j.ack_all.eq(seg.ack == r.snd_end),
+            j.ack_past_nxt.eq(~to_nxt[31] & (to_nxt != 0)),
+            j.ack_recovered.eq(~to_recover[31]),
+            j.ack_timed.eq(~to_timed[31]),
+            j.acked.eq(gained),
+            j.out.eq(out),
+        ]

@@ -1,0 +1,452 @@
+"""The receive engine: what an arriving segment does to its session (RFC 9293, 3.10.7)."""
+
+from amaranth.hdl import Module, Mux, Signal, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..memory import ADDR_WIDTH
+from .estimator import CongestionWindow, RttEstimator
+from .judge import SegmentJudge
+from .record import KILL_WRITES, TIME_WIDTH, CheckoutSignature, Phase, keep, kill
+from .registers import settings_layout
+from .segment import RxSegmentLayout, TxSegmentLayout
+
+__all__ = ["COUNTS", "NO_SESSION", "WRITES", "ReceiveEngine", "verdict_layout"]
+
+#: Session number on segments that belong to none.
+NO_SESSION = (1 << 17) - 1
+
+#: Fields of the record this engine writes.
+WRITES = ("mac", "ip", "remote_port", "local_port", "service", *KILL_WRITES)
+WRITES += ("fin_seen", "fin_told", "fin_queued", "fin_acked", "passive", "opened")
+WRITES += ("rcv_base", "rcv_nxt", "rcv_pub", "rcv_cons", "rcv_edge", "has_segment", "segment")
+WRITES += ("snd_una", "snd_nxt", "snd_max", "snd_end", "snd_wnd", "mss", "cwnd", "credit")
+WRITES += ("ssthresh", "recover", "recovering", "dup_acks", "first", "count", "ahead", "flight")
+WRITES += ("srtt8", "rttvar4", "rtt_valid", "rtt_on", "rto", "retries", "deadline", "progress")
+WRITES += ("challenge_time", "challenges", "blocked", "ev_open", "ev_data", "ev_eof", "on_wheel")
+
+#: What the engine counts: one strobe each.
+COUNTS = ("syn_rx", "accepted", "established", "refused_full", "refused_half_open", "unknown")
+COUNTS += ("rst_rx", "rst_tx", "dup", "out_of_order", "out_of_window", "challenge_acks")
+COUNTS += ("pool_dry", "fast_retransmits", "time_wait_reused")
+
+
+def verdict_layout(config):
+    """What happens to one payload (and FIN): see :class:`~trebuchet.cores.tcp.dma.ReceiveDma`."""
+    return data.StructLayout(
+        {
+            "session": config.session_bits,
+            "addr": ADDR_WIDTH,  # of the first byte written
+            "arrived": 16,  # bytes of the payload on the stream
+            "skip": 16,  # of these, to leave out at the front
+            "length": 16,  # to write, after that; the rest is dropped
+            "fin": 1,
+            "end": 32,  # rcv_pub once it is written
+            "commit": 1,  # 0: nothing to publish
+        }
+    )
+
+
+class ReceiveEngine(wiring.Component):
+    """Takes received segments one after the other, finds or makes their session, and updates it.
+
+    ==============  ===  ======================================================================
+    ``segment``     In   stream of RxSegmentLayout
+    ``start`` …     …    the dialogue with :class:`~trebuchet.cores.tcp.table.SessionTable`
+    ``port``        Out  checkout port
+    ``verdict``     Out  stream of :func:`verdict_layout`, one for each payload
+    ``reply``       Out  stream of TxSegmentLayout: RST for segments without a session
+    ``pool``        In   stream of free pool segments
+    ``now``         In   time in ticks
+    ``settings``    In   the programmable registers
+    ``half_open``   In   sessions in SYN-RCVD
+    ``count``       Out  a strobe per entry of :data:`COUNTS`
+    ==============  ===  ======================================================================
+
+    About 24 cycles a segment (50 for a SYN), of which it holds the record for 7. It waits for the
+    sender (through ``reply``) and the memory (through ``verdict``), never while it holds a record.
+    Reset: idle.
+    """
+
+    def __init__(self, config):
+        self.config = config
+        s = config.session_bits
+        super().__init__(
+            {
+                "segment": In(stream.Signature(RxSegmentLayout)),
+                "start": Out(1),
+                "finish": Out(1),
+                "insert": Out(1),
+                "idle": In(1),
+                "done": In(1),
+                "found": In(1),
+                "session": In(s),
+                "hash_valid": In(1),
+                "hash": In(32),
+                "free_valid": In(1),
+                "free_session": In(s),
+                "port": Out(CheckoutSignature(config, WRITES)),
+                "verdict": Out(stream.Signature(verdict_layout(config))),
+                "reply": Out(stream.Signature(TxSegmentLayout)),
+                "pool": In(stream.Signature(unsigned(config.segment_bits))),
+                "now": In(TIME_WIDTH),
+                "settings": In(settings_layout(config)),
+                "half_open": In(range(config.sessions + 1)),
+                "count": Out(data.StructLayout({name: 1 for name in COUNTS})),
+            }
+        )
+
+    # A segment's way: IDLE, LOOKUP (the table works), DECIDE, then CLAIM, WORK and COMMIT (a session
+    # there is), CLAIM and MAKE (a new one) or REPLY (none), and TAIL, which frees the table and
+    # drops the payload if it has got no verdict yet.
+    def elaborate(self, platform):
+        m = Module()
+        seg, port = self.segment.payload, self.port
+        m.submodules.judge = judge = SegmentJudge(self.config)
+        m.d.comb += [judge.segment.eq(seg), judge.record.eq(port.record), keep(port)]
+        self.j = judge.judgement
+        self._arithmetic(m)
+        self._prepare(m)
+        r = port.record
+        syn_only = seg.flags.syn & ~seg.flags.ack & ~seg.flags.rst
+        accept = syn_only & self.local.any() & self.settings.enable
+        fresh, made, gone, owed = (Signal(name=n) for n in ("fresh", "made", "gone", "owed"))
+        self.owed, self.answer_rst = owed, Signal()
+        step = Signal(range(8))
+        reusable = Signal()  # a newer SYN may replace this TIME-WAIT (RFC 9293, 3.10.7.4)
+        m.d.sync += reusable.eq(
+            (r.phase == Phase.TIME_WAIT)
+            & (r.released & accept & self.j.ahead)
+            & ((r.count == 0) & (r.flight == 0) & (r.rcv_nxt == r.rcv_pub))
+        )
+        with m.If(self.verdict.valid & self.verdict.ready):
+            m.d.sync += self.verdict.valid.eq(0)
+        with m.If(self.reply.valid & self.reply.ready):
+            m.d.sync += self.reply.valid.eq(0)
+
+        with m.FSM():
+            with m.State("IDLE"):
+                m.d.sync += [gone.eq(0), made.eq(0), owed.eq(seg.length != 0)]
+                with m.If(self.segment.valid & self.idle):
+                    m.d.comb += [self.start.eq(1), self.count.syn_rx.eq(syn_only)]
+                    m.next = "LOOKUP"
+            with m.State("LOOKUP"):
+                with m.If(self.done & (self.hash_valid | ~seg.flags.syn)):
+                    m.next = "DECIDE"
+            with m.State("DECIDE"):
+                self._decide(m, accept, fresh, gone)
+            with m.State("ROOM"):  # the verdict is given under the lock: have room for it first
+                with m.If(~self.verdict.valid):
+                    m.next = "CLAIM"
+            with m.State("CLAIM"):
+                m.d.comb += port.request.eq(1)
+                m.d.sync += step.eq(0)
+                with m.If(port.grant):
+                    m.next = "WORK"
+                    with m.If(fresh):
+                        m.next = "MAKE"
+                    with m.Elif(r.phase == Phase.FREE):
+                        # Freed since the table found it. The table unlinks it after `finish`.
+                        m.d.comb += port.commit.eq(1)
+                        m.d.sync += gone.eq(1)
+                        m.next = "DECIDE"
+            with m.State("WORK"):
+                m.d.sync += step.eq(step + 1)
+                with m.If(step == 5):
+                    m.next = "COMMIT"
+                    with m.If(reusable):
+                        m.d.comb += self.count.time_wait_reused.eq(1)
+                        m.next = "MAKE"
+            with m.State("MAKE"):
+                m.d.comb += [port.commit.eq(1), self.count.accepted.eq(1)]
+                m.d.sync += made.eq(fresh)
+                self._make(m)
+                m.next = "TAIL"
+            with m.State("COMMIT"):
+                m.d.comb += port.commit.eq(1)
+                self._update(m)
+                m.next = "TAIL"
+                with m.If(self.answer_rst):
+                    m.next = "REPLY"
+            with m.State("REPLY"):
+                with m.If(~self.reply.valid):
+                    m.d.comb += self.count.rst_tx.eq(1)
+                    self._reply(m)
+                    m.next = "TAIL"
+            with m.State("TAIL"):
+                with m.If(~owed | ~self.verdict.valid):
+                    m.d.comb += [self.finish.eq(1), self.insert.eq(made)]
+                    m.d.comb += self.segment.ready.eq(1)
+                    with m.If(owed):
+                        self._drop(m)
+                    m.next = "IDLE"
+        return m
+
+    def _decide(self, m, accept, fresh, gone):
+        seg = self.segment.payload
+        m.d.sync += [fresh.eq(0), self.port.session.eq(self.session)]
+        with m.If(self.found & ~gone):
+            m.next = "ROOM"
+        with m.Elif(accept):
+            m.d.sync += [self.port.session.eq(self.free_session), fresh.eq(1)]
+            m.next = "TAIL"
+            with m.If(~self.free_valid):
+                m.d.comb += self.count.refused_full.eq(1)
+            with m.Elif(self.half_open >= self.settings.half_open_limit):
+                m.d.comb += self.count.refused_half_open.eq(1)
+            with m.Else():
+                m.next = "ROOM"
+        with m.Else():
+            m.d.comb += self.count.unknown.eq(1)
+            m.next = "TAIL"
+            with m.If(~seg.flags.rst):
+                m.next = "REPLY"
+
+    def _arithmetic(self, m):
+        """The free-running pipelines beside the judge: time-out, congestion window."""
+        r, j, config = self.port.record, self.j, self.config
+        m.submodules.rtt = self.rtt = rtt = RttEstimator(config.rto_max)
+        m.submodules.window = self.window = window = CongestionWindow()
+        self.sampled = Signal()
+        self.time_rto, self.time_idle, self.time_wait = (
+            Signal(TIME_WIDTH, name=n) for n in ("time_rto", "time_idle", "time_wait")
+        )
+        m.d.comb += [
+            self.sampled.eq(r.rtt_on & j.ack_new & j.ack_timed),
+            rtt.srtt8.eq(r.srtt8),
+            rtt.rttvar4.eq(r.rttvar4),
+            rtt.valid.eq(r.rtt_valid),
+            rtt.sample.eq(self.sampled),
+            rtt.start.eq(r.rtt_start),
+            rtt.now.eq(self.now),
+            rtt.rto_min.eq(self.settings.rto_min),
+            rtt.rto_initial.eq(self.settings.rto_initial),
+            window.acked.eq(j.acked),
+            window.out.eq(j.out),
+            window.cwnd.eq(r.cwnd),
+            window.credit.eq(r.credit),
+            window.ssthresh.eq(r.ssthresh),
+            window.mss.eq(r.mss),
+        ]
+        m.d.sync += [
+            self.time_rto.eq(self.now + rtt.rto),
+            self.time_idle.eq(self.now + self.settings.keepalive_idle),
+            self.time_wait.eq(self.now + self.settings.time_wait),
+        ]
+
+    def _prepare(self, m):
+        """What a new session needs, ready long before MAKE."""
+        seg, config = self.segment.payload, self.config
+        n = len(config.ports)
+        self.local, self.service = Signal(n), Signal.like(self.port.record.service)
+        self.mss, self.cwnd = Signal(11), Signal(17)
+        self.seq_1, self.edge, self.iss, self.iss_1 = (
+            Signal(32, name=k) for k in ("seq_1", "edge", "iss", "iss_1")
+        )
+        self.time_first = Signal(TIME_WIDTH)
+        clock = Signal(40, init=config.isn_start << 8)
+        m.d.sync += clock.eq(clock + 1)
+        with m.If(self.done & ~self.port.grant):
+            m.d.sync += self.iss.eq(self.hash + clock[8:])
+        for k in range(n):
+            heard = self.settings.listen[k] & (seg.local_port == self.settings[f"port_{k}"])
+            m.d.sync += self.local[k].eq(heard)
+            with m.If(self.local[k]):
+                m.d.sync += self.service.eq(k)
+        m.d.sync += [
+            self.mss.eq(Mux(seg.mss > config.mss, config.mss, seg.mss)),
+            self.cwnd.eq((self.mss << 3) + (self.mss << 1)),  # ten segments (RFC 6928)
+            self.seq_1.eq(seg.seq + 1),
+            self.edge.eq(self.seq_1 + config.window),
+            self.iss_1.eq(self.iss + 1),
+            self.time_first.eq(self.now + self.settings.rto_initial),
+        ]
+        with m.If(seg.mss == 0):
+            m.d.sync += self.mss.eq(536)
+        with m.Elif(seg.mss < 64):
+            m.d.sync += self.mss.eq(64)
+
+    def _make(self, m):
+        """SYN in LISTEN: a session in SYN-RCVD, whose SYN-ACK is due."""
+        seg, w = self.segment.payload, self.port.result
+        zero = ("ack_due", "rst_due", "resend", "probe", "keepalive", "check", "ev_closed", "ok")
+        zero += ("released", "fin_seen", "fin_told", "fin_queued", "fin_acked", "passive", "opened")
+        zero += ("has_segment", "credit", "recovering", "dup_acks", "first", "count", "ahead")
+        zero += ("flight", "rtt_valid", "rtt_on", "retries", "challenges", "ev_open", "ev_data")
+        zero += ("ev_eof", "srtt8", "rttvar4", "blocked")
+        m.d.comb += [
+            [w[name].eq(0) for name in zero],
+            [w[name].eq(seg[name]) for name in ("mac", "ip", "remote_port", "local_port")],
+            [w[name].eq(self.seq_1) for name in ("rcv_base", "rcv_nxt", "rcv_pub", "rcv_cons")],
+            [w[name].eq(self.iss_1) for name in ("snd_nxt", "snd_max", "snd_end")],
+            w.service.eq(self.service),
+            w.phase.eq(Phase.SYN_RCVD),
+            w.syn_due.eq(1),
+            w.rcv_edge.eq(self.edge),
+            w.snd_una.eq(self.iss),
+            w.recover.eq(self.iss),
+            w.snd_wnd.eq(seg.window),
+            w.mss.eq(self.mss),
+            w.cwnd.eq(self.cwnd),
+            w.ssthresh.eq(0xFFFF),
+            w.rto.eq(self.settings.rto_initial),
+            w.deadline.eq(self.time_first),
+            w.progress.eq(self.now),
+            w.on_wheel.eq(1),
+        ]
+
+    def _challenge(self, m):
+        """An ACK that says where we are; three in 128 ticks, or two ends could go on for ever."""
+        r, w = self.port.record, self.port.result
+        slot = self.now[7:13]
+        with m.If((r.challenge_time != slot) | (r.challenges != 3)):
+            m.d.comb += [w.ack_due.eq(1), w.challenge_time.eq(slot)]
+            m.d.comb += w.challenges.eq(Mux(r.challenge_time != slot, 1, r.challenges + 1))
+            m.d.comb += self.count.challenge_acks.eq(1)
+
+    def _update(self, m):
+        """RFC 9293, 3.10.7.4 in its order, with RFC 5961."""
+        seg, j, r, w = self.segment.payload, self.j, self.port.record, self.port.result
+        flags = seg.flags
+        text = (seg.length != 0) | flags.fin
+        with m.If(r.phase == Phase.CLOSED):
+            m.d.comb += [self.count.unknown.eq(1), self.answer_rst.eq(~flags.rst)]
+        with m.Elif(r.phase == Phase.TIME_WAIT):
+            with m.If(text | flags.syn):  # a RST does not end TIME-WAIT (RFC 1337)
+                m.d.comb += w.ack_due.eq(~flags.rst)
+            with m.If(flags.fin & ~flags.rst):
+                m.d.comb += w.deadline.eq(self.time_wait)
+        with m.Elif(flags.rst):
+            with m.If(j.exact):
+                m.d.comb += [kill(self.port, 0), self.count.rst_rx.eq(1)]
+            with m.Elif(j.in_window):
+                self._challenge(m)
+        with m.Elif(flags.syn):
+            with m.If((r.phase == Phase.SYN_RCVD) & j.previous & ~flags.ack):
+                m.d.comb += w.syn_due.eq(1)
+            with m.Else():
+                self._challenge(m)
+        with m.Elif(~j.valid):
+            m.d.comb += self.count.dup.eq(~j.ahead)
+            m.d.comb += self.count.out_of_window.eq(j.ahead)
+            with m.If(text | j.previous):
+                m.d.comb += w.ack_due.eq(1)
+            with m.Else():
+                self._challenge(m)
+        with m.Elif(flags.ack & (r.phase == Phase.SYN_RCVD) & ~j.ack_new):
+            m.d.comb += self.answer_rst.eq(1)
+        with m.Elif(flags.ack & j.ack_bad):
+            m.d.comb += self.count.out_of_window.eq(1)
+            self._challenge(m)
+        with m.Elif(flags.ack):
+            self._acknowledged(m)
+            self._text(m)
+
+    def _acknowledged(self, m):
+        """The segment's ACK and window."""
+        seg, j, r, w = self.segment.payload, self.j, self.port.record, self.port.result
+        with m.If(r.phase == Phase.SYN_RCVD):
+            m.d.comb += [w.phase.eq(Phase.OPEN), w.opened.eq(1), w.ev_open.eq(1)]
+            m.d.comb += [w.syn_due.eq(0), self.count.established.eq(1)]
+        with m.If(j.ack_new):
+            m.d.comb += [w.snd_una.eq(seg.ack), w.check.eq(1), w.retries.eq(0), w.dup_acks.eq(0)]
+            m.d.comb += [w.progress.eq(self.now), w.blocked.eq(0), w.rto.eq(self.rtt.rto)]
+            m.d.comb += [w.resend.eq(0), w.probe.eq(0)]
+            m.d.comb += w.deadline.eq(Mux(j.ack_all, self.time_idle, self.time_rto))
+            m.d.comb += w.fin_acked.eq(r.fin_queued & j.ack_all)
+            with m.If(j.ack_past_nxt):
+                m.d.comb += w.snd_nxt.eq(seg.ack)
+            with m.If(self.sampled):
+                m.d.comb += [w.srtt8.eq(self.rtt.srtt8_new), w.rttvar4.eq(self.rtt.rttvar4_new)]
+                m.d.comb += [w.rtt_valid.eq(1), w.rtt_on.eq(0)]
+            with m.If(~r.recovering):
+                m.d.comb += [w.cwnd.eq(self.window.grown), w.credit.eq(self.window.credit_new)]
+            with m.Elif(j.ack_recovered):
+                m.d.comb += w.recovering.eq(0)
+            with m.Else():  # partial ACK (RFC 6582): the next hole begins here
+                m.d.comb += w.resend.eq(1)
+            self._closing(m)
+        with m.Elif(j.ack_same):
+            with m.If(j.ack_all & (r.phase == Phase.OPEN)):
+                m.d.comb += [w.deadline.eq(self.time_idle), w.retries.eq(0)]
+            text = (seg.length != 0) | seg.flags.fin
+            same = (seg.window == r.snd_wnd) & ~text & (j.out != 0)
+            with m.If(same & (r.dup_acks != 3)):
+                m.d.comb += w.dup_acks.eq(r.dup_acks + 1)
+            with m.If(same & (r.dup_acks == 2) & ~r.recovering & j.ack_recovered):
+                m.d.comb += [w.resend.eq(1), w.recovering.eq(1), w.recover.eq(r.snd_max)]
+                m.d.comb += [w.ssthresh.eq(self.window.half), w.cwnd.eq(self.window.half)]
+                m.d.comb += [w.rtt_on.eq(0), self.count.fast_retransmits.eq(1)]
+        with m.If(j.ack_new | j.ack_same):
+            m.d.comb += w.snd_wnd.eq(seg.window)
+            with m.If(seg.window != r.snd_wnd):
+                m.d.comb += w.blocked.eq(0)
+            with m.If(seg.window == 0):  # it answers: a closed window is no reason to give up
+                m.d.comb += w.retries.eq(0)
+
+    def _closing(self, m):
+        """Our FIN is acknowledged, and the peer's is taken already: the end."""
+        j, r, w = self.j, self.port.record, self.port.result
+        with m.If(r.fin_queued & j.ack_all & r.fin_told):
+            m.d.comb += [w.ev_closed.eq(1), w.ok.eq(1), w.deadline.eq(self.time_wait)]
+            m.d.comb += w.phase.eq(Mux(r.passive, Phase.CLOSED, Phase.TIME_WAIT))
+
+    def _text(self, m):
+        """The segment's data and FIN."""
+        seg, j, r, w = self.segment.payload, self.j, self.port.record, self.port.result
+        fin = Signal()
+        fits = Signal()
+        m.d.comb += fin.eq(seg.flags.fin & j.whole & ~r.fin_seen & ~j.ahead)
+        m.d.comb += fits.eq(r.has_segment | (j.take == 0) | self.pool.valid)
+        with m.If(j.ahead):
+            text = (seg.length != 0) | seg.flags.fin
+            m.d.comb += [w.ack_due.eq(r.ack_due | text), self.count.out_of_order.eq(text)]
+        with m.Elif(~fits):
+            m.d.comb += self.count.pool_dry.eq(1)
+        with m.Elif((j.take != 0) | fin):
+            m.d.comb += [w.rcv_nxt.eq(j.next + fin), w.fin_seen.eq(fin)]
+            m.d.sync += [self.owed.eq(0), self.verdict.valid.eq(1)]
+            segment = Mux(r.has_segment, r.segment, self.pool.payload)
+            offset = (r.rcv_nxt - r.rcv_base)[: self.config.segment_log2]
+            base = self.config.pool_base >> self.config.segment_log2
+            verdict = self.verdict.payload
+            m.d.sync += [
+                verdict.session.eq(self.port.session),
+                verdict.addr.eq(((base + segment) << self.config.segment_log2) | offset),
+                verdict.arrived.eq(seg.length),
+                verdict.skip.eq(j.skip),
+                verdict.length.eq(j.take),
+                verdict.fin.eq(fin),
+                verdict.end.eq(j.next + fin),
+                verdict.commit.eq(1),
+            ]
+            with m.If(j.take != 0):
+                m.d.comb += [w.has_segment.eq(1), w.segment.eq(segment)]
+                m.d.comb += self.pool.ready.eq(~r.has_segment)
+        with m.Elif(seg.length != 0):  # a closed window, or text after the FIN
+            m.d.comb += [w.ack_due.eq(1), self.count.out_of_window.eq(1)]
+
+    def _drop(self, m):
+        verdict = self.verdict.payload
+        m.d.sync += [self.verdict.valid.eq(1), verdict.commit.eq(0), verdict.length.eq(0)]
+        m.d.sync += [verdict.skip.eq(0), verdict.arrived.eq(self.segment.payload.length)]
+        m.d.sync += verdict.fin.eq(0)
+
+    def _reply(self, m):
+        """RST to a segment that belongs to no session (RFC 9293, 3.5.2)."""
+        seg, o = self.segment.payload, self.reply.payload
+        m.d.sync += [
+            self.reply.valid.eq(1),
+            o.eq(0),
+            o.session.eq(NO_SESSION),
+            o.mac.eq(seg.mac),
+            o.ip.eq(seg.ip),
+            o.remote_port.eq(seg.remote_port),
+            o.local_port.eq(seg.local_port),
+            o.flags.rst.eq(1),
+        ]
+        with m.If(seg.flags.ack):
+            m.d.sync += o.seq.eq(seg.ack)
+        with m.Else():
+            m.d.sync += o.ack.eq(seg.seq + seg.length + seg.flags.syn + seg.flags.fin)
+            m.d.sync += o.flags.ack.eq(1)

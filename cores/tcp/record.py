@@ -1,0 +1,204 @@
+"""The session record, and the port by which engines check it out.
+
+Every sequence number is absolute (modulo 2**32); comparisons are signs of differences. The states
+of RFC 9293 map to the record like this:
+
+============  =====================================================================
+RFC state     record
+============  =====================================================================
+LISTEN        no session; a service's ``listen`` bit
+SYN-RECEIVED  ``phase`` SYN_RCVD
+ESTABLISHED   ``phase`` OPEN
+FIN-WAIT-1    OPEN, ``fin_queued``
+FIN-WAIT-2    OPEN, ``fin_queued``, ``fin_acked``
+CLOSE-WAIT    OPEN, ``fin_told``
+LAST-ACK      OPEN, ``fin_told``, ``fin_queued``, ``passive``
+CLOSING       OPEN, ``fin_told``, ``fin_queued``, not ``passive``
+TIME-WAIT     ``phase`` TIME_WAIT
+CLOSED        ``phase`` CLOSED until the service has released the slot, then FREE
+============  =====================================================================
+"""
+
+from amaranth import unsigned
+from amaranth.lib import data, enum, wiring
+from amaranth.lib.wiring import In, Out
+
+from .service import TAG_WIDTH
+
+__all__ = ["TIME_WIDTH", "CheckoutSignature", "Phase", "descriptor_layout", "keep", "kill"]
+__all__ += ["record_layout", "FLIGHT_MAX"]
+
+#: Width of tick counts: differences up to 2**23 ticks (2.3 hours of milliseconds) are told apart.
+TIME_WIDTH = 24
+#: Data segments of one session that may be between engine and sender.
+FLIGHT_MAX = 15
+
+
+class Phase(enum.Enum, shape=3):
+    """Coarse state of a session slot (see the module's docstring)."""
+
+    FREE = 0
+    SYN_RCVD = 1
+    OPEN = 2
+    TIME_WAIT = 3
+    CLOSED = 4
+
+
+def record_layout(config):
+    """Layout of a session record for ``config``."""
+    fields = {
+        # Who: written once, when the session is made.
+        "mac": 48,
+        "ip": 32,
+        "remote_port": 16,
+        "local_port": 16,
+        "service": max(1, (len(config.ports) - 1).bit_length()),
+        # Life cycle.
+        "phase": Phase,
+        "fin_seen": 1,  # the peer's FIN is in rcv_nxt
+        "fin_told": 1,  # the peer's FIN is in rcv_pub
+        "fin_queued": 1,  # the service has closed: snd_end counts our FIN
+        "fin_acked": 1,
+        "passive": 1,  # the peer closed first
+        "opened": 1,  # the service has been, or will be, told OPEN
+        "released": 1,
+        "ok": 1,  # for CLOSED
+        # Receive.
+        "rcv_base": 32,  # sequence number of stream position 0
+        "rcv_nxt": 32,  # next byte expected
+        "rcv_pub": 32,  # bytes before are in memory: what is acknowledged and published
+        "rcv_cons": 32,  # bytes before are consumed
+        "rcv_edge": 32,  # right edge of the announced window
+        "has_segment": 1,
+        "segment": config.segment_bits,
+        # Send.
+        "snd_una": 32,
+        "snd_nxt": 32,
+        "snd_max": 32,  # highest snd_nxt ever
+        "snd_end": 32,  # end of all that is queued
+        "snd_wnd": 16,
+        "mss": 11,
+        "cwnd": 17,
+        "credit": 17,  # bytes acknowledged towards the next growth of cwnd
+        "ssthresh": 17,
+        "recover": 32,
+        "recovering": 1,
+        "dup_acks": 2,
+        "first": 2,  # slot of the oldest unanswered descriptor
+        "count": 3,  # unanswered descriptors
+        "ahead": 3,  # which of them snd_nxt is in
+        "flight": 4,  # data segments between engine and sender
+        # Time.
+        "srtt8": 19,
+        "rttvar4": 18,
+        "rtt_valid": 1,
+        "rtt_on": 1,
+        "rtt_seq": 32,
+        "rtt_start": 16,
+        "rto": 17,
+        "retries": 4,
+        "deadline": TIME_WIDTH,
+        "progress": TIME_WIDTH,
+        "challenge_time": 6,
+        "challenges": 2,
+        # What is to be sent.
+        "ack_due": 1,
+        "syn_due": 1,
+        "rst_due": 1,
+        "resend": 1,  # one segment from snd_una on
+        "probe": 1,  # the same, one byte even into a closed window
+        "keepalive": 1,
+        "blocked": 1,  # nothing can be sent until something changes
+        # What is to be told.
+        "ev_open": 1,
+        "ev_data": 1,
+        "ev_eof": 1,
+        "ev_closed": 1,
+        "check": 1,  # the oldest descriptor may be done with
+        # Kept by the store alone: the session is in that list.
+        "on_active": 1,
+        "on_event": 1,
+        "on_recycle": 1,
+        "on_wheel": 1,
+    }
+    return data.StructLayout(
+        {n: unsigned(s) if isinstance(s, int) else s for n, s in fields.items()}
+    )
+
+
+def descriptor_layout():
+    """A queued transmit descriptor: byte ``s`` of the sequence space is at ``delta + s``."""
+    return data.StructLayout(
+        {"delta": 32, "end": 32, "push": 1, "close": 1, "tag": TAG_WIDTH},
+    )
+
+
+class CheckoutSignature(wiring.Signature):
+    """How an engine gets hold of one session record, from the engine's side.
+
+    ===========  ===  =============================================================================
+    ``request``  Out  wants ``session``; both stay as they are until ``grant``
+    ``session``  Out  which one
+    ``grant``    In   the record is checked out; stays 1 up to and including the cycle of ``commit``
+    ``record``   In   the record, stable while ``grant``
+    ``commit``   Out  hand back; ``result`` holds the new values of the fields this engine writes
+    ``result``   Out  a struct of the fields named by ``writes``
+    ===========  ===  =============================================================================
+
+    No other engine sees the record between ``grant`` and ``commit``, so an engine must never wait,
+    while it holds one, for anything that could wait for another engine.
+    """
+
+    def __init__(self, config, writes):
+        layout = record_layout(config)
+        for name in writes:
+            if name not in layout.members:
+                raise ValueError(f"Field to write must be one of the record, not {name!r}")
+        self.config, self.writes = config, tuple(writes)
+        self.result_layout = data.StructLayout({n: layout.members[n] for n in writes})
+        super().__init__(
+            {
+                "request": Out(1),
+                "session": Out(config.session_bits),
+                "grant": In(1),
+                "record": In(layout),
+                "commit": Out(1),
+                "result": Out(self.result_layout),
+            }
+        )
+
+    def __eq__(self, other):
+        return (
+            isinstance(other, CheckoutSignature)
+            and self.config == other.config
+            and self.writes == other.writes
+        )
+
+
+def keep(port):
+    """Statements that hand every field back unchanged; put them first, override below."""
+    return [port.result[name].eq(port.record[name]) for name in port.signature.writes]
+
+
+#: Fields that :func:`kill` writes.
+KILL_WRITES = ("phase", "ack_due", "syn_due", "rst_due", "resend", "probe", "keepalive", "check")
+KILL_WRITES += ("ev_closed", "ok", "released")
+__all__ += ["KILL_WRITES"]
+
+
+def kill(port, reset):
+    """Statements that end a session at once; with ``reset``, the peer is sent a RST."""
+    record, result = port.record, port.result
+    return [
+        result.phase.eq(Phase.CLOSED),
+        result.ack_due.eq(0),
+        result.syn_due.eq(0),
+        result.rst_due.eq(reset),
+        result.resend.eq(0),
+        result.probe.eq(0),
+        result.keepalive.eq(0),
+        result.check.eq(1),
+        result.ev_closed.eq(record.opened),
+        result.ok.eq(0),
+        result.released.eq(~record.opened),
+    ]

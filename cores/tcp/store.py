@@ -1,0 +1,218 @@
+"""The session store: all state of all sessions, checked out one record at a time."""
+
+from amaranth.hdl import Module, Signal, unsigned
+from amaranth.lib import wiring
+from amaranth.lib.fifo import SyncFIFOBuffered
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from .record import CheckoutSignature, Phase, record_layout
+
+__all__ = ["SessionStore"]
+
+
+class SessionStore(wiring.Component):
+    """Holds the session records in block RAM and lends them to engines, one at a time.
+
+    Each engine has a port with :class:`~trebuchet.cores.tcp.record.CheckoutSignature`; a
+    round-robin arbiter decides who is next. After each hand-back the store looks at the record
+    and puts the session on the lists it belongs on, so no engine can forget to wake another:
+
+    * *active*: something is to be sent;
+    * *event*, one list per service: something is to be told;
+    * *recycle*: TIME-WAIT sessions that are released, oldest first;
+    * freed: over, released, and no read or write of its memory is under way.
+
+    A list is a FIFO of session numbers with a bit in the record that says "is on it", so none can
+    overflow. An engine that serves a list is handed its head (``active_session``, …), requests
+    that session, and the entry leaves the list with the grant.
+
+    ====================  ===  =================================================================
+    ``<engine>``          In   a checkout port for each engine named in ``engines``
+    ``active_valid``      Out  the active list is not empty; ``active_session`` is its head
+    ``event_valid``       Out  a bit per service; ``event_session_<k>`` are the heads
+    ``recycle_valid``     Out  the recycle list is not empty; ``recycle_session`` is its head
+    ``recycling``         In   the timer's request is for the recycle list's head
+    ``event_pick``        In   which event list's head the event engine's request is for
+    ``place``             Out  with ``place_session``: a session wants its first place on the
+                               timer wheel; one cycle
+    ``reap``              Out  with ``reap_session``: that slot has been freed; one cycle
+    ``give``              Out  with ``give_segment``: that pool segment is free; one cycle
+    ``half_open``         Out  sessions in SYN-RCVD
+    ``ready``             Out  0 while the records are being cleared after reset
+    ====================  ===  =================================================================
+
+    A checkout takes 3 cycles more than the engine holds the record: choose, read, hand back.
+    Reset: clears all records, one a cycle.
+
+    Parameters: ``config``; ``engines``, a dict from engine name to the fields it writes. The names
+    ``transmit``, ``events``, ``timer`` must be among them.
+    """
+
+    def __init__(self, config, engines):
+        self.config, self.engines = config, dict(engines)
+        s, n = config.session_bits, len(config.ports)
+        members = {
+            name: In(CheckoutSignature(config, writes)) for name, writes in self.engines.items()
+        }
+        members |= {f"event_session_{k}": Out(s) for k in range(n)}
+        super().__init__(
+            members
+            | {
+                "active_valid": Out(1),
+                "active_session": Out(s),
+                "event_valid": Out(n),
+                "recycle_valid": Out(1),
+                "recycle_session": Out(s),
+                "recycling": In(1),
+                "event_pick": In(range(max(2, n))),
+                "place": Out(1),
+                "place_session": Out(s),
+                "reap": Out(1),
+                "reap_session": Out(s),
+                "give": Out(1),
+                "give_segment": Out(config.segment_bits),
+                "half_open": Out(range(config.sessions + 1)),
+                "ready": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        config, names = self.config, list(self.engines)
+        layout = record_layout(config)
+        ports = [getattr(self, name) for name in names]
+        size = layout.size
+        m.submodules.ram = ram = Memory(shape=unsigned(size), depth=config.sessions, init=[])
+        ram_r, ram_w = ram.read_port(), ram.write_port()
+        record, after = Signal(layout), Signal(layout)  # as checked out; as handed back
+        session = Signal(config.session_bits)
+        owner, chosen = Signal(range(len(names))), Signal(range(len(names)))
+        requests = Signal(len(names))
+        m.d.comb += [requests[k].eq(port.request) for k, port in enumerate(ports)]
+        for port in ports:
+            m.d.comb += port.record.eq(record)
+
+        with m.Switch(owner):  # round robin: the first requester after the last owner
+            for k in range(len(names)):
+                with m.Case(k):
+                    for j in reversed(range(1, len(names) + 1)):
+                        j = (k + j) % len(names)
+                        with m.If(requests[j]):
+                            m.d.comb += chosen.eq(j)
+        with m.Switch(chosen):
+            for k, port in enumerate(ports):
+                with m.Case(k):
+                    m.d.comb += ram_r.addr.eq(port.session)
+        pop = Signal(len(names))  # one-hot: engine k is being chosen
+
+        written = Signal(size)
+        recycling = Signal()  # this checkout serves the recycle list
+        skip = {
+            "active": owner == names.index("transmit"),
+            "event": owner == names.index("events"),
+            "recycle": recycling,
+        }
+
+        with m.FSM(init="CLEAR") as fsm:
+            with m.State("CLEAR"):
+                m.d.comb += [ram_w.addr.eq(session), ram_w.en.eq(1)]
+                m.d.sync += session.eq(session + 1)
+                with m.If(session == config.sessions - 1):
+                    m.next = "CHOOSE"
+            with m.State("CHOOSE"):
+                m.d.comb += self.ready.eq(1)
+                with m.If(requests.any()):
+                    m.d.comb += pop.eq(1 << chosen)
+                    m.d.sync += [owner.eq(chosen), session.eq(ram_r.addr)]
+                    m.d.sync += recycling.eq(pop[names.index("timer")] & self.recycling)
+                    m.next = "READ"
+            with m.State("READ"):
+                m.d.comb += self.ready.eq(1)
+                m.d.sync += record.eq(ram_r.data)
+                m.next = "LENT"
+            with m.State("LENT"):
+                m.d.comb += self.ready.eq(1)
+                m.d.sync += after.eq(record)
+                done = Signal()
+                for k, port in enumerate(ports):
+                    with m.If(owner == k):
+                        m.d.comb += [port.grant.eq(1), done.eq(port.commit)]
+                        m.d.sync += [after[f].eq(port.result[f]) for f in port.signature.writes]
+                with m.If(done):
+                    m.next = "RETURN"
+            with m.State("RETURN"):
+                m.d.comb += [self.ready.eq(1), ram_w.en.eq(1), ram_w.addr.eq(session)]
+                pushes = self._file(m, record, after, session, written, skip)
+                m.next = "CHOOSE"
+        m.d.comb += ram_w.data.eq(written)
+        returning = fsm.ongoing("RETURN")
+        pushes = {name: push & returning for name, push in pushes.items()}
+        pops = {
+            "active": pop[names.index("transmit")],
+            "event": pop[names.index("events")],
+            "recycle": pop[names.index("timer")] & self.recycling,
+        }
+        self._lists(m, session, pushes, pops, after.service)
+        return m
+
+    def _file(self, m, record, after, session, written, skip):
+        """Decide which lists the record handed back belongs on; return the pushes."""
+        w = Signal(record_layout(self.config), name="w")  # what is written
+        is_open, is_closed = after.phase == Phase.OPEN, after.phase == Phase.CLOSED
+        unsent = (after.snd_nxt != after.snd_end) & is_open & ~after.blocked
+        answered = after.check & (after.count != 0) & (after.flight == 0)
+        was = {name: after[f"on_{name}"] & ~skip[name] for name in skip}
+        want = {name: Signal(name=f"want_{name}") for name in skip}
+        free = Signal()
+        due = after.ack_due | after.syn_due | after.rst_due
+        events = after.ev_open | after.ev_data | after.ev_eof
+        m.d.comb += [
+            want["active"].eq(due | after.resend | after.probe | after.keepalive | unsent),
+            want["event"].eq(events | answered | (after.ev_closed & (after.count == 0))),
+            want["recycle"].eq((after.phase == Phase.TIME_WAIT) & after.released),
+            free.eq(
+                is_closed
+                & after.released
+                & ~(want["active"] | was["active"] | want["event"] | was["event"])
+                & (after.count == 0)
+                & (after.flight == 0)
+                & (after.rcv_nxt == after.rcv_pub)
+            ),
+            self.reap.eq(free),
+            self.reap_session.eq(session),
+            self.give.eq(record.has_segment & ~(after.has_segment & ~free)),
+            self.give_segment.eq(record.segment),
+            self.place.eq(after.on_wheel & ~record.on_wheel),
+            self.place_session.eq(session),
+            w.eq(after),
+            [w[f"on_{name}"].eq(was[name] | want[name]) for name in skip],
+            written.eq(w),
+        ]
+        with m.If(free):
+            m.d.comb += [w.phase.eq(Phase.FREE), w.has_segment.eq(0)]
+        begins, began = after.phase == Phase.SYN_RCVD, record.phase == Phase.SYN_RCVD
+        m.d.sync += self.half_open.eq(self.half_open + (begins & ~began) - (began & ~begins))
+        return {name: want[name] & ~was[name] for name in skip}
+
+    def _fifo(self, m, name, session, push, pop):
+        """One list; return its two outputs."""
+        config = self.config
+        fifo = SyncFIFOBuffered(width=config.session_bits, depth=config.sessions)
+        m.submodules[name] = fifo
+        m.d.comb += [fifo.w_data.eq(session), fifo.w_en.eq(push), fifo.r_en.eq(pop)]
+        return fifo.r_rdy, fifo.r_data
+
+    def _lists(self, m, session, pushes, pops, service):
+        push = {name: Signal(name=f"push_{name}") for name in pushes}
+        m.d.comb += [push[name].eq(pushes[name]) for name in pushes]
+        valid, head = self._fifo(m, "active", session, push["active"], pops["active"])
+        m.d.comb += [self.active_valid.eq(valid), self.active_session.eq(head)]
+        valid, head = self._fifo(m, "recycle", session, push["recycle"], pops["recycle"])
+        m.d.comb += [self.recycle_valid.eq(valid), self.recycle_session.eq(head)]
+        for k in range(len(self.config.ports)):
+            mine = push["event"] & (service == k)
+            picked = pops["event"] & (self.event_pick == k)
+            valid, head = self._fifo(m, f"event_{k}", session, mine, picked)
+            m.d.comb += [self.event_valid[k].eq(valid)]
+            m.d.comb += getattr(self, f"event_session_{k}").eq(head)

@@ -1,0 +1,181 @@
+"""The session table: from (remote address, remote port, local port) to a session number."""
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.fifo import SyncFIFOBuffered
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from .speck import ROUNDS, Speck
+
+__all__ = ["SessionTable"]
+
+#: Rounds of the cipher after which its state is good enough to choose a bucket.
+BUCKET_ROUNDS = 5
+
+
+class SessionTable(wiring.Component):
+    """Hash table with chains in block RAM, and the stock of free session numbers.
+
+    Twice as many buckets as sessions, chained through a RAM of next-pointers: no session is
+    refused while a number is free. The bucket comes from a keyed cipher, so a peer cannot aim at
+    one chain. The same cipher, run to its end, gives the initial sequence number (RFC 6528).
+
+    A lookup is a dialogue: ``start``, then ``done``, then ``finish`` (with ``insert`` to enter the
+    tuple under ``free_session``). The table does nothing else in between, so what a lookup
+    found cannot go away from the *table* before ``finish``.
+
+    ================  ===  ====================================================================
+    ``start``         In   look ``tuple`` up, which stays until ``finish``; only while ``idle``
+    ``tuple``         In   64 bits
+    ``key``           In   128-bit secret
+    ``idle``          Out  ``start`` would be heard
+    ``done``          Out  until ``finish``: ``found`` and ``session`` are right
+    ``hash_valid``    Out  ``hash``, 32 bits for the initial sequence number, is right
+    ``finish``        In   ends the dialogue, only while ``done``; with ``insert`` if not found
+    ``free_valid``    Out  there is a free number, ``free_session``
+    ``reap``          In   strobe: remove ``reap_session`` and make its number free
+    ``in_use``        Out  numbers not free
+    ``freed``         Out  strobe: a number has become free
+    ================  ===  ====================================================================
+
+    Latency ``start`` to ``done``: 9 cycles and 3 for each session in the chain; ``hash_valid`` 28
+    cycles after ``start``. ``reap`` is taken at any time; it takes effect between lookups, within
+    about 5 cycles and 3 per session in the chain. Reset: empty, after a cycle per bucket.
+    """
+
+    def __init__(self, config):
+        self.config = config
+        s = config.session_bits
+        super().__init__(
+            {
+                "start": In(1),
+                "tuple": In(64),
+                "key": In(128),
+                "idle": Out(1),
+                "done": Out(1),
+                "found": Out(1),
+                "session": Out(s),
+                "hash_valid": Out(1),
+                "hash": Out(32),
+                "finish": In(1),
+                "insert": In(1),
+                "free_valid": Out(1),
+                "free_session": Out(s),
+                "reap": In(1),
+                "reap_session": In(s),
+                "in_use": Out(range(config.sessions + 1)),
+                "freed": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        n, s = self.config.sessions, self.config.session_bits
+        link = data.StructLayout({"valid": 1, "session": s})
+        entry = data.StructLayout({"tuple": 64, "bucket": s + 1})
+        m.submodules.heads = heads = Memory(shape=link, depth=2 * n, init=[])
+        m.submodules.nexts = nexts = Memory(shape=link, depth=n, init=[])
+        m.submodules.entries = entries = Memory(shape=entry, depth=n, init=[])
+        m.submodules.speck = speck = Speck()
+        m.submodules.reaped = reaped = SyncFIFOBuffered(width=s, depth=n)
+        m.submodules.free = free = SyncFIFOBuffered(width=s, depth=n)
+        head_r, head_w = heads.read_port(), heads.write_port()
+        next_r, next_w = nexts.read_port(), nexts.write_port()
+        entry_r, entry_w = entries.read_port(), entries.write_port()
+
+        bucket = Signal(s + 1)
+        head, at = Signal(link), Signal(link)  # head of the chain; where the walk is
+        step = Signal(link)  # what follows `at`
+        previous = Signal(s)
+        unlink = Signal()  # the walk looks for `victim`, not for the tuple
+        victim = Signal(s)
+        same = Signal()
+        m.d.comb += [
+            speck.block.eq(self.tuple),
+            speck.key.eq(self.key),
+            self.hash.eq(speck.result[:32]),
+            self.hash_valid.eq(speck.rounds == ROUNDS),
+            reaped.w_data.eq(self.reap_session),
+            reaped.w_en.eq(self.reap),
+            self.free_valid.eq(free.r_rdy),
+            self.free_session.eq(free.r_data),
+            head_r.addr.eq(bucket),
+            head_w.addr.eq(bucket),
+            next_r.addr.eq(at.session),
+            entry_r.addr.eq(at.session),
+            entry_w.addr.eq(self.free_session),
+            entry_w.data.tuple.eq(self.tuple),
+            entry_w.data.bucket.eq(bucket),
+            self.session.eq(at.session),
+        ]
+
+        with m.FSM(init="CLEAR"):
+            with m.State("CLEAR"):  # twice: a bucket a cycle, a free number every other
+                m.d.comb += head_w.en.eq(1)
+                m.d.sync += bucket.eq(bucket + 1)
+                m.d.comb += [free.w_en.eq(~bucket[0]), free.w_data.eq(bucket >> 1)]
+                with m.If(bucket == 2 * n - 1):
+                    m.next = "IDLE"
+            with m.State("IDLE"):
+                m.d.comb += self.idle.eq(1)
+                m.d.sync += at.session.eq(reaped.r_data)
+                with m.If(self.start):
+                    m.d.comb += speck.start.eq(1)
+                    m.d.sync += unlink.eq(0)
+                    m.next = "HASH"
+                with m.Elif(reaped.r_rdy):
+                    m.d.comb += reaped.r_en.eq(1)
+                    m.d.sync += [victim.eq(reaped.r_data), unlink.eq(1)]
+                    m.next = "VICTIM"
+            with m.State("VICTIM"):
+                m.next = "BUCKET"
+            with m.State("BUCKET"):
+                m.d.sync += bucket.eq(entry_r.data.bucket)
+                m.next = "HEAD"
+            with m.State("HASH"):
+                m.d.sync += bucket.eq(speck.result[:32] ^ speck.result[32:])
+                with m.If(speck.rounds == BUCKET_ROUNDS):
+                    m.next = "HEAD"
+            with m.State("HEAD"):
+                m.next = "FIRST"
+            with m.State("FIRST"):
+                m.d.sync += [head.eq(head_r.data), at.eq(head_r.data), previous.eq(victim)]
+                m.next = "READ"
+            with m.State("READ"):
+                m.next = "COMPARE"
+                with m.If(~at.valid):
+                    m.next = "DONE"
+            with m.State("COMPARE"):
+                m.d.sync += step.eq(next_r.data)
+                m.d.sync += same.eq(
+                    (unlink & (at.session == victim))
+                    | (~unlink & (entry_r.data.tuple == self.tuple))
+                )
+                m.next = "NEXT"
+            with m.State("NEXT"):
+                with m.If(same):
+                    m.next = "DONE"
+                with m.Else():
+                    m.d.sync += [at.eq(step), previous.eq(at.session)]
+                    m.next = "READ"
+            with m.State("DONE"):
+                m.d.comb += [self.done.eq(~unlink), self.found.eq(at.valid)]
+                with m.If(unlink):
+                    m.d.comb += [free.w_en.eq(1), free.w_data.eq(victim), self.freed.eq(1)]
+                    first = previous == victim  # nothing came before it in the chain
+                    m.d.comb += [head_w.data.eq(step), head_w.en.eq(first)]
+                    m.d.comb += [next_w.addr.eq(previous), next_w.data.eq(step)]
+                    m.d.comb += next_w.en.eq(~first)
+                    m.next = "IDLE"
+                with m.Elif(self.finish):
+                    with m.If(self.insert):
+                        m.d.comb += [free.r_en.eq(1), entry_w.en.eq(1)]
+                        m.d.comb += [head_w.en.eq(1), head_w.data.valid.eq(1)]
+                        m.d.comb += head_w.data.session.eq(self.free_session)
+                        m.d.comb += [next_w.en.eq(1), next_w.addr.eq(self.free_session)]
+                        m.d.comb += next_w.data.eq(head)
+                    m.next = "IDLE"
+        taken = self.finish & self.insert
+        m.d.sync += self.in_use.eq(self.in_use + taken - self.freed)
+        return m

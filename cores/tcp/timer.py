@@ -1,0 +1,225 @@
+"""Time: the timer wheel and the engine that serves it."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.fifo import SyncFIFOBuffered
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from .record import KILL_WRITES, TIME_WIDTH, CheckoutSignature, Phase, keep, kill
+from .registers import settings_layout
+
+__all__ = ["COUNTS", "WRITES", "TimerEngine"]
+
+WRITES = (*KILL_WRITES, "deadline", "retries", "rto", "snd_nxt", "ahead", "blocked", "rtt_on")
+WRITES += ("cwnd", "ssthresh", "credit", "recover", "recovering", "dup_acks", "on_wheel")
+COUNTS = ("rto", "timeouts", "aborts", "time_wait_reused")
+
+
+class TimerEngine(wiring.Component):
+    """Visits each session when its deadline has come.
+
+    A wheel of ``config.wheel`` slots, one a tick, each a chain of sessions. Every live session is
+    on it exactly once, at its deadline or, if that is further off than a revolution, one slot
+    short of a revolution ahead. A visit looks at the deadline in the record: it has come, or the
+    session is placed anew. So engines only write ``deadline``; nothing is ever unlinked. As long as
+    no time-out is shorter than a revolution, none is served late.
+
+    ====================  ===  ================================================================
+    ``tick``              In   strobe: a millisecond has passed
+    ``now``               Out  ticks since reset
+    ``place``             In   strobe: ``place_session`` is new
+    ``recycle_valid``     In   there is a released TIME-WAIT session, ``recycle_session``
+    ``free_valid``        In   a session number is free; while not, TIME-WAITs are cut short
+    ``recycling``         Out  this request is for ``recycle_session``
+    ``port``              Out  checkout port
+    ``settings``          In   the programmable registers
+    ``count``             Out  a strobe per entry of :data:`COUNTS`
+    ====================  ===  ================================================================
+
+    About 11 cycles a visit, of which it holds the record for 4. Ticks that come during a visit are
+    remembered. Reset: time 0, empty wheel, after a cycle per slot.
+    """
+
+    def __init__(self, config):
+        self.config = config
+        s = config.session_bits
+        super().__init__(
+            {
+                "tick": In(1),
+                "now": Out(TIME_WIDTH),
+                "place": In(1),
+                "place_session": In(s),
+                "recycle_valid": In(1),
+                "recycle_session": In(s),
+                "free_valid": In(1),
+                "recycling": Out(1),
+                "port": Out(CheckoutSignature(config, WRITES)),
+                "settings": In(settings_layout(config)),
+                "count": Out(data.StructLayout({name: 1 for name in COUNTS})),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        config, port = self.config, self.port
+        s, slots = config.session_bits, config.wheel
+        bits = slots.bit_length() - 1
+        link = data.StructLayout({"valid": 1, "session": s})
+        m.submodules.heads = heads = Memory(shape=link, depth=slots, init=[])
+        m.submodules.nexts = nexts = Memory(shape=link, depth=config.sessions, init=[])
+        m.submodules.arrivals = arrivals = SyncFIFOBuffered(width=s, depth=config.sessions)
+        head_r, head_w = heads.read_port(), heads.write_port()
+        next_r, next_w = nexts.read_port(), nexts.write_port()
+        r = port.record
+        ticks = Signal(8)  # not yet served
+        taken = Signal()
+        walk = Signal(link)  # what is still to visit in this slot
+        slot = Signal(bits)
+        distance = Signal(TIME_WIDTH)
+        self._signals(m)
+        m.d.comb += [
+            keep(port),
+            arrivals.w_data.eq(self.place_session),
+            arrivals.w_en.eq(self.place),
+            next_r.addr.eq(port.session),
+            head_r.addr.eq(slot),
+            head_w.addr.eq(slot),
+            next_w.addr.eq(port.session),
+            next_w.data.eq(head_r.data),
+            head_w.data.session.eq(port.session),
+        ]
+        m.d.sync += ticks.eq(ticks + (self.tick & (ticks != 0xFF)) - taken)
+
+        with m.FSM():
+            with m.State("CLEAR"):
+                m.d.comb += head_w.en.eq(1)
+                m.d.comb += head_w.data.eq(0)
+                m.d.sync += slot.eq(slot + 1)
+                with m.If(slot == slots - 1):
+                    m.next = "IDLE"
+            with m.State("IDLE"):
+                m.d.sync += self.recycling.eq(0)
+                with m.If(walk.valid):
+                    m.d.sync += port.session.eq(walk.session)
+                    m.next = "CLAIM"
+                with m.Elif(arrivals.r_rdy):
+                    m.d.comb += arrivals.r_en.eq(1)
+                    m.d.sync += port.session.eq(arrivals.r_data)
+                    m.next = "CLAIM"
+                with m.Elif(~self.free_valid & self.recycle_valid):
+                    m.d.sync += [port.session.eq(self.recycle_session), self.recycling.eq(1)]
+                    m.next = "CLAIM"
+                with m.Elif(ticks != 0):
+                    m.d.comb += taken.eq(1)
+                    m.d.sync += [self.now.eq(self.now + 1), slot.eq(self.now + 1)]
+                    m.next = "SLOT"
+            with m.State("SLOT"):
+                m.next = "EMPTY"
+            with m.State("EMPTY"):  # take the whole chain of this tick off the wheel
+                m.d.comb += [head_w.en.eq(1), head_w.data.valid.eq(0)]
+                m.d.sync += walk.eq(head_r.data)
+                m.next = "IDLE"
+            with m.State("CLAIM"):
+                m.d.comb += port.request.eq(1)
+                with m.If(port.grant):
+                    m.next = "LATE"
+                    with m.If(self.recycling):
+                        m.next = "RECYCLE"
+            with m.State("RECYCLE"):
+                m.d.comb += port.commit.eq(1)
+                with m.If((r.phase == Phase.TIME_WAIT) & r.released):
+                    m.d.comb += port.result.phase.eq(Phase.CLOSED)
+                    m.d.comb += self.count.time_wait_reused.eq(1)
+                m.next = "IDLE"
+            with m.State("LATE"):
+                m.d.sync += distance.eq(r.deadline - self.now)
+                m.next = "JUDGE"
+            with m.State("JUDGE"):
+                m.d.sync += self.late.eq(distance[-1] | (distance == 0))
+                m.next = "VISIT"
+            with m.State("VISIT"):
+                m.d.comb += port.commit.eq(1)
+                self._visit(m)
+                # The chain has precedence in IDLE, so if there is one, this session is its head.
+                with m.If(walk.valid):
+                    m.d.sync += walk.eq(next_r.data)
+                m.next = "IDLE"
+                with m.If(r.phase != Phase.FREE):
+                    m.next = "AIM"
+            with m.State("AIM"):
+                m.next = "HEAD"
+                ahead = Mux(self.late, 1, Mux(distance >= slots, slots - 1, distance))
+                m.d.sync += slot.eq(self.now + ahead)
+            with m.State("HEAD"):
+                m.next = "LINK"
+            with m.State("LINK"):
+                m.d.comb += [head_w.en.eq(1), head_w.data.valid.eq(1), next_w.en.eq(1)]
+                m.next = "IDLE"
+        return m
+
+    def _signals(self, m):
+        """What a visit needs, right three cycles after the grant."""
+        r, settings = self.port.record, self.settings
+        self.late, self.stalled = Signal(), Signal()
+        self.rto, self.half = Signal(17), Signal(17)
+        self.expiry, self.probing, self.rest = (Signal(TIME_WIDTH, name=n) for n in "epr")
+        age, out = Signal(TIME_WIDTH), Signal(18)
+        m.d.sync += [
+            age.eq(self.now - r.progress),
+            self.stalled.eq(age >= settings.user_timeout),
+            self.rto.eq(Mux(r.rto > self.config.rto_max // 2, self.config.rto_max, r.rto << 1)),
+            self.expiry.eq(self.now + self.rto),
+            self.probing.eq(self.now + settings.keepalive_interval),
+            self.rest.eq(self.now + self.config.wheel),
+            out.eq((r.snd_max - r.snd_una)[:18]),
+            self.half.eq(Mux(out >> 1 > r.mss << 1, out >> 1, r.mss << 1)),
+        ]
+
+    def _visit(self, m):
+        r, w, settings = self.port.record, self.port.result, self.settings
+        with m.If(r.phase == Phase.FREE):
+            m.d.comb += w.on_wheel.eq(0)
+        with m.Elif(settings.abort_all & (r.phase != Phase.CLOSED)):
+            with m.If(r.phase == Phase.TIME_WAIT):
+                m.d.comb += w.phase.eq(Phase.CLOSED)
+            with m.Else():
+                m.d.comb += [kill(self.port, 1), self.count.aborts.eq(1)]
+        with m.Elif(self.late):
+            with m.Switch(r.phase):
+                with m.Case(Phase.SYN_RCVD):
+                    m.d.comb += w.syn_due.eq(1)
+                    self._retry(m, settings.syn_retries, self.expiry)
+                with m.Case(Phase.OPEN):
+                    with m.If(r.snd_una == r.snd_end):
+                        m.d.comb += w.keepalive.eq(1)
+                        self._retry(m, settings.keepalive_retries, self.probing, backoff=False)
+                    with m.Else():
+                        self._expired(m)
+                        self._retry(m, settings.retries, self.expiry, also=self.stalled)
+                with m.Case(Phase.TIME_WAIT):
+                    m.d.comb += w.phase.eq(Phase.CLOSED)
+                with m.Default():  # until the service releases it
+                    m.d.comb += w.deadline.eq(self.rest)
+
+    def _retry(self, m, limit, deadline, *, backoff=True, also=0):
+        """Once more, or the end. After what is to be done once more: later assignments win."""
+        r, w = self.port.record, self.port.result
+        m.d.comb += [w.retries.eq(r.retries + 1), w.deadline.eq(deadline)]
+        if backoff:
+            m.d.comb += [w.rto.eq(self.rto), w.rtt_on.eq(0)]
+        with m.If((r.retries >= limit) | also):
+            m.d.comb += [kill(self.port, r.phase == Phase.OPEN), self.count.timeouts.eq(1)]
+
+    def _expired(self, m):
+        """RFC 6298, 5.4: all from SND.UNA on again; or a probe of a closed window."""
+        r, w = self.port.record, self.port.result
+        m.d.comb += w.blocked.eq(0)
+        with m.If(r.snd_wnd == 0):
+            m.d.comb += w.probe.eq(1)
+        with m.Else():
+            m.d.comb += [self.count.rto.eq(1), w.snd_nxt.eq(r.snd_una), w.ahead.eq(0)]
+            m.d.comb += [w.cwnd.eq(r.mss), w.credit.eq(0), w.resend.eq(0)]
+            m.d.comb += [w.recover.eq(r.snd_max), w.recovering.eq(0), w.dup_acks.eq(0)]
+            with m.If(r.retries == 0):  # RFC 5681, 3.1: once for each loss
+                m.d.comb += w.ssthresh.eq(self.half)

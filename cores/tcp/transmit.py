@@ -1,0 +1,246 @@
+"""The transmit engine: one segment at a time for the session at the head of the active list."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal, signed
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from .record import FLIGHT_MAX, TIME_WIDTH, CheckoutSignature, Phase, descriptor_layout, keep
+from .segment import TxSegmentLayout
+
+__all__ = ["COUNTS", "WRITES", "TransmitEngine"]
+
+WRITES = ("snd_nxt", "snd_max", "ahead", "flight", "rtt_on", "rtt_seq", "rtt_start", "deadline")
+WRITES += ("ack_due", "syn_due", "rst_due", "resend", "probe", "keepalive", "blocked")
+COUNTS = ("rst_tx", "retransmits", "zero_window_probes", "keepalive_probes")
+
+
+class TransmitEngine(wiring.Component):
+    """Decides what a session sends next, and sends it.
+
+    =================  ===  ====================================================================
+    ``active_valid``   In   there is a session with something to send: ``active_session``
+    ``port``           Out  checkout port
+    ``address``        Out  descriptor RAM, read port; ``descriptor`` comes 1 cycle later
+    ``reply``          In   stream of ready-made segments (RST) from the receive engine
+    ``tx_segment``     Out  stream of TxSegmentLayout
+    ``now``            In   time in ticks
+    ``count``          Out  a strobe per entry of :data:`COUNTS`
+    =================  ===  ====================================================================
+
+    A checkout sends at most one segment, so sessions take turns; the store puts the session back
+    on the list while there is more. Segments do not cross descriptors. The record is checked out
+    only when ``tx_segment`` is free, and held for 3 cycles (no data) or 8, plus 4 for each
+    descriptor skipped. Reset: idle.
+    """
+
+    def __init__(self, config):
+        self.config = config
+        s = config.session_bits
+        super().__init__(
+            {
+                "active_valid": In(1),
+                "active_session": In(s),
+                "port": Out(CheckoutSignature(config, WRITES)),
+                "address": Out(s + 2),
+                "descriptor": In(descriptor_layout()),
+                "reply": In(stream.Signature(TxSegmentLayout)),
+                "tx_segment": Out(stream.Signature(TxSegmentLayout)),
+                "now": In(TIME_WIDTH),
+                "count": Out(data.StructLayout({name: 1 for name in COUNTS})),
+            }
+        )
+
+    # KIND says what is sent and from which descriptor; for data, READ .. FIT find out how much;
+    # TOTAL and EMIT send and hand back.
+    def elaborate(self, platform):
+        m = Module()
+        port, o = self.port, self.tx_segment
+        r = port.record
+        self._signals()
+        session = Signal(self.config.session_bits)
+        m.d.comb += [
+            keep(port),
+            port.session.eq(self.active_session),
+            self.address.eq(Cat((r.first + self.slot)[:2], session)),
+        ]
+        gap = (r.rcv_edge - r.rcv_pub)[:17]
+        m.d.sync += [
+            self.expiry.eq(self.now + r.rto),
+            self.limit.eq(r.snd_una + Mux(r.cwnd < r.snd_wnd, r.cwnd, r.snd_wnd)),
+            self.quiet.eq(r.snd_una == r.snd_max),
+            # A FIN may lie one past the edge.
+            self.window.eq(Mux(gap[16], 0, gap)),
+        ]
+        with m.If(o.ready):
+            m.d.sync += o.valid.eq(0)
+
+        with m.FSM():
+            with m.State("IDLE"):
+                m.d.sync += session.eq(self.active_session)
+                with m.If(~o.valid & self.reply.valid):
+                    m.d.comb += self.reply.ready.eq(1)
+                    m.d.sync += [o.payload.eq(self.reply.payload), o.valid.eq(1)]
+                with m.Elif(~o.valid & self.active_valid):
+                    m.next = "CLAIM"
+            with m.State("CLAIM"):
+                m.d.comb += port.request.eq(1)
+                with m.If(port.grant):
+                    m.next = "KIND"
+            with m.State("KIND"):
+                self._kind(m)
+            with m.State("READ"):
+                m.next = "LEFT"
+            with m.State("LEFT"):
+                m.d.sync += [
+                    self.left.eq(self.descriptor.end - self.seq),
+                    self.room.eq(self.limit - self.seq),
+                    self.addr.eq(self.descriptor.delta + self.seq),
+                    self.close.eq(self.descriptor.close),
+                    self.pushed.eq(self.descriptor.push),
+                    self.alone.eq(r.snd_una == self.seq),
+                    self.newest.eq(r.snd_max == self.seq),
+                ]
+                m.next = "SIZE"
+            with m.State("SIZE"):
+                self._size(m)
+            with m.State("FIT"):
+                self._fit(m)
+                m.next = "TOTAL"
+            with m.State("TOTAL"):
+                m.d.sync += self.new_end.eq(self.seq + self.length + self.fin)
+                m.next = "EMIT"
+            with m.State("EMIT"):
+                m.d.comb += port.commit.eq(1)
+                self._emit(m, session)
+                m.next = "IDLE"
+        return m
+
+    def _signals(self):
+        def one(name, shape=1):
+            setattr(self, name, Signal(shape, name=name))
+
+        one("text")  # data, or a FIN, of a descriptor
+        one("stuck")  # it cannot be sent now
+        one("again")  # from SND.UNA on, without moving SND.NXT
+        one("newest")  # it begins where nothing was sent before
+        one("alone")  # nothing before it is unacknowledged
+        one("quiet")  # nothing at all is unacknowledged
+        one("whole")  # it goes to the descriptor's end
+        one("slot", 3)  # descriptor, counted from the oldest
+        one("close")
+        one("pushed")
+        one("fin")
+        one("psh")
+        one("seq", 32)
+        one("limit", 32)  # end of what window and congestion window allow
+        one("left", signed(32))  # of the descriptor
+        one("room", signed(32))
+        one("want", 11)
+        one("length", 11)
+        one("addr", 32)
+        one("new_end", 32)
+        one("window", 16)
+        one("expiry", TIME_WIDTH)
+
+    def _kind(self, m):
+        r = self.port.record
+        again = r.resend | r.probe
+        unsent = (r.snd_nxt != r.snd_end) & ~r.blocked
+        full = r.flight == FLIGHT_MAX
+        text = Signal()
+        m.d.comb += text.eq((r.phase == Phase.OPEN) & (again | unsent) & ~r.rst_due & ~r.syn_due)
+        m.d.sync += [
+            self.text.eq(text & ~full),
+            self.stuck.eq(text & full),
+            self.again.eq(again),
+            self.slot.eq(Mux(again, 0, r.ahead)),
+            self.seq.eq(Mux((again | r.syn_due) & ~full, r.snd_una, r.snd_nxt)),
+            [s.eq(0) for s in (self.length, self.fin, self.psh)],
+        ]
+        m.next = "TOTAL"
+        with m.If(text & ~full):
+            m.next = "READ"
+        with m.Elif(r.keepalive & ~r.syn_due & ~r.rst_due):
+            m.d.sync += self.seq.eq(r.snd_una - 1)
+
+    def _size(self, m):
+        """How much the descriptor has left; on to the next one if there is nothing."""
+        r = self.port.record
+        rest = Signal(signed(33))
+        m.d.comb += rest.eq(self.left - self.close)
+        m.d.sync += [
+            self.whole.eq(rest <= r.mss),
+            self.want.eq(Mux(rest <= r.mss, rest, r.mss)),
+        ]
+        m.next = "FIT"
+        with m.If(self.left <= 0):
+            m.d.sync += self.slot.eq(self.slot + 1)
+            m.next = "READ"
+            with m.If(self.slot + 1 >= r.count):
+                m.d.sync += [self.text.eq(0), self.stuck.eq(1), self.slot.eq(self.slot)]
+                m.d.sync += self.seq.eq(r.snd_nxt)
+                m.next = "TOTAL"
+
+    def _fit(self, m):
+        """How much of that the window takes."""
+        r = self.port.record
+        m.d.sync += [self.length.eq(self.want), self.fin.eq(0), self.psh.eq(0)]
+        with m.If((self.room > self.want) | ((self.room == self.want) & (self.want != 0))):
+            m.d.sync += self.fin.eq(self.close & self.whole & (self.room != self.want))
+            m.d.sync += self.psh.eq(self.pushed & self.whole)
+        with m.Elif(self.alone & (self.room > 0)):
+            m.d.sync += self.length.eq(self.room)
+        with m.Elif(r.probe):  # one byte, or the FIN, into a closed window
+            m.d.sync += [self.length.eq(self.want != 0), self.fin.eq(self.want == 0)]
+        with m.Else():
+            m.d.sync += [self.text.eq(0), self.stuck.eq(1), self.length.eq(0)]
+            m.d.sync += self.seq.eq(r.snd_nxt)
+
+    def _emit(self, m, session):
+        r, w, o = self.port.record, self.port.result, self.tx_segment
+        send = r.rst_due | r.syn_due | r.ack_due | r.keepalive | self.text
+        full = r.flight == FLIGHT_MAX
+        m.d.comb += [w[name].eq(0) for name in ("ack_due", "syn_due", "rst_due", "keepalive")]
+        with m.If(self.again & (self.text | (self.stuck & ~full))):
+            m.d.comb += [w.resend.eq(0), w.probe.eq(0)]
+        with m.If(self.stuck & ~self.again):
+            m.d.comb += w.blocked.eq(1)
+        with m.If((self.text | self.stuck) & self.quiet & ~full):
+            m.d.comb += w.deadline.eq(self.expiry)
+        with m.If(r.syn_due):
+            m.d.comb += [w.rtt_on.eq((r.retries == 0) & ~r.rtt_on), w.rtt_seq.eq(r.snd_nxt)]
+            m.d.comb += w.rtt_start.eq(self.now)
+        with m.If(self.text):
+            m.d.comb += w.flight.eq(r.flight + (self.length != 0))
+            longest = (self.new_end - r.snd_max).as_signed() > 0
+            with m.If(longest):
+                m.d.comb += w.snd_max.eq(self.new_end)
+            with m.If(~self.again):
+                m.d.comb += [w.snd_nxt.eq(self.new_end), w.ahead.eq(self.slot)]
+            with m.If(~self.newest):  # Karn: never time what was sent twice
+                m.d.comb += [w.rtt_on.eq(0), self.count.retransmits.eq(1)]
+            with m.Elif(~r.rtt_on):
+                m.d.comb += [w.rtt_on.eq(1), w.rtt_seq.eq(self.new_end)]
+                m.d.comb += w.rtt_start.eq(self.now)
+        m.d.comb += self.count.rst_tx.eq(r.rst_due)
+        m.d.comb += self.count.zero_window_probes.eq(self.text & r.probe)
+        m.d.comb += self.count.keepalive_probes.eq(r.keepalive)
+        with m.If(send):
+            p = o.payload
+            m.d.sync += [
+                o.valid.eq(1),
+                p.session.eq(session),
+                [p[name].eq(r[name]) for name in ("mac", "ip", "remote_port", "local_port")],
+                p.seq.eq(self.seq),
+                p.ack.eq(r.rcv_pub),
+                p.flags.eq(0),
+                p.flags.ack.eq(1),
+                p.flags.fin.eq(self.fin),
+                p.flags.psh.eq(self.psh),
+                p.flags.syn.eq(r.syn_due & ~r.rst_due),
+                p.flags.rst.eq(r.rst_due),
+                p.window.eq(self.window),
+                p.mss.eq(Mux(r.syn_due, self.config.mss, 0)),
+                p.addr.eq(self.addr),
+                p.length.eq(self.length),
+            ]
