@@ -1,0 +1,232 @@
+"""The shell: everything between the Ethernet MAC, the external memory and the roles."""
+
+from dataclasses import dataclass, field, replace
+
+from amaranth import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from ..models.ecg import model as ecg_model
+from .arbiter import PacketArbiter
+from .csr import CsrSignature, Register, RegisterBlock
+from .memory import MemorySignature
+from .memory_arbiter import MemoryArbiter
+from .net.classify import CLASSIFIER_BLOCK, Classifier
+from .roles.contract import role_block
+from .roles.discard import Discard
+from .roles.ecg.role import ECG_BLOCK, EcgRole
+from .roles.echo import Echo
+from .roles.framer import SMP_BLOCK, SmpFramer
+from .roles.mailbox import MAILBOX_BLOCK, Mailbox
+from .roles.responder import Responder
+from .roles.slot import RoleSlot
+from .stream import PacketSignature
+from .tcp.config import TINY, TcpConfig
+from .tcp.engine import TcpEngine
+from .tcp.parser import PARSER_BLOCK, Parser
+from .tcp.registers import tcp_block
+from .tcp.sender import SENDER_BLOCK, Sender
+
+__all__ = ["SERVICES", "Shell", "ShellConfig", "ShellMemory"]
+
+#: The services behind the TCP engine in the order of its service ports, and their TCP ports:
+#: RFC 862, RFC 863, HTTP by firmware, SMP messages to the ECG role, the fixed page.
+SERVICES = {"echo": 7, "discard": 9, "mailbox": 80, "smp": 4000, "page": 8080}
+
+SHELL_BLOCK = RegisterBlock(
+    "shell",
+    (
+        Register("enable", "rw", 1, "1: TCP frames for this board go to the TCP engine"),
+        Register("mac", "rw", 48, "this board's MAC address, first byte on the wire in bits 7..0"),
+        Register("ip", "rw", 32, "this board's IPv4 address as a number"),
+        Register("page_length", "rw", 16, "bytes of the fixed page", reset=1024),
+    ),
+    "addresses and main switch of the shell",
+)
+
+
+@dataclass(frozen=True)
+class ShellMemory:
+    """Where the shell's data lie in external memory, from ``base`` on, a multiple of a segment.
+
+    In this order: the receive pool; two result slots a session for the SMP framer; a transmit
+    slot a session for the mailbox; the fixed page.
+    """
+
+    base: int
+    pool: int
+    sessions: int
+
+    #: A result slot holds 16 bytes of header and the largest result.
+    RESULT_SLOT = 1 << (16 + ecg_model.MAX_RESULT - 1).bit_length()
+    MAILBOX_SLOT = 4096
+    PAGE = 1 << 16
+
+    @property
+    def result_slots(self):
+        return self.base + self.pool
+
+    @property
+    def mailbox_slots(self):
+        return self.result_slots + 2 * self.sessions * self.RESULT_SLOT
+
+    @property
+    def page(self):
+        return self.mailbox_slots + self.sessions * self.MAILBOX_SLOT
+
+    @property
+    def size(self):
+        """Bytes needed from ``base`` on."""
+        return self.page + self.PAGE - self.base
+
+
+@dataclass(frozen=True)
+class ShellConfig:
+    """What is built into a shell.
+
+    Attributes
+    ----------
+    tcp : TcpConfig
+        The TCP engine; its ``width`` is the data path of the whole shell. ``ports`` and
+        ``pool_base`` are set by the shell.
+    base : int
+        First address of the shell's part of external memory.
+    """
+
+    tcp: TcpConfig = field(default=TINY)
+    base: int = 0
+
+    def __post_init__(self):
+        tcp = replace(self.tcp, ports=tuple(SERVICES.values()), pool_base=self.base)
+        object.__setattr__(self, "tcp", tcp)
+
+    @property
+    def width(self):
+        return self.tcp.width
+
+    @property
+    def memory(self):
+        return ShellMemory(self.base, self.tcp.pool_size, self.tcp.sessions)
+
+
+class Shell(wiring.Component):
+    """Classifier, TCP engine, services and role slot around one memory port.
+
+    ===================  ====  =================================================================
+    member               dir   meaning
+    ===================  ====  =================================================================
+    ``rx`` ``tx``        I/O   packet streams from and to the MAC: whole frames from the Ethernet
+                               header on, without preamble and FCS
+    ``other_rx``         Out   frames that are not for the TCP engine
+    ``other_tx``         In    frames from whoever handles those
+    ``mem``              Out   memory port; uses ``config.memory.size`` bytes from ``config.base``
+    ``tick``             In    1 for one cycle every millisecond of protocol time
+    ``irq``              Out   level interrupt: the mailbox or a role slot wants attention
+    ``csr_…``            In    register blocks of the shell and its parts
+    ===================  ====  =================================================================
+
+    Throughput, latency and back-pressure are those of the parts. Frames to and from the two
+    sides are never mixed; ``tx`` gives both a turn after each frame. ``enable`` = 0 sends every
+    frame to ``other_rx``. Reset: everything idle, no session.
+    """
+
+    def __init__(self, config=None):
+        self.config = config = config or ShellConfig()
+        width = config.width
+        self._arbiter = MemoryArbiter(5, width, config.tcp.tag_width)
+        blocks = {
+            "shell": SHELL_BLOCK,
+            "classifier": CLASSIFIER_BLOCK,
+            "tcp_rx": PARSER_BLOCK,
+            "tcp": tcp_block(config.tcp),
+            "tcp_tx": SENDER_BLOCK,
+            "smp": SMP_BLOCK,
+            "mailbox": MAILBOX_BLOCK,
+            "ecg": role_block("ecg", ECG_BLOCK.registers, "the ECG role's slot"),
+        }
+        super().__init__(
+            {
+                "rx": In(PacketSignature(width)),
+                "tx": Out(PacketSignature(width)),
+                "other_rx": Out(PacketSignature(width)),
+                "other_tx": In(PacketSignature(width)),
+                "mem": Out(MemorySignature(width, self._arbiter.mem_tag_width)),
+                "tick": In(1),
+                "irq": Out(1),
+                **{f"csr_{name}": In(CsrSignature(block)) for name, block in blocks.items()},
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        engine, sender, slot = self._line_side(m)
+        services, memories, irq = self._services(m, slot)
+        for i, service in enumerate(services):
+            wiring.connect(m, engine.services[i], service.service)
+        m.submodules.memory = arbiter = self._arbiter
+        for i, mem in enumerate((engine.mem, sender.mem, *memories)):
+            wiring.connect(m, mem, arbiter.ports[i])
+        wiring.connect(m, wiring.flipped(self.mem), arbiter.mem)
+        m.d.comb += self.irq.eq(irq)
+        return m
+
+    def _csr(self, m, name, component):
+        wiring.connect(m, wiring.flipped(getattr(self, f"csr_{name}")), component.csr)
+
+    def _line_side(self, m):
+        """From the MAC to the engine and back."""
+        width = self.config.width
+        m.submodules.classifier = classifier = Classifier(width)
+        m.submodules.parser = parser = Parser(width)
+        m.submodules.engine = engine = TcpEngine(self.config.tcp)
+        m.submodules.sender = sender = Sender(width, tag_width=self.config.tcp.tag_width)
+        m.submodules.tx = tx = PacketArbiter(width, 2)
+        wiring.connect(m, wiring.flipped(self.rx), classifier.rx)
+        wiring.connect(m, classifier.other, wiring.flipped(self.other_rx))
+        wiring.connect(m, classifier.toe, parser.frame)
+        wiring.connect(m, parser.segment, engine.segment)
+        wiring.connect(m, parser.payload, engine.payload)
+        wiring.connect(m, engine.tx_segment, sender.segment)
+        wiring.connect(m, sender.sent, engine.sent)
+        wiring.connect(m, sender.frame, tx.i[0])
+        wiring.connect(m, wiring.flipped(self.other_tx), tx.i[1])
+        wiring.connect(m, tx.o, wiring.flipped(self.tx))
+        self._csr(m, "classifier", classifier)
+        self._csr(m, "tcp_rx", parser)
+        self._csr(m, "tcp", engine)
+        self._csr(m, "tcp_tx", sender)
+        shell = self.csr_shell
+        m.d.comb += [
+            classifier.enable.eq(shell.enable),
+            classifier.mac.eq(shell.mac),
+            classifier.ip.eq(shell.ip),
+            sender.mac.eq(shell.mac),
+            sender.ip.eq(shell.ip),
+            engine.tick.eq(self.tick),
+        ]
+        role = EcgRole(width, tag_width=self.config.tcp.tag_width)
+        m.submodules.ecg = slot = RoleSlot(role, "ecg", width, self.config.tcp.tag_width)
+        self._csr(m, "ecg", slot)
+        return engine, sender, slot
+
+    def _services(self, m, slot):
+        """The services in the order of :data:`SERVICES`, their memory ports, the interrupt."""
+        tcp, memory = self.config.tcp, self.config.memory
+        echo = Echo(tcp.sessions, tcp.segment_log2)
+        discard = Discard(tcp.sessions)
+        mailbox = Mailbox(tcp.width, tcp.sessions, tcp.segment_log2, memory.mailbox_slots)
+        framer = SmpFramer(
+            tcp.width, tcp.sessions, 0, tcp.segment_log2, memory.result_slots, memory.RESULT_SLOT
+        )
+        page = Responder(tcp.sessions)
+        m.submodules += [echo, discard, mailbox, framer, page]
+        wiring.connect(m, framer.job, slot.job)
+        wiring.connect(m, slot.answer, framer.answer)
+        self._csr(m, "mailbox", mailbox)
+        self._csr(m, "smp", framer)
+        m.d.comb += [page.addr.eq(memory.page), page.length.eq(self.csr_shell.page_length)]
+        return (
+            (echo, discard, mailbox, framer, page),
+            (mailbox.mem, framer.mem, slot.mem),
+            mailbox.irq | slot.irq,
+        )
