@@ -1,7 +1,9 @@
 """``trebuchet sim``: the simulated board on a network of its own."""
 
 import os
+import signal
 import subprocess
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -95,6 +97,8 @@ def sim(
     ] = False,
 ) -> None:
     """Run the simulated board on a network of its own."""
+    # A polite kill takes the clean way out, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     console = Console(stderr=True)
     made, binary = _compile("fabric" if fabric else top, trace is not None, console)
     arguments = ["--seed", str(seed)]

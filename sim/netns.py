@@ -66,7 +66,9 @@ class Namespace:
         if self._rootless:
             prefix += ["-U", "--preserve-credentials"]
         if tether:
-            prefix += ["setpriv", "--pdeathsig", "KILL"]
+            # The owner may have died before the signal was asked for: the parent is another then.
+            alive = '[ "$PPID" = "$0" ] && exec "$@"'
+            prefix += ["setpriv", "--pdeathsig", "KILL", "sh", "-c", alive, str(os.getpid())]
         return [*prefix, *map(str, command)]
 
     def socket(self, family=socket.AF_INET, type=socket.SOCK_STREAM):

@@ -1,0 +1,112 @@
+"""The load generator, checked against the kernel's own TCP before it checks ours."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sim_server import ANSWER
+from sim_tops import needs_network, wire
+from trebuchet.sim.netns import Namespace
+
+BAD_LINK = ["--loss", "3%", "--reorder", "5%", "--duplicate", "2%", "--corrupt", "1%"]
+SERVER = Path(__file__).with_name("sim_server.py")
+
+pytestmark = needs_network
+
+
+def load(mode, port, *options, clients=20, transactions=60):
+    """Exit code and statistics of a load on a kernel server at ``port``."""
+    command = [sys.executable, SERVER, wire(), "--tap", "tap0", "--address", "10.0.0.2/16"]
+    command += ["--time", "wall", "--stats", "-", "--seconds", "40", "--load", mode]
+    command += ["--port", port, "--clients", clients, "--transactions", transactions, *options]
+    with Namespace() as namespace:
+        done = subprocess.run(
+            namespace.enter(command), capture_output=True, text=True, timeout=90, check=False
+        )
+    assert done.stdout, done.stderr
+    stats = json.loads(done.stdout)
+    print(json.dumps(stats))
+    return done.returncode, stats
+
+
+def assert_clean(stats, transactions):
+    result = stats["load"]
+    assert result["complete"] == 1
+    assert result["transactions"] == transactions
+    for name in ("errors", "bad_ack", "beyond_window", "beyond_fin", "active"):
+        assert result[name] == 0, (name, result)
+
+
+def test_http(tmp_path):
+    expected = tmp_path / "answer"
+    expected.write_bytes(ANSWER)
+    code, stats = load("http", 80, "--expect", expected)
+    assert code == 0
+    assert_clean(stats, 60)
+    assert stats["load"]["bytes_received"] == 60 * len(ANSWER)
+    assert stats["load"]["cycles_per_transaction"] > 0
+    assert stats["load"]["latency_p50"] <= stats["load"]["latency_p99"]
+
+
+def test_http_with_an_answer_that_differs(tmp_path):
+    expected = tmp_path / "answer"
+    expected.write_bytes(ANSWER[:-1] + b"x")
+    code, stats = load("http", 80, "--expect", expected, clients=2, transactions=4)
+    assert code == 1
+    assert stats["load"]["mismatches"] >= 4
+
+
+@pytest.mark.parametrize(
+    "options", [[], ["--pause", "0.05", "--window", "6000"], ["--mss", "100"]], ids=str
+)
+def test_echo(options):
+    code, stats = load("echo", 7, *options)
+    assert code == 0
+    assert_clean(stats, 60)
+    assert stats["load"]["bytes_received"] == stats["load"]["bytes_sent"] > 0
+    assert stats["load"]["bad_checksums"] == 0
+    if "--pause" in options:
+        assert stats["load"]["pauses"] > 0
+
+
+def test_discard():
+    code, stats = load("discard", 9)
+    assert code == 0
+    assert_clean(stats, 60)
+    assert stats["load"]["bytes_received"] == 0
+
+
+@pytest.mark.parametrize("mode", ["echo", "http", "discard"])
+def test_bad_link(mode):
+    port = {"echo": 7, "http": 80, "discard": 9}[mode]
+    code, stats = load(mode, port, *BAD_LINK, "--seed", 2)
+    assert code == 0
+    assert_clean(stats, 60)
+    assert stats["load"]["retransmissions"] > 0
+    assert stats["from_board"]["lost"] > 0
+
+
+def test_wrong_byte_is_found():
+    options = ["--min-bytes", 2000, "--max-bytes", 3000]
+    code, stats = load("echo", 13, *options, clients=2, transactions=4)
+    assert code == 1
+    assert stats["load"]["mismatches"] >= 4
+    assert "received" in stats["load"]["first_error"]
+
+
+def test_refused_connection_is_an_error():
+    code, stats = load("echo", 1, clients=2, transactions=2)
+    assert code == 1
+    assert stats["load"]["resets"] >= 2
+
+
+def test_hostile_frames_hurt_no_honest_client():
+    code, stats = load("hostile", 7, "--attack", 100, "--drain", 50)
+    assert stats["load"]["complete"] == 1
+    assert stats["load"]["mismatches"] == stats["load"]["timeouts"] == 0
+    for kind in ("damaged", "datagram", "half_open", "mutated", "noise", "stray", "vanished"):
+        assert stats["load"]["attacks"][kind] > 0
+    # The kernel may reset a connection that it took with a SYN cookie under the flood.
+    assert code == (1 if stats["load"]["resets"] else 0)

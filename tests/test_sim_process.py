@@ -1,0 +1,202 @@
+"""Boards leave nothing behind; the command line; builds are kept."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from sim_tops import mirror, needs_network
+from trebuchet.models.errors import TrebuchetError
+from trebuchet.sim import build as build_module
+from trebuchet.sim.build import Source, build
+from trebuchet.sim.fabric import FabricOptions, FabricTop
+from trebuchet.sim.mirror import Mirror
+from trebuchet.sim.netns import Namespace, NamespaceError
+from trebuchet.sim.run import Board
+from trebuchet.sim.tops import source
+
+OWNER = """
+import subprocess, sys, time
+from trebuchet.sim.run import Board
+board = Board(sys.argv[1])
+child = board.popen(["sleep", "600"])
+print(board.namespace.pid, board.pid, child.pid, flush=True)
+time.sleep(600)
+"""
+
+
+def gone(pid):
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return state == "Z"
+
+
+def wait_until_gone(pids, seconds=20):
+    deadline = time.monotonic() + seconds
+    while not all(map(gone, pids)):
+        assert time.monotonic() < deadline, [p for p in pids if not gone(p)]
+        time.sleep(0.02)
+
+
+@needs_network
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_nothing_outlives_its_owner(number):
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER, mirror()], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    with owner.stdout:
+        pids = [int(word) for word in owner.stdout.readline().split()]
+    assert len(pids) == 3
+    assert not any(map(gone, pids))
+    owner.send_signal(number)
+    owner.wait(timeout=20)
+    wait_until_gone(pids)
+
+
+@needs_network
+def test_close_ends_everything():
+    with Board(mirror()) as board:
+        sleeper = board.popen(["sleep", "600"])
+        pids = [board.namespace.pid, board.pid, sleeper.pid]
+        folder = board.folder
+        assert folder.is_dir()
+    wait_until_gone(pids)
+    assert not folder.exists()
+
+
+@needs_network
+def test_two_boards_do_not_meet():
+    with Board(mirror()) as one, Board(mirror()) as two:
+        for board, text in ((one, b"one"), (two, b"two")):
+            with board.socket(type=socket.SOCK_DGRAM) as s:
+                s.settimeout(20)
+                s.bind((board.host_ip, 77))
+                s.sendto(text, (board.ip, 77))
+                assert s.recv(100) == text
+        assert one.counters()["mirror.frames"] == two.counters()["mirror.frames"] == 1
+
+
+@needs_network
+def test_commands_run_on_the_boards_network():
+    with Board(mirror()) as board:
+        done = board.run(["cat", "/proc/net/dev"])
+        assert done.returncode == 0
+        assert "tap0" in done.stdout
+        assert board.run(["false"]).returncode == 1
+    assert "tap0" not in Path("/proc/net/dev").read_text()
+
+
+@needs_network
+def test_death_of_the_simulator_is_noticed():
+    with Board(mirror()) as board:
+        os.kill(board.pid, signal.SIGKILL)
+        with pytest.raises(TrebuchetError, match="the simulator has ended"):
+            board.stats()
+        with pytest.raises(TrebuchetError, match="the simulator has ended"):
+            board.wait_port(7)
+
+
+@needs_network
+def test_wrong_option_of_a_board():
+    with pytest.raises(TrebuchetError, match="did not start: unknown option '--nonsense'"):
+        Board(mirror(), ["--nonsense"])
+
+
+@needs_network
+def test_namespace_without_privileges_hands_out_sockets():
+    with Namespace() as namespace:
+        with namespace.socket() as server, namespace.socket() as client:
+            server.bind(("127.0.0.1", 5))
+            server.listen()
+            client.connect(("127.0.0.1", 5))
+        with pytest.raises(OSError, match="no socket in the namespace"):
+            namespace.socket(family=9999)
+    with pytest.raises(NamespaceError, match="the namespace is closed"):
+        namespace.socket()
+
+
+def trebuchet(*arguments, timeout=300):
+    return subprocess.run(
+        ["trebuchet", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+@needs_network
+def test_command_exec(tmp_path):
+    mirror()
+    script = (
+        "import socket; s = socket.socket(type=socket.SOCK_DGRAM); s.settimeout(20);"
+        "s.bind(('10.0.0.1', 9)); s.sendto(b'there', ('10.0.0.2', 9)); print(s.recv(9).decode())"
+    )
+    capture = tmp_path / "x.pcap"
+    done = trebuchet(
+        "sim", "mirror", "--exec", f'{sys.executable} -c "{script}"', "--pcap", capture
+    )
+    assert (done.returncode, done.stdout) == (0, "there\n"), done.stderr
+    assert capture.stat().st_size > 100
+    assert trebuchet("sim", "mirror", "--exec", "exit 3").returncode == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nonsense"], "the top to simulate must be one of "),
+        (["mirror", "--loss", "7"], "--loss must be at most 1 (or 100%), not '7'"),
+    ],
+)
+def test_command_explains_wrong_use(arguments, message):
+    if "--loss" in arguments:
+        mirror()
+    done = trebuchet("sim", *arguments)
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_builds_are_kept(monkeypatch, tmp_path):
+    first = mirror()
+    stamp = first.stat().st_mtime_ns
+    monkeypatch.setattr(build_module, "_run", lambda *a, **k: pytest.fail("compiled again"))
+    assert mirror() == first
+    assert first.stat().st_mtime_ns == stamp
+
+
+def test_broken_verilog_is_explained(tmp_path, monkeypatch):
+    monkeypatch.setenv("TREBUCHET_BUILD", str(tmp_path))
+    # The shared part would take a while and is not what this is about.
+    monkeypatch.setattr(build_module, "_compile_harness", lambda folder: None)
+    with pytest.raises(TrebuchetError, match="compiling the simulator failed .*syntax error"):
+        build(Source("board", "top", {"top.v": "module top(; endmodule"}))
+
+
+@pytest.mark.filterwarnings("ignore::amaranth.hdl.UnusedElaboratable")
+@pytest.mark.parametrize("depth", [0, 15, "many"])
+def test_mirror_checks_its_parameter(depth):
+    with pytest.raises(ValueError, match=f"at least 16 beats, not {depth!r}"):
+        Mirror(depth)
+
+
+@pytest.mark.filterwarnings("ignore::amaranth.hdl.UnusedElaboratable")
+def test_fabric_top_checks_registers():
+    for csr, message in (
+        ({"csr_x": {}}, r"CSR member must be one of \['csr_mirror'\], not 'csr_x'"),
+        ({"csr_mirror": {"frames": 1}}, r"must be one of \['enable'\], not 'frames'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            FabricTop(Mirror(), FabricOptions(csr=csr))
+
+
+def test_fabric_top_lists_every_counter():
+    ports = source("mirror").texts["fabric_ports.h"]
+    for name in ("frames", "others", "errors", "ticks"):
+        assert f'X("mirror.{name}", csr_mirror_{name})' in ports
