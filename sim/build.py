@@ -27,6 +27,8 @@ _VERILATOR = ["--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--thr
 # Generated Verilog is not written for a linter; errors still stop.
 _VERILATOR += ["--noassert", "-Wno-fatal", "-Wno-lint", "-Wno-style", "--prefix", "Vtop"]
 _MAKE = ["OPT_FAST=-O2", "OPT_SLOW=-O1", "OPT_GLOBAL=-O2"]
+# The wheel's configuration lacks the flag by which split models include their compiled header.
+_MAKE += ["CFG_CXXFLAGS_PCH_I=-include"]
 
 
 @dataclass(frozen=True)
