@@ -159,7 +159,7 @@ class ApplicationEngine(wiring.Component):
         over = (r.phase == Phase.CLOSED) | (r.phase == Phase.TIME_WAIT)
         broken = ~over & ~tx.abort & (full | r.fin_queued)
         m.d.comb += [
-            self.address.eq(((self.port.session << 2) | (r.first + r.count)[:2])),
+            self.address.eq((self.port.session << 2) | (r.first + r.count)[:2]),
             self.descriptor.delta.eq(delta),
             self.descriptor.end.eq(end),
             self.descriptor.push.eq(tx.push),

@@ -88,9 +88,9 @@ class TcpConfig:
         check_data_width(self.width)
         n = self.sessions
         _check(
-            isinstance(n, int) and 2 <= n <= 1 << SESSION_WIDTH and not n & (n - 1),
+            isinstance(n, int) and 2 <= n < 1 << SESSION_WIDTH and not n & (n - 1),
             "Number of sessions",
-            f"a power of two from 2 to {1 << SESSION_WIDTH}",
+            f"a power of two from 2 to {1 << SESSION_WIDTH - 1}",
             n,
         )
         _check(1 <= len(self.ports) <= 8, "Number of services", "1 to 8", len(self.ports))
@@ -154,7 +154,7 @@ class TcpConfig:
 
     @property
     def update(self):
-        """Bytes the window must be able to grow by before the peer is told (RFC 9293, 3.8.6.2.2)."""
+        """Bytes the window must be able to grow by to be announced (RFC 9293, 3.8.6.2.2)."""
         return min(self.mss, self.segment_size // 2)
 
 

@@ -29,8 +29,8 @@ class TcpEngine(wiring.Component):
     ``segment``     In   stream of RxSegmentLayout, from the parser
     ``payload``     In   packet stream: the payload of each segment with ``length`` > 0
     ``tx_segment``  Out  stream of TxSegmentLayout, to the sender
-    ``sent``        In   stream of session numbers, from the sender, one for each segment
-                         *with data*: its memory will not be read again for it
+    ``sent``        In   stream of session numbers, from the sender, one for each segment, in any
+                         order: its memory will not be read again for it
     ``mem``         Out  memory port: received payloads go into the pool
     ``services``    Out  array of :class:`~trebuchet.cores.tcp.service.ServiceSignature`
     ``tick``        In   one-cycle pulse each millisecond of protocol time
@@ -40,11 +40,13 @@ class TcpEngine(wiring.Component):
     Parameters: ``config``, a :class:`~trebuchet.cores.tcp.config.TcpConfig`.
 
     Received segments are taken one at a time, about one in 24 cycles; a payload moves one beat a
-    cycle beside that. Segments without a session are announced with session 2**17 - 1, which the
-    engine ignores on ``sent``. Back-pressure: ``segment`` and ``payload`` wait for the memory and
-    (for RST replies) the sender; ``tx``, ``free`` and ``sent`` wait for neither events nor anything
-    outside the engine. Bad input from the network is counted and answered as the RFCs say; bad input
-    from a service is counted. Reset: no session, everything free, after 2 cycles per session.
+    cycle beside that. A segment without data goes out as session 2**17 - 1, which the engine
+    ignores on ``sent``, because there is no memory to wait for.
+
+    Back-pressure: ``segment`` and ``payload`` wait for the memory and (for RST replies) the
+    sender; ``tx``, ``free`` and ``sent`` wait for neither events nor anything outside the engine. Bad
+    input from the network is counted and answered as the RFCs say; bad input from a service is
+    counted. Reset: no session, everything free, after 2 cycles per session.
     """
 
     def __init__(self, config):

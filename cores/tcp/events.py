@@ -75,7 +75,8 @@ class EventEngine(wiring.Component):
             settled.eq(r.snd_una - self.descriptor.end),
             position.eq(r.rcv_pub - r.rcv_base - r.fin_told),
         ]
-        base = config.pool_base >> config.segment_log2
+        ring = config.segment_log2
+        base = config.pool_base >> ring
 
         with m.FSM():
             with m.State("PICK"):
@@ -100,12 +101,7 @@ class EventEngine(wiring.Component):
                 m.d.comb += port.commit.eq(1)
                 m.d.comb += [
                     event.session.eq(port.session),
-                    event.base.eq(
-                        Cat(
-                            C(0, config.segment_log2),
-                            (base + r.segment)[: 32 - config.segment_log2],
-                        )
-                    ),
+                    event.base.eq(Cat(C(0, ring), (base + r.segment)[: 32 - ring])),
                     event.position.eq(position),
                     event.tag.eq(self.descriptor.tag),
                 ]

@@ -10,11 +10,10 @@ from .judge import SegmentJudge
 from .record import KILL_WRITES, TIME_WIDTH, CheckoutSignature, Phase, keep, kill
 from .registers import settings_layout
 from .segment import RxSegmentLayout, TxSegmentLayout
+from .service import SESSION_WIDTH
 
-__all__ = ["COUNTS", "NO_SESSION", "WRITES", "ReceiveEngine", "verdict_layout"]
+__all__ = ["COUNTS", "WRITES", "ReceiveEngine", "verdict_layout"]
 
-#: Session number on segments that belong to none.
-NO_SESSION = (1 << 17) - 1
 
 #: Fields of the record this engine writes.
 WRITES = ("mac", "ip", "remote_port", "local_port", "service", *KILL_WRITES)
@@ -96,8 +95,8 @@ class ReceiveEngine(wiring.Component):
             }
         )
 
-    # A segment's way: IDLE, LOOKUP (the table works), DECIDE, then CLAIM, WORK and COMMIT (a session
-    # there is), CLAIM and MAKE (a new one) or REPLY (none), and TAIL, which frees the table and
+    # A segment's way: IDLE, LOOKUP (the table works), DECIDE, then CLAIM, WORK and COMMIT (there is
+    # a session), CLAIM and MAKE (a new one) or REPLY (none), and TAIL, which frees the table and
     # drops the payload if it has got no verdict yet.
     def elaborate(self, platform):
         m = Module()
@@ -438,7 +437,7 @@ class ReceiveEngine(wiring.Component):
         m.d.sync += [
             self.reply.valid.eq(1),
             o.eq(0),
-            o.session.eq(NO_SESSION),
+            o.session.eq((1 << SESSION_WIDTH) - 1),
             o.mac.eq(seg.mac),
             o.ip.eq(seg.ip),
             o.remote_port.eq(seg.remote_port),

@@ -1,4 +1,4 @@
-"""Speck64/128 (Beaulieu et al., ePrint 2013/404), one round a cycle: the engine's keyed function."""
+"""Speck64/128 (Beaulieu et al., ePrint 2013/404), a round a cycle: the engine's keyed function."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring

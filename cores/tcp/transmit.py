@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from .record import FLIGHT_MAX, TIME_WIDTH, CheckoutSignature, Phase, descriptor_layout, keep
 from .segment import TxSegmentLayout
+from .service import SESSION_WIDTH
 
 __all__ = ["COUNTS", "WRITES", "TransmitEngine"]
 
@@ -229,7 +230,7 @@ class TransmitEngine(wiring.Component):
             p = o.payload
             m.d.sync += [
                 o.valid.eq(1),
-                p.session.eq(session),
+                p.session.eq(Mux(self.length != 0, session, (1 << SESSION_WIDTH) - 1)),
                 [p[name].eq(r[name]) for name in ("mac", "ip", "remote_port", "local_port")],
                 p.seq.eq(self.seq),
                 p.ack.eq(r.rcv_pub),
