@@ -1,0 +1,437 @@
+"""The mailbox: a service by which the CPU answers requests on a TCP port (HTTP status, port 80)."""
+
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.fifo import SyncFIFOBuffered
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from ..csr import CsrSignature, Field, Register, RegisterBlock, counter
+from ..memory import ADDR_WIDTH, MemorySignature
+from ..stream import check_data_width
+from ..tcp.service import POSITION_WIDTH, SESSION_WIDTH, EventKind, ServiceSignature
+from .discard import check_sessions
+from .echo import check_segment_log2
+from .mailbox_copy import REQUEST_BYTES, RESPONSE_BYTES, RequestCopier, ResponseCopier
+
+__all__ = ["MAILBOX_BLOCK", "REQUEST_BYTES", "RESPONSE_BYTES", "Mailbox"]
+
+MAILBOX_BLOCK = RegisterBlock(
+    "mailbox",
+    (
+        Register(
+            "status",
+            "ro",
+            4,
+            "state of the mailbox",
+            fields=(
+                Field("pending", 0, 1, "a request waits for the CPU"),
+                Field("partial", 1, 1, "the request does not end with an empty line"),
+                Field("gone", 2, 1, "its connection is over; whatever is sent is dropped"),
+                Field("busy", 3, 1, "a response is on its way to memory"),
+            ),
+        ),
+        Register("session", "ro", SESSION_WIDTH, "session of the pending request"),
+        Register("request_length", "ro", 11, "bytes of the pending request"),
+        Register("rx_index", "rw", 8, "which word of the request rx_data shows"),
+        Register("rx_data", "ro", 32, "four bytes of the request, the first in bits 7..0"),
+        Register("tx_data", "rw", 32, "four bytes of the response, the first in bits 7..0"),
+        Register("tx_write", "stb", 1, "write 1: append tx_data to the response"),
+        Register(
+            "send",
+            "stb",
+            32,
+            "send the response",
+            fields=(
+                Field("length", 0, 13, "its bytes; more than 4,096 are taken as 4,096"),
+                Field("close", 16, 1, "close the connection after it"),
+                Field("go", 31, 1, "must be 1"),
+            ),
+        ),
+        Register("drop", "stb", 1, "write 1: reset the connection of the pending request"),
+        Register("irq_enable", "rw", 1, "1: interrupt while a request is pending"),
+        counter("requests", "requests shown to the CPU"),
+        counter("responses", "responses given to the TCP engine"),
+        counter("dropped", "requests dropped, or whose connection ended before the response"),
+    ),
+    "requests on a TCP port that the CPU answers",
+)
+
+
+class Mailbox(wiring.Component):
+    """Shows the CPU one request at a time and sends what it answers.
+
+    Parameters
+    ----------
+    width : int
+        Data path of the memory port, in bits.
+    sessions : int
+        Session numbers 0 to ``sessions - 1`` may come.
+    segment_log2 : int
+        log2 of the bytes of a segment of the receive pool.
+    slots_base : int
+        Address of the transmit slots, a multiple of 16: one of 4,096 bytes a session.
+
+    ===========  ====  ==========================================================================
+    member       dir   meaning
+    ===========  ====  ==========================================================================
+    ``service``  In    :class:`~trebuchet.cores.tcp.service.ServiceSignature`
+    ``mem``      Out   memory port
+    ``csr``      In    :data:`MAILBOX_BLOCK`
+    ``irq``      Out   ``status.pending`` and ``irq_enable``
+    ===========  ====  ==========================================================================
+
+    A request is what a connection sent up to and with the first empty line (CR LF CR LF), at most
+    1,024 bytes; ``partial`` says that it ended by its size or by the peer's FIN instead. It is
+    copied to an on-chip memory and freed in the ring. What follows it is the next request, looked
+    at when the response to this one was acknowledged. Connections whose requests are not complete
+    wait without disturbing others; complete ones wait in a list.
+
+    The firmware's loop, and every access it needs::
+
+        if (!(status & PENDING)) return;             // or the interrupt
+        n = request_length;
+        for (i = 0; i < (n + 3) / 4; i++) {
+            rx_index = i;                            // rx_data follows two cycles later
+            word[i] = rx_data;
+        }
+        for (i = 0; i < (len + 3) / 4; i++) {        // only while PENDING; starts at word 0
+            tx_data = response[i];
+            tx_write = 1;                            // appends, and moves on by itself
+        }
+        send = GO | CLOSE | len;                     // or drop = 1; PENDING falls
+
+    ``CLOSE`` belongs to every answer to a ``partial`` request. A length of 0 without ``CLOSE``
+    sends nothing and goes to the next request. ``gone`` changes nothing in the loop. A write to
+    ``tx_write``, ``send`` or ``drop`` while nothing is pending does nothing.
+
+    A CPU that never answers holds up this service's other connections and nothing else: events are
+    taken, and connections that end are released, also the one whose request is shown.
+
+    Timing: 9 cycles an event; about 2 memory latencies for 4 bytes of request, 4 cycles for 4 of
+    response. Back-pressure: while ``tx`` or ``free`` is not ready nothing is taken (the contract
+    allows it). Reset: forgets every session; the engine must be reset with it. Bad input: see
+    above.
+    """
+
+    def __init__(self, width, sessions, segment_log2, slots_base):
+        self.width = check_data_width(width)
+        self.sessions = check_sessions(sessions)
+        self.segment_log2 = check_segment_log2(segment_log2)
+        if not isinstance(slots_base, int) or slots_base % 16 or not 0 <= slots_base < 1 << 32:
+            raise ValueError(f"Base of the slots must be a multiple of 16, not {slots_base!r}")
+        self.slots_base = slots_base
+        super().__init__(
+            {
+                "service": In(ServiceSignature()),
+                "mem": Out(MemorySignature(width)),
+                "csr": In(CsrSignature(MAILBOX_BLOCK)),
+                "irq": Out(1),
+            }
+        )
+        self.state_layout = data.StructLayout(
+            {
+                "base": ADDR_WIDTH - segment_log2,
+                "consumed": POSITION_WIDTH,
+                "latest": segment_log2 + 1,  # low bits of the position after the newest byte
+                "scanned": segment_log2 + 1,  # unread bytes known to be no complete request
+                "held": 1,  # its request is being copied, shown or answered
+                "out": 1,  # its descriptor is unanswered
+                "eof": 1,
+                "closing": 1,  # FIN or RST was posted; what comes is ignored
+                "dead": 1,  # CLOSED has come
+                "listed": 1,  # the number is in the list of sessions with work
+            }
+        )
+
+    # Two state machines. The desk (`_desk`) has the one request that is copied, shown or
+    # answered; the other owns the session records: it works on an event, on what the desk
+    # reports, or on the next session of the active list. All decisions about a session fall in
+    # that one place, so the end of a connection may come at any moment of its request's life.
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.table = table = Memory(shape=self.state_layout, depth=self.sessions, init=[])
+        self.read, self.write = table.read_port(), table.write_port()
+        bits = max(1, (self.sessions - 1).bit_length())
+        m.submodules.active = self.active = SyncFIFOBuffered(width=bits, depth=self.sessions)
+        m.submodules.request = self.request = RequestCopier(self.width, self.segment_log2)
+        m.submodules.response = self.response = ResponseCopier(self.width)
+        self.state = state = Signal(self.state_layout)
+        self.session = Signal(bits)
+        self.released = Signal()
+        self.guest = Signal(bits)  # the session whose request is on the desk
+        self.report = Signal()  # the desk waits for a decision on the guest
+        self.copied = Signal()  # it is about the request, not about the response
+        self.desk_free = Signal()
+        self.shown = Signal()
+        self.gone = Signal()
+        self.drop = Signal()
+        self.close = Signal()
+        self.length = Signal(13)
+        self.written = Signal()  # the desk's report: the response is in memory
+        self.final = Signal()  # the peer had closed when copying began
+        # Decisions, for one cycle:
+        self.invite = Signal()  # copy the request of `session`
+        self.show = Signal()
+        self.answer = Signal()  # write the response to memory
+        self.dismiss = Signal()
+        self._measure(m, state)
+        self._connect(m)
+        with m.FSM(name="desk"):
+            self._desk(m)
+        with m.FSM(name="records"):
+            self._choose(m, state)
+            self._event(m, state)
+            self._decide(m, state)
+            self._run(m, state)
+            self._finish(m, state)
+        return m
+
+    def _connect(self, m):
+        svc, mem, csr = self.service, self.mem, self.csr
+        request, response = self.request, self.response
+        for port in (svc.tx, svc.free):
+            with m.If(port.ready):
+                m.d.sync += port.valid.eq(0)
+        m.d.comb += [
+            self.write.addr.eq(self.session),
+            self.write.data.eq(self.state),
+            self.active.w_data.eq(self.session),
+            svc.tx.payload.session.eq(self.session),
+            svc.free.payload.session.eq(self.session),
+            # The copiers never work at the same time.
+            mem.cmd.valid.eq(request.mem_cmd.valid | response.mem_cmd.valid),
+            mem.cmd.payload.eq(
+                Mux(response.mem_cmd.valid, response.mem_cmd.payload, request.mem_cmd.payload)
+            ),
+            request.mem_cmd.ready.eq(mem.cmd.ready),
+            response.mem_cmd.ready.eq(mem.cmd.ready),
+            request.mem_rdata.valid.eq(mem.rdata.valid),
+            request.mem_rdata.payload.eq(mem.rdata.payload),
+            mem.rdata.ready.eq(request.mem_rdata.ready),
+            mem.wdata.valid.eq(response.mem_wdata.valid),
+            mem.wdata.payload.eq(response.mem_wdata.payload),
+            response.mem_wdata.ready.eq(mem.wdata.ready),
+            response.written.eq(mem.wdone.valid),
+            mem.wdone.ready.eq(1),
+            request.base.eq(self.state.base),
+            request.offset.eq(self.state.consumed[: self.segment_log2]),
+            request.available.eq(self.unread),
+            request.start.eq(self.invite),
+            request.index.eq(csr.rx_index),
+            csr.rx_data.eq(request.word),
+            csr.request_length.eq(request.length),
+            csr.session.eq(self.guest),
+            csr.status.eq(Cat(self.shown, ~request.matched, self.gone, ~self.desk_free)),
+            self.irq.eq(self.shown & csr.irq_enable),
+            response.clear.eq(self.show),
+            response.append.eq(csr.tx_write & self.shown),
+            response.word.eq(csr.tx_data),
+            response.addr.eq(self.slots_base + (self.guest << (RESPONSE_BYTES.bit_length() - 1))),
+            response.length.eq(self.length),
+            response.start.eq(self.answer),
+        ]
+
+    def _count(self, m, name):
+        register = getattr(self.csr, name)
+        m.d.sync += register.eq(register + 1)
+
+    def _measure(self, m, state):
+        """How much is unread (registered), and whether there is something to do."""
+        low = self.segment_log2 + 1
+        self.unread = Signal(low)
+        self.more = Signal()
+        m.d.sync += self.unread.eq(state.latest - state.consumed[:low])
+        with m.If(state.dead):
+            m.d.comb += self.more.eq(~state.held & ~state.out)
+        with m.Elif(state.closing):
+            m.d.comb += self.more.eq(self.unread != 0)
+        with m.Elif(~state.held & ~state.out):
+            m.d.comb += self.more.eq((self.unread > state.scanned) | state.eof)
+
+    def _desk(self, m):
+        csr = self.csr
+        with m.State("FREE"):
+            m.d.comb += self.desk_free.eq(1)
+            m.d.sync += [self.guest.eq(self.session), self.gone.eq(0)]
+            with m.If(self.invite):
+                m.next = "COPY"
+        with m.State("COPY"):
+            with m.If(self.request.done):
+                m.next = "COPIED"
+        with m.State("COPIED"):
+            m.d.comb += [self.report.eq(1), self.copied.eq(1)]
+            with m.If(self.show):
+                self._count(m, "requests")
+                m.next = "SHOWN"
+            with m.Elif(self.dismiss):
+                m.next = "FREE"
+        with m.State("SHOWN"):
+            length = csr.send[:13]
+            m.d.comb += self.shown.eq(1)
+            m.d.sync += [
+                self.drop.eq(csr.drop),
+                self.close.eq(csr.send[16]),
+                self.length.eq(Mux(length > RESPONSE_BYTES, RESPONSE_BYTES, length)),
+            ]
+            with m.If(csr.drop | csr.send[31]):
+                m.next = "ANSWERED"
+        with m.State("ANSWERED"):
+            # Once it is gone, the guest's number may belong to another connection already.
+            m.d.comb += self.report.eq(~self.gone)
+            with m.If(self.gone):
+                self._count(m, "dropped")
+                m.next = "FREE"
+            with m.Elif(self.dismiss):
+                m.next = "FREE"
+            with m.Elif(self.answer):
+                m.next = "WRITE"
+        with m.State("WRITE"):
+            with m.If(self.response.done):
+                m.next = "WRITTEN"
+        with m.State("WRITTEN"):
+            m.d.comb += [self.report.eq(1), self.written.eq(1)]
+            with m.If(self.dismiss):
+                m.next = "FREE"
+
+    def _choose(self, m, state):
+        kind = Signal(2)
+        with m.State("IDLE"):
+            m.d.sync += [
+                self.released.eq(0),
+                self.session.eq(self.read.addr),
+                kind.eq(Mux(self.report, 2, self.service.event.valid)),
+            ]
+            with m.If(self.report):
+                m.d.comb += self.read.addr.eq(self.guest)
+            with m.Elif(self.service.event.valid):
+                m.d.comb += self.read.addr.eq(self.service.event.payload.session)
+            with m.Else():
+                m.d.comb += self.read.addr.eq(self.active.r_data)
+                m.d.comb += self.active.r_en.eq(self.active.r_rdy)
+            with m.If(self.report | self.service.event.valid | self.active.r_rdy):
+                m.next = "READ"
+        with m.State("READ"):
+            m.d.sync += state.eq(self.read.data)
+            m.next = "MEASURE"
+        with m.State("MEASURE"):
+            with m.Switch(kind):
+                with m.Case(0):
+                    m.d.sync += state.listed.eq(0)
+                    m.next = "RUN"
+                with m.Case(1):
+                    m.next = "EVENT"
+                with m.Default():
+                    m.next = "DECIDE"
+
+    def _event(self, m, state):
+        event = self.service.event
+        with m.State("EVENT"):
+            m.d.comb += event.ready.eq(1)
+            m.next = "SETTLE"
+            with m.Switch(event.payload.kind):
+                with m.Case(EventKind.OPEN):
+                    m.d.sync += state.as_value().eq(0)
+                with m.Case(EventKind.DATA):
+                    m.d.sync += [
+                        state.base.eq(event.payload.base[self.segment_log2 :]),
+                        state.latest.eq(event.payload.position[: self.segment_log2 + 1]),
+                    ]
+                with m.Case(EventKind.EOF):
+                    m.d.sync += state.eof.eq(1)
+                with m.Case(EventKind.SENT):
+                    m.d.sync += state.out.eq(0)
+                with m.Case(EventKind.CLOSED):
+                    m.d.sync += state.dead.eq(1)
+                    with m.If(state.held & self.shown):  # nothing of it is in use any more
+                        m.d.sync += [state.held.eq(0), self.gone.eq(1)]
+
+    def _consume(self, m, state, count):
+        position = Signal(POSITION_WIDTH)
+        free = self.service.free
+        m.d.comb += position.eq(state.consumed + count)
+        m.d.sync += [
+            state.consumed.eq(position),
+            state.scanned.eq(0),
+            free.payload.position.eq(position),
+            free.payload.release.eq(0),
+            free.valid.eq(1),
+        ]
+
+    def _post(self, m, state, length, close, abort):
+        tx = self.service.tx
+        m.d.sync += [
+            state.out.eq(1),
+            state.closing.eq(close | abort),
+            tx.valid.eq(1),
+            tx.payload.addr.eq(self.response.addr),
+            tx.payload.length.eq(length),
+            tx.payload.push.eq(length != 0),
+            tx.payload.close.eq(close),
+            tx.payload.abort.eq(abort),
+        ]
+
+    def _decide(self, m, state):
+        request = self.request
+        with m.State("DECIDE"):
+            m.next = "SETTLE"
+            with m.If(state.dead):
+                m.d.comb += self.dismiss.eq(1)
+                m.d.sync += state.held.eq(0)
+                with m.If(~self.copied):
+                    self._count(m, "dropped")
+            with m.Elif(self.copied):
+                with m.If(request.matched | request.full | self.final):
+                    m.d.comb += self.show.eq(1)
+                    self._consume(m, state, request.length)
+                with m.Else():
+                    m.d.comb += self.dismiss.eq(1)
+                    m.d.sync += [state.held.eq(0), state.scanned.eq(request.length)]
+            with m.Elif(~self.written & ~self.drop & (self.length != 0)):
+                m.d.comb += self.answer.eq(1)
+            with m.Else():
+                m.d.comb += self.dismiss.eq(1)
+                m.d.sync += state.held.eq(0)
+                with m.If(self.drop):
+                    self._count(m, "dropped")
+                    self._post(m, state, 0, 0, 1)
+                with m.Elif(self.written | self.close):
+                    self._count(m, "responses")
+                    self._post(m, state, self.length, self.close, 0)
+
+    def _run(self, m, state):
+        svc = self.service
+        with m.State("RUN"):
+            m.next = "SETTLE"
+            with m.If(~self.more):
+                pass
+            with m.Elif(state.dead):
+                m.d.sync += [
+                    svc.free.valid.eq(1),
+                    svc.free.payload.release.eq(1),
+                    self.released.eq(1),
+                ]
+            with m.Elif(state.closing):
+                self._consume(m, state, self.unread)
+            with m.Elif(self.unread == 0):  # the peer has closed and asks nothing more
+                self._post(m, state, 0, 1, 0)
+            with m.Elif(self.desk_free):  # else it goes back to the end of the list
+                m.d.comb += self.invite.eq(1)
+                m.d.sync += [state.held.eq(1), self.final.eq(state.eof)]
+
+    def _finish(self, m, state):
+        """List the session if there is more to do, write its record, let tx and free be taken."""
+        svc = self.service
+        with m.State("SETTLE"):
+            m.next = "LIST"
+        with m.State("LIST"):
+            with m.If(self.more & ~state.listed & ~self.released):
+                m.d.comb += self.active.w_en.eq(1)
+                m.d.sync += state.listed.eq(1)
+            m.next = "WRITE"
+        with m.State("WRITE"):
+            m.d.comb += self.write.en.eq(1)
+            m.next = "WAIT"
+        with m.State("WAIT"):
+            with m.If(~svc.tx.valid & ~svc.free.valid):
+                m.next = "IDLE"

@@ -1,0 +1,209 @@
+"""The mailbox's two copiers: a request from the receive ring, a response to memory."""
+
+from amaranth import Array, Cat, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from ..memory import ADDR_WIDTH, MemorySignature
+
+__all__ = ["REQUEST_BYTES", "RESPONSE_BYTES", "RequestCopier", "ResponseCopier"]
+
+#: Bytes of the on-chip memory for a request.
+REQUEST_BYTES = 1024
+#: Bytes of the on-chip memory for a response, and of a transmit slot.
+RESPONSE_BYTES = 4096
+
+CR, LF = 13, 10
+
+
+class RequestCopier(wiring.Component):
+    """Copies bytes from a receive ring to an on-chip memory, up to and with CR LF CR LF.
+
+    ``start`` for one cycle, with ``base`` (number of the segment), ``offset`` in it and the bytes
+    ``available``. Then ``done`` for one cycle; ``length`` bytes were copied, ``matched`` tells
+    that they end with an empty line, ``full`` that there are 1,024 of them. They hold until the
+    next start. ``word`` is word ``index`` of the copy, a cycle later. One read of one beat is in
+    flight at a time, a byte a cycle is looked at.
+    """
+
+    def __init__(self, width, segment_log2):
+        mem = MemorySignature(width)
+        self.width, self.segment_log2 = width, segment_log2
+        super().__init__(
+            {
+                "start": In(1),
+                "base": In(ADDR_WIDTH - segment_log2),
+                "offset": In(segment_log2),
+                "available": In(segment_log2 + 1),
+                "done": Out(1),
+                "length": Out(range(REQUEST_BYTES + 1)),
+                "matched": Out(1),
+                "full": Out(1),
+                "index": In(range(REQUEST_BYTES // 4)),
+                "word": Out(32),
+                "mem_cmd": Out(stream.Signature(mem.cmd_layout)),
+                "mem_rdata": In(stream.Signature(mem.rdata_layout)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        log2n = (self.width // 8).bit_length() - 1
+        m.submodules.copy = copy = Memory(shape=32, depth=REQUEST_BYTES // 4, init=[])
+        read = copy.read_port()
+        write = copy.write_port(granularity=8)
+        place = Signal(self.segment_log2)  # of the next byte to look at
+        base = Signal.like(self.base)
+        left = Signal(range(REQUEST_BYTES + 1))
+        beat = Signal(self.width)
+        skip = Signal(log2n)
+        line = Signal(2)  # bytes of CR LF CR LF that were seen
+        byte = beat[:8]
+        m.d.comb += [
+            read.addr.eq(self.index),
+            self.word.eq(read.data),
+            write.addr.eq(self.length >> 2),
+            write.data.eq(Cat(byte, byte, byte, byte)),
+            self.mem_cmd.payload.addr.eq(Cat(place, base) & ~(self.width // 8 - 1)),
+            self.mem_rdata.ready.eq(1),
+            self.full.eq(self.length == REQUEST_BYTES),
+        ]
+        with m.FSM():
+            with m.State("IDLE"):
+                m.d.sync += [place.eq(self.offset), base.eq(self.base)]
+                with m.If(self.start):
+                    m.d.sync += [
+                        left.eq(Mux(self.available > REQUEST_BYTES, REQUEST_BYTES, self.available)),
+                        self.length.eq(0),
+                        self.matched.eq(0),
+                        line.eq(0),
+                    ]
+                    m.next = "ASK"
+            with m.State("ASK"):
+                m.d.comb += self.mem_cmd.valid.eq(1)
+                m.d.sync += skip.eq(place[:log2n])
+                with m.If(self.mem_cmd.ready):
+                    m.next = "TAKE"
+            with m.State("TAKE"):
+                m.d.sync += beat.eq(self.mem_rdata.payload.data)
+                with m.If(self.mem_rdata.valid):
+                    m.next = "LOOK"
+            with m.State("LOOK"):
+                m.d.sync += beat.eq(beat >> 8)
+                with m.If((left == 0) | self.matched):
+                    m.d.comb += self.done.eq(1)
+                    m.next = "IDLE"
+                with m.Elif(skip != 0):
+                    m.d.sync += skip.eq(skip - 1)
+                with m.Else():
+                    m.d.comb += write.en.eq(1 << self.length[:2])
+                    m.d.sync += [
+                        self.length.eq(self.length + 1),
+                        left.eq(left - 1),
+                        place.eq(place + 1),
+                    ]
+                    with m.If(byte == CR):
+                        m.d.sync += line.eq(Mux(line == 2, 3, 1))
+                    with m.Elif((byte == LF) & line[0]):
+                        m.d.sync += [line.eq(2), self.matched.eq(line == 3)]
+                    with m.Else():
+                        m.d.sync += line.eq(0)
+                    with m.If(place[:log2n].all()):
+                        m.next = "NEXT"
+            with m.State("NEXT"):
+                m.next = "ASK"
+                with m.If((left == 0) | self.matched):
+                    m.d.comb += self.done.eq(1)
+                    m.next = "IDLE"
+        return m
+
+
+class ResponseCopier(wiring.Component):
+    """Collects words in an on-chip memory and writes them to external memory.
+
+    ``append`` stores ``word`` behind the last one (the place after the last of 1,024 is the first);
+    ``clear`` begins anew. ``start`` for one cycle, with ``addr`` (a multiple of 16) and
+    ``length`` > 0 held until ``done``, writes that many bytes, rounded up to words. ``written``
+    is the memory port's ``wdone.valid``. Bursts of one beat, as many in flight as the memory
+    takes.
+    """
+
+    def __init__(self, width):
+        mem = MemorySignature(width)
+        self.width = width
+        super().__init__(
+            {
+                "clear": In(1),
+                "append": In(1),
+                "word": In(32),
+                "start": In(1),
+                "addr": In(ADDR_WIDTH),
+                "length": In(range(RESPONSE_BYTES + 1)),
+                "done": Out(1),
+                "mem_cmd": Out(stream.Signature(mem.cmd_layout)),
+                "mem_wdata": Out(stream.Signature(mem.wdata_layout)),
+                "written": In(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        words = RESPONSE_BYTES // 4
+        lanes = self.width // 32
+        lane_bits = (lanes - 1).bit_length()
+        m.submodules.copy = copy = Memory(shape=32, depth=words, init=[])
+        read, write = copy.read_port(), copy.write_port()
+        end = Signal(range(words))
+        at = Signal(range(words + 1))
+        stop = Signal(range(words + 1))
+        pending = Signal(range(words + 1))  # writes without wdone
+        data = Signal(32)
+        addr = Signal(ADDR_WIDTH)
+        m.d.comb += [
+            write.addr.eq(end),
+            write.data.eq(self.word),
+            write.en.eq(self.append),
+            read.addr.eq(at),
+            stop.eq((self.length + 3) >> 2),
+            self.mem_cmd.payload.write.eq(1),
+            self.mem_cmd.payload.addr.eq(addr & ~(self.width // 8 - 1)),
+            self.mem_wdata.payload.data.eq(Cat(data for _ in range(lanes))),
+            self.mem_wdata.payload.strb.eq(
+                Array(0xF << 4 * i for i in range(lanes))[addr[2 : 2 + lane_bits]]
+            ),
+            self.mem_wdata.payload.last.eq(1),
+        ]
+        with m.If(self.clear):
+            m.d.sync += end.eq(0)
+        with m.Elif(self.append):
+            m.d.sync += end.eq(end + 1)
+        accepted = self.mem_cmd.valid & self.mem_cmd.ready
+        m.d.sync += pending.eq(pending + accepted - self.written)
+        with m.FSM():
+            with m.State("IDLE"):
+                m.d.sync += [at.eq(0), addr.eq(self.addr)]
+                with m.If(self.start):
+                    m.next = "FETCH"
+            with m.State("FETCH"):
+                m.next = "LATCH"
+            with m.State("LATCH"):
+                m.d.sync += data.eq(read.data)
+                m.next = "COMMAND"
+            with m.State("COMMAND"):
+                m.d.comb += self.mem_cmd.valid.eq(1)
+                with m.If(self.mem_cmd.ready):
+                    m.d.sync += at.eq(at + 1)
+                    m.next = "DATA"
+            with m.State("DATA"):
+                m.d.comb += self.mem_wdata.valid.eq(1)
+                with m.If(self.mem_wdata.ready):
+                    m.d.sync += addr.eq(addr + 4)
+                    m.next = "LATCH"
+                    with m.If(at == stop):
+                        m.next = "DRAIN"
+            with m.State("DRAIN"):
+                with m.If(pending == 0):
+                    m.d.comb += self.done.eq(1)
+                    m.next = "IDLE"
+        return m
