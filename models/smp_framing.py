@@ -51,7 +51,8 @@ def frame(stream, segment, role):
         Answers; jobs as (ID, operand); whether the stream was given up for lost (``BAD_TYPE`` and
         ``TOO_LARGE``: where the next message begins is unknown).
     """
-    out, jobs, at = b"", [], 0
+    out, at = b"", 0
+    jobs: list[tuple[int, bytes]] = []
     while len(stream) - at >= 8:
         kind, size = struct.unpack_from("<B3xI", stream, at)
         if kind != TYPE_DATA:
