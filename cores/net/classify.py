@@ -47,7 +47,7 @@ class Classifier(wiring.Component):
     output, but whole. IP options, a wrong header length or checksum do not matter here: the
     parser judges them. A frame shorter than 34 bytes goes to ``other``. ``error`` is handed on.
 
-    *Latency*: the first beat leaves when 34 bytes (or the frame's last beat) have come, plus 2
+    *Latency*: the first beat leaves when 34 bytes (or the frame's last beat) have come, plus 3
     cycles. *Throughput*: one beat a cycle.
 
     *Back-pressure*: ``rx`` waits for the output its frame goes to. ``other`` cannot stop ``toe``

@@ -1,7 +1,7 @@
 """UDP services in gateware: echo (port 7, RFC 862) and discard (port 9, RFC 863).
 
 They sit behind a user port of LiteEth's UDP core (``udp.crossbar.get_port(7, dw=32)``); the
-sideband members carry that port's parameters. ``soc/`` translates ``last_be`` to ``empty`` and back.
+sideband members carry that port's parameters. ``soc/`` turns ``last_be`` into ``empty`` and back.
 """
 
 from amaranth import Module, Mux, Signal
@@ -61,7 +61,7 @@ class UdpEcho(wiring.Component):
     not exist on a packet stream. Echoing to port 7 or 9 or another service of that kind would go
     round for ever, so datagrams from ports below 1024 are not echoed and count as errors.
 
-    *Throughput*: one beat a cycle in, one out. *Latency*: five cycles from the last beat in to the
+    *Throughput*: one beat a cycle in, one out. *Latency*: four cycles from the last beat in to the
     first out. *Back-pressure*: ``rx`` never waits. Reset drops everything.
 
     Parameters

@@ -59,13 +59,14 @@ class Sender(wiring.Component):
     ===========  ====  =======================  ==================================================
 
     Frames have TTL 64, DF, ID 0, no IP options, and of TCP options MSS alone when ``mss`` is not 0.
+    ``mac`` and ``ip`` stand still while segments are inside.
     A segment without payload touches no memory. A ``length`` above ``max_payload`` is cut to it
     (counter ``cut``); the peer then sees a shorter segment, which TCP repairs.
 
     *Throughput*: the next segments' payloads are read while a frame goes out; each frame costs
     its own beats, 22 cycles for checksum and header at 32 bits, so 94 % of the data path with
     1460-byte payloads, given a memory that keeps up at a latency below 300 cycles.
-    *Latency*: about 30 cycles without payload.
+    *Latency*: 33 cycles without payload.
     *Back-pressure*: at most eight segments and ``buffer_bytes`` of payload are inside; memory is
     asked only for what has its place reserved, so ``rdata`` never waits for ``frame`` or ``sent``
     (only a few cycles between payloads). Reset drops everything.
