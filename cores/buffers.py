@@ -50,6 +50,10 @@ class SkidBuffer(wiring.Component):
         return m
 
 
+#: No beat is read in the cycle in which it is written, so synthesis need not care for that.
+NO_COLLISIONS = {"no_rw_check": 1}
+
+
 class _RamReader:
     """Output pipeline of a FIFO: the RAM's read latch, and a register behind it if asked for.
 
@@ -108,7 +112,7 @@ class StreamFifo(wiring.Component):
             }
         )
         bits = len(Value.cast(self.i.payload))
-        self.ram = Memory(shape=unsigned(bits), depth=depth, init=[])
+        self.ram = Memory(shape=unsigned(bits), depth=depth, init=[], attrs=NO_COLLISIONS)
         self.write_port = self.ram.write_port()
         self.reader = _RamReader(self.ram, self.registered)
         self.write, self.read = Signal(range(depth)), Signal(range(depth))
@@ -176,7 +180,7 @@ class PacketFifo(wiring.Component):
         )
         # All of a beat but `error`, the topmost bit.
         self.stored = unsigned(len(Value.cast(self.i.payload)) - 1)
-        self.ram = Memory(shape=self.stored, depth=depth, init=[])
+        self.ram = Memory(shape=self.stored, depth=depth, init=[], attrs=NO_COLLISIONS)
         self.write_port = self.ram.write_port()
         self.reader = _RamReader(self.ram, registered=True)
         bits = depth.bit_length()

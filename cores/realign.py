@@ -78,10 +78,12 @@ class PacketTrim(wiring.Component):
         begun = Signal()  # output of this packet has begun
         empty, flush_empty, flush_error = Signal(bits), Signal(bits), Signal()
         step, take, error = Signal(), Signal(), i.error
+        kept = Signal(range(n + 1))  # lower bytes of the output beat that come from `held`
         m.d.comb += [
             rotated.eq(_rotate_up(i.data, (-shift_now)[:bits], n)),
             empty.eq(i.empty + shift_now),
             empties.eq(n - i.empty <= shift_now),
+            kept.eq(Mux(flush, n, Mux(started & ~i.first, n - shift_now, 0))),
             step.eq(~self.o.valid | self.o.ready),
             # The first kept beat only fills `held`, unless it is the last one too.
             emits.eq((beats_now == 0) & (started & ~i.first | i.last)),
@@ -91,7 +93,8 @@ class PacketTrim(wiring.Component):
         m.d.sync += self.swallowed.eq(0)
         with m.If(step):
             m.d.sync += [self.o.valid.eq(flush), flush.eq(0), o.first.eq(~begun)]
-            m.d.sync += [o.data.eq(held), o.last.eq(1), o.empty.eq(flush_empty)]
+            m.d.sync += [o.data.eq(_join(held, rotated, kept, n)), o.last.eq(1)]
+            m.d.sync += o.empty.eq(flush_empty)
             m.d.sync += o.error.eq(flush_error)
             with m.If(flush):
                 m.d.sync += begun.eq(0)
@@ -104,11 +107,10 @@ class PacketTrim(wiring.Component):
                 m.d.sync += beats_left.eq(0)
                 with m.If(i.last):
                     m.d.sync += [self.o.valid.eq(~empties), self.swallowed.eq(empties)]
-                    m.d.sync += [o.data.eq(rotated), o.empty.eq(empty), o.error.eq(error)]
+                    m.d.sync += [o.empty.eq(empty), o.error.eq(error)]
             with m.Else():
                 last = i.last & empties
-                m.d.sync += [self.o.valid.eq(1), o.data.eq(_join(held, rotated, n - shift_now, n))]
-                m.d.sync += [o.last.eq(last), o.empty.eq(Mux(last, empty, 0))]
+                m.d.sync += [self.o.valid.eq(1), o.last.eq(last), o.empty.eq(Mux(last, empty, 0))]
                 m.d.sync += [o.error.eq(last & error), begun.eq(~last)]
                 m.d.sync += [flush.eq(i.last & ~empties), flush_empty.eq(empty)]
                 m.d.sync += flush_error.eq(error)
@@ -154,6 +156,7 @@ class PacketPrepend(wiring.Component):
         held, rotated = Signal(self.width), Signal(self.width)
         flush, flush_empty, flush_error, fits = Signal(), Signal(range(n)), Signal(), Signal()
         step = Signal()
+        low = Mux(i.first & ~flush, self.head, held)
         m.d.comb += [
             count_now.eq(Mux(i.first, self.count, count)),
             rotated.eq(_rotate_up(i.data, count_now, n)),
@@ -163,13 +166,12 @@ class PacketPrepend(wiring.Component):
         ]
         with m.If(step):
             m.d.sync += [self.o.valid.eq(self.i.valid | flush), flush.eq(0)]
+            m.d.sync += o.data.eq(_join(low, rotated, Mux(flush, n, count_now), n))
             with m.If(flush):
-                m.d.sync += [o.data.eq(held), o.first.eq(0), o.last.eq(1)]
+                m.d.sync += [o.first.eq(0), o.last.eq(1)]
                 m.d.sync += [o.empty.eq(flush_empty), o.error.eq(flush_error)]
             with m.Else():
-                low = Mux(i.first, self.head, held)
                 last = i.last & fits
-                m.d.sync += [o.data.eq(_join(low, rotated, count_now, n))]
                 m.d.sync += [o.first.eq(i.first), o.last.eq(last), o.error.eq(i.error & last)]
                 m.d.sync += o.empty.eq(Mux(last, i.empty - count_now, 0))
                 with m.If(self.i.valid):
