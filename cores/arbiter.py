@@ -48,12 +48,13 @@ class StreamArbiter(wiring.Component):
                 "index": Out(range(n)),
             }
         )
+        # A unit is under way: its first beat has moved, its last has not. No port: for proofs.
+        self.started = Signal()
 
     def elaborate(self, platform):
         m = Module()
         inputs = [self.i[k] for k in range(self.n)]
         grant, following = Signal(range(self.n)), Signal(range(self.n))
-        started = Signal()  # a unit is under way: its first beat has moved, its last has not
         ends = self.o.payload[self.last] if self.last is not None else 1
         free = Signal()
 
@@ -73,9 +74,10 @@ class StreamArbiter(wiring.Component):
                         with m.If(inputs[other].valid):
                             m.d.comb += following.eq(other)
         moves = self.o.valid & self.o.ready
-        m.d.comb += free.eq(Mux(moves, ends, ~started & ~self.o.valid))
-        with m.If(moves):
-            m.d.sync += started.eq(~ends if self.last is not None else 0)
+        m.d.comb += free.eq(Mux(moves, ends, ~self.started & ~self.o.valid))
+        if self.last is not None:
+            with m.If(moves):
+                m.d.sync += self.started.eq(~ends)
         with m.If(free):
             m.d.sync += grant.eq(following)
         return m
