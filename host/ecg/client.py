@@ -1,8 +1,9 @@
 """Sending a record to a board's ECG role over TCP, and checking what comes back.
 
 A record is cut into overlapping blocks (:mod:`trebuchet.models.ecg.blocks`), one SMP data message
-each. A few messages are under way at a time, so that the board always has work; answers may come in any
-order and are told apart by their ID. Every answer is compared with the golden model byte for byte.
+each. A few messages are under way at a time, so that the board always has work; answers may come in
+any order and are told apart by their ID. Every answer is compared with the golden model byte for
+byte.
 """
 
 import time

@@ -1,6 +1,7 @@
 """The picture of a run: an overview of all beats, and the most interesting strips of the trace."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,10 @@ __all__ = ["draw", "interesting_strips"]
 #: Okabe and Ito's palette: told apart by colour-blind readers too.
 COLOURS = ("#0072b2", "#009e73", "#cc79a7", "#e69f00", "#d55e00", "#56b4e9")
 LETTERS = ("N", "L", "R", "A", "V", "P")
+NAMES = ("normal", *CLASSES[1:])
 STRIP_SECONDS = 30
+#: Marks nearer than this are put on two lines, in seconds.
+CROWDED = 0.7
 COUNTS_PER_MV = 200
 
 
@@ -85,7 +89,7 @@ def draw_overview(panel, record, reading, verdicts, strips) -> None:
     times = reading.positions / RATE
     intervals = np.diff(times, prepend=np.nan)
     top = max(1.5, float(np.nanpercentile(intervals, 99.5)) * 1.15) if len(times) > 1 else 1.5
-    heights = np.minimum(np.nan_to_num(intervals, nan=0.0), top)
+    heights = np.minimum(intervals, top)
     for label in range(len(CLASSES)):
         mine = reading.labels == label
         panel.scatter(times[mine], heights[mine], s=12, color=COLOURS[label], zorder=3)
@@ -112,10 +116,11 @@ def draw_strip(panel, record, reading, verdicts, start) -> None:
     panel.plot(time, part, color="0.35", linewidth=0.7, zorder=2)
     low, high = np.percentile(part, [0.05, 99.95])
     span = max(high - low, 0.5)
-    letters = high + 0.14 * span
-    for index in np.flatnonzero(
-        (reading.positions >= start) & (reading.positions < start + length)
-    ):
+    lines = (high + 0.12 * span, high + 0.27 * span)
+    previous, line = -CROWDED, 0
+    edge = RATE // 10
+    shown = (reading.positions >= start + edge) & (reading.positions < start + length - edge)
+    for index in np.flatnonzero(shown):
         place, label = int(reading.positions[index]), int(reading.labels[index])
         ecg = record.samples[max(0, place - 32) : place + 32] / COUNTS_PER_MV
         around = (max(0, place - 32) + np.arange(len(ecg))) / RATE
@@ -125,9 +130,11 @@ def draw_strip(panel, record, reading, verdicts, start) -> None:
         if wrong:
             truth = int(verdicts.truth[index])
             text += f"≠{LETTERS[truth]}" if truth >= 0 else "≠–"
+        line = 1 - line if wrong and place / RATE - previous < CROWDED else 0
+        previous = place / RATE
         panel.text(
             place / RATE,
-            letters,
+            lines[line],
             text,
             color=COLOURS[label],
             ha="center",
@@ -137,9 +144,9 @@ def draw_strip(panel, record, reading, verdicts, start) -> None:
             bbox={"boxstyle": "round,pad=0.2", "fc": "#fff2b3", "ec": "black"} if wrong else None,
         )
     inside = (verdicts.missed >= start) & (verdicts.missed < start + length)
-    panel.scatter(verdicts.missed[inside] / RATE, [letters] * int(inside.sum()), **MISSED)
+    panel.scatter(verdicts.missed[inside] / RATE, [low] * int(inside.sum()), **MISSED)
     panel.set(xlim=(time[0], time[0] + STRIP_SECONDS), ylabel="mV")
-    panel.set_ylim(low - 0.08 * span, high + 0.28 * span)
+    panel.set_ylim(low - 0.08 * span, high + 0.38 * span)
     panel.set_xlabel("time [s]")
     panel.grid(axis="x", color="0.93", zorder=0)
 
@@ -149,14 +156,19 @@ def draw_legend(figure, reading, verdicts) -> None:
 
     counts = np.bincount(reading.labels, minlength=len(CLASSES))
     marks = [
-        Line2D([], [], color=colour, marker="o", label=f"{letter} = {name}: {count}")
-        for colour, letter, name, count in zip(COLOURS, LETTERS, CLASSES, counts, strict=True)
+        Line2D([], [], color=colour, marker="o", label=f"{letter}  {name}: {count}")
+        for colour, letter, name, count in zip(COLOURS, LETTERS, NAMES, counts, strict=True)
         if count
     ]
     if verdicts.known:
-        ring = {"marker": "o", "markerfacecolor": "none", "color": "black", "linestyle": "none"}
+        ring: dict[str, Any] = {
+            "marker": "o",
+            "markerfacecolor": "none",
+            "color": "black",
+            "linestyle": "none",
+        }
         wrong, missed = int(verdicts.wrong.sum()), len(verdicts.missed)
         marks.append(Line2D([], [], **ring, label=f"not as annotated (found≠annotated): {wrong}"))
-        cross = {"marker": "x", "color": "black", "linestyle": "none"}
+        cross: dict[str, Any] = {"marker": "x", "color": "black", "linestyle": "none"}
         marks.append(Line2D([], [], **cross, label=f"missed: {missed}"))
     figure.legend(handles=marks, loc="outside lower center", ncols=len(marks), frameon=False)

@@ -11,6 +11,7 @@ Where there is none, the record ``synthetic`` stands in; it is always available 
 """
 
 import os
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -133,8 +134,11 @@ def read_wfdb(folder: Path, name: str) -> Record:
     import wfdb  # noqa: PLC0415 - takes a second, and only real records need it
 
     try:
-        record = wfdb.rdrecord(str(folder / name), physical=False)
-        notes = wfdb.rdann(str(folder / name), "atr")
+        with warnings.catch_warnings():
+            # wfdb uses pandas in a way that newer versions announce to drop.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            record = wfdb.rdrecord(str(folder / name), physical=False)
+            notes = wfdb.rdann(str(folder / name), "atr")
     except (OSError, ValueError, IndexError, KeyError) as error:
         raise TrebuchetError(f"cannot read record {name} in {folder}: {error}") from error
     if record.fs != RATE:

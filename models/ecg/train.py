@@ -17,10 +17,12 @@ source; ``inter_patient`` trains on the records of DS1 and scores those of DS2 t
 """
 
 import json
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 
@@ -92,7 +94,10 @@ def fit(vectors: np.ndarray, labels: np.ndarray) -> Trained:
         random_state=SEED,
     )
     one_hot = np.eye(model.OUTPUTS, dtype=int)[labels]
-    network.fit((vectors - mean) / scale, one_hot)
+    with warnings.catch_warnings():
+        # The limit of iterations is meant to be reached: it is part of the recipe.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        network.fit((vectors - mean) / scale, one_hot)
     return Trained(network, mean, scale)
 
 
@@ -107,8 +112,8 @@ def quantise(trained: Trained) -> model.Weights:
     b1 = np.rint(bias1 * unit1 - w1 @ trained.mean)
     w2 = np.rint(second.T * unit2 / hidden_one)
     b2 = np.rint(bias2 * unit2)
-    arrays = [part.astype(np.int64) for part in (w1, b1, w2, b2)]
-    return model.Weights(*arrays, table=model.sigmoid_table())
+    w1, b1, w2, b2 = (part.astype(np.int64) for part in (w1, b1, w2, b2))
+    return model.Weights(w1, b1, w2, b2, model.sigmoid_table())
 
 
 def write_weights(weights: model.Weights, path: Path) -> None:

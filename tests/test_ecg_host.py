@@ -1,0 +1,239 @@
+"""The ECG client against a stand-in for a board: good ones, wrong ones, and ones that go away."""
+
+import json
+import socket
+import threading
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from trebuchet.host import smp
+from trebuchet.host.ecg import cli, client, plot
+from trebuchet.models.ecg import data, model
+from trebuchet.models.errors import TrebuchetError
+from trebuchet.models.status import Status
+from typer.testing import CliRunner
+
+
+@pytest.fixture(scope="module")
+def record():
+    return data.load("synthetic", 1)
+
+
+@contextmanager
+def board(answer):
+    """A TCP server; ``answer(message)`` returns the messages to send back, None to hang up."""
+    server = socket.create_server(("127.0.0.1", 0))
+    seen = []
+
+    def serve():
+        while True:
+            try:
+                connection, _ = server.accept()
+            except OSError:
+                return
+            with connection:
+                converse(connection, answer, seen)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield server.getsockname()[1], seen
+    finally:
+        server.shutdown(socket.SHUT_RDWR)
+        server.close()
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+def converse(connection, answer, seen):
+    decoder = smp.Decoder()
+    while received := connection.recv(1 << 16):
+        for message in decoder.feed(received):
+            seen.append(message)
+            replies = answer(message)
+            if replies is None:
+                return
+            for reply in replies:
+                connection.sendall(reply.pack())
+
+
+def golden(message):
+    id, payload = smp.parse_data(message.payload)
+    return [smp.data_message(id, model.classify_block(np.frombuffer(payload, "<i2")))]
+
+
+def test_a_record_comes_back_as_the_golden_model_reads_it(record):
+    told = []
+    with board(golden) as (port, seen):
+        run = client.run_record(
+            "127.0.0.1", port, record, progress=lambda done, total: told.append((done, total))
+        )
+    assert run.differing == ()
+    run.require_equal()
+    assert run.messages == len(seen)
+    assert told == [(i, run.messages) for i in range(1, run.messages + 1)]
+    expected = client.read_with_model(record)
+    assert (run.board.positions == expected.positions).all()
+    assert (run.board.labels == expected.labels).all()
+    assert run.board.score(record).accuracy > 0.9
+
+
+def test_answers_may_come_in_any_order(record):
+    held = []
+
+    def backwards(message):
+        held.append(message)
+        if len(held) < 3 and smp.parse_data(message.payload)[0] != 6:
+            return []
+        replies = [reply for one in reversed(held) for reply in golden(one)]
+        held.clear()
+        return replies
+
+    with board(backwards) as (port, seen):
+        run = client.run_record("127.0.0.1", port, record, outstanding=3)
+    assert len(seen) == 7  # so that message 6 is the last one
+    assert run.differing == ()
+
+
+@pytest.mark.parametrize("outstanding", [1, 2, 5])
+def test_no_more_messages_are_under_way_than_asked_for(record, outstanding):
+    held = []
+
+    def lazy(message):
+        held.append(message)
+        assert len(held) <= outstanding
+        last = smp.parse_data(message.payload)[0] == 6
+        if len(held) < outstanding and not last:
+            return []
+        replies = [reply for one in held for reply in golden(one)] if last else golden(held[0])
+        del held[: len(held) if last else 1]
+        return replies
+
+    with board(lazy) as (port, _):
+        run = client.run_record("127.0.0.1", port, record, outstanding=outstanding)
+    assert run.differing == ()
+
+
+def test_a_wrong_bit_is_noticed(record):
+    def wrong(message):
+        replies = golden(message)
+        if smp.parse_data(message.payload)[0] == 2:
+            payload = bytearray(replies[0].payload)
+            payload[-1] ^= 1
+            return [smp.Message(smp.MessageType.DATA, bytes(payload))]
+        return replies
+
+    with board(wrong) as (port, _):
+        run = client.run_record("127.0.0.1", port, record)
+    assert run.differing == (2,)
+    with pytest.raises(TrebuchetError, match=r"^1 of 7 results .* golden model \(messages 2\)"):
+        run.require_equal()
+
+
+BAD_BOARDS = {
+    "refuses": (
+        lambda m: [smp.response_message(Status.BAD_LENGTH, 0)],
+        "refused message 0: BAD_LENGTH: the role cannot work on a payload of this length",
+    ),
+    "hangs up": (lambda m: None, "closed the connection with 1 messages unanswered"),
+    "wrong id": (lambda m: [smp.data_message(77, b"")], "answered message 77, which is not"),
+    "odd result": (lambda m: [smp.data_message(0, b"x" * 17)], "a result of 17 bytes; it must be"),
+    "floods": (
+        lambda m: [smp.data_message(0, bytes(2000))],
+        "an SMP payload must be at most 1028 bytes, not 2004",
+    ),
+    "configures": (
+        lambda m: [smp.Message(smp.MessageType.CONFIGURATION, b"")],
+        "sent a CONFIGURATION message",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_BOARDS)
+def test_bad_boards_are_explained_in_one_line(record, kind):
+    answer, message = BAD_BOARDS[kind]
+    with board(answer) as (port, _), pytest.raises(TrebuchetError) as caught:
+        client.run_record("127.0.0.1", port, record, outstanding=1, timeout=10)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_silent_board_times_out(record):
+    with board(lambda m: []) as (port, _), pytest.raises(TrebuchetError, match="nothing for 0.2 s"):
+        client.run_record("127.0.0.1", port, record, timeout=0.2)
+
+
+def test_short_records_are_explained():
+    short = data.Record("x", "test", np.zeros(63, np.int16), None, None)
+    with pytest.raises(TrebuchetError, match="^record x: a record must have at least 64 samples"):
+        client.read_with_model(short)
+
+
+def test_strips_show_the_rare_classes_and_do_not_overlap():
+    record = data.load("synthetic", 8)
+    reading = client.read_with_model(record)
+    strips = plot.interesting_strips(record, reading)
+    length = plot.STRIP_SECONDS * data.RATE
+    assert len(strips) == 3
+    assert all(b - a >= length for a, b in zip(strips, strips[1:], strict=False))
+    for start in strips:
+        inside = (reading.positions >= start) & (reading.positions < start + length)
+        assert len(np.unique(reading.labels[inside])) > 1
+
+
+def test_verdicts_mark_what_the_annotations_contradict():
+    positions, labels = np.array([100, 500, 900]), np.array([0, 4, -1])
+    record = data.Record("x", "test", np.zeros(1200, np.int16), positions, labels)
+    found = np.array([104, 700, 904])
+    verdicts = plot.Verdicts(record, client.Reading(found, np.array([4, 0, 0]), np.zeros((3, 6))))
+    assert verdicts.wrong.tolist() == [True, True, False]
+    assert verdicts.missed.tolist() == [500]
+
+
+@pytest.mark.parametrize("minutes", [0.02, 1])
+@pytest.mark.parametrize("annotated", [True, False])
+def test_pictures_are_drawn_for_every_record(tmp_path, minutes, annotated):
+    record = data.load("synthetic", minutes)
+    if not annotated:
+        record = data.Record("x", "test", record.samples, None, None)
+    path = tmp_path / "deep" / "ecg.png"
+    plot.draw(record, client.read_with_model(record), path)
+    assert path.read_bytes().startswith(b"\x89PNG")
+    assert path.stat().st_size > 10_000
+
+
+def test_command_line_run_against_a_board(tmp_path):
+    picture = tmp_path / "ecg.png"
+    args = ["run", "127.0.0.1", "--record", "synthetic", "--minutes", "1"]
+    with board(golden) as (port, _):
+        args += ["--port", str(port)]
+        shown = CliRunner().invoke(cli.app, [*args, "--plot", str(picture)])
+        as_json = CliRunner().invoke(cli.app, [*args, "--json"])
+    assert shown.exit_code == 0, shown.output
+    assert "byte for byte" in shown.output.replace("\n", " ")
+    assert "confusion matrix" in shown.output
+    assert picture.exists()
+    content = json.loads(as_json.stdout)
+    assert content["differing_messages"] == 0
+    assert content["messages"] == 7
+    assert content["board"] == content["golden"]
+    assert sum(content["beats"].values()) == content["board"]["detected"]
+
+
+def test_command_line_says_that_the_record_is_synthetic(tmp_path, monkeypatch):
+    monkeypatch.setenv(data.VARIABLE, str(tmp_path))
+    shown = CliRunner().invoke(cli.app, ["run", "--minutes", "0.5"])
+    assert shown.exit_code == 0, shown.output
+    text = " ".join(shown.output.split())
+    assert "No MIT-BIH records were found, so a synthetic ECG stands in" in text
+    assert "golden model, no board" in text
+    listed = CliRunner().invoke(cli.app, ["info"])
+    assert listed.exit_code == 0
+    assert "none were found" in listed.output
+
+
+def test_training_needs_records(tmp_path):
+    result = CliRunner().invoke(cli.app, ["train", "--folder", str(tmp_path)])
+    assert isinstance(result.exception, TrebuchetError)
+    assert str(result.exception) == f"there are no records in {tmp_path}"
