@@ -18,7 +18,7 @@ Beside the Verilog it makes ``fabric_ports.h``, from which the harness knows the
 there are other ports, and the name of every counter.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from amaranth import ClockDomain, Elaboratable, Module, Signal
 from amaranth.back import verilog
@@ -30,11 +30,7 @@ from ..cores.memory_model import EXTERNAL_RAM_VERILOG, MemoryModel
 from ..soc.toolchain import provide_tools
 from .build import Source, build_folder
 
-__all__ = ["MAC", "IP", "FabricOptions", "FabricTop", "emit"]
-
-#: Addresses of the simulated board.
-MAC = "02:00:00:00:00:02"
-IP = "10.0.0.2"
+__all__ = ["FabricOptions", "FabricTop", "emit"]
 
 TOP = "trebuchet_fabric"
 _BEAT = ("data", "empty", "first", "last", "error")
@@ -44,13 +40,21 @@ _BEAT = ("data", "empty", "first", "last", "error")
 class FabricOptions:
     """What the memory behind the shell is like, and how registers are set.
 
-    ``csr`` maps the shell's member name of a register block to values by register name.
+    Attributes
+    ----------
+    memory_bytes, memory_latency, memory_reorder
+        Of the :class:`MemoryModel`.
+    memory_init : dict
+        Bytes at power-up by address, a multiple of the data path's width; zero elsewhere.
+    csr : dict
+        Values by register name, by the shell's member name of the register block.
     """
 
     memory_bytes: int = 1 << 24
     memory_latency: int = 40
     memory_reorder: bool = True
-    csr: dict | None = None
+    memory_init: dict = field(default_factory=dict)
+    csr: dict = field(default_factory=dict)
 
 
 def _csr_members(component):
@@ -96,8 +100,8 @@ class FabricTop(Elaboratable):
     def _add_stream(self, name):
         port = getattr(self.component, name)
         flat = {"valid": self._port(1, f"{name}_valid"), "ready": self._port(1, f"{name}_ready")}
-        for field in _BEAT:
-            flat[field] = self._port(len(port.payload[field]), f"{name}_{field}")
+        for part in _BEAT:
+            flat[part] = self._port(len(port.payload[part]), f"{name}_{part}")
         self.flat[name] = flat
 
     def _add_counters(self):
@@ -112,7 +116,7 @@ class FabricTop(Elaboratable):
 
     def _check_csr(self):
         blocks = dict(_csr_members(self.component))
-        for member, values in (self.options.csr or {}).items():
+        for member, values in self.options.csr.items():
             if member not in blocks:
                 raise ValueError(f"CSR member must be one of {sorted(blocks)}, not {member!r}")
             writable = {r.name for r in blocks[member].registers if r.access == "rw"}
@@ -132,7 +136,7 @@ class FabricTop(Elaboratable):
         if "mem" in core.signature.members:
             self._connect_memory(m)
         for member, block in _csr_members(core):
-            values = (self.options.csr or {}).get(member, {})
+            values = self.options.csr.get(member, {})
             for register in block.registers:
                 if register.access == "rw":
                     value = values.get(register.name, register.reset)
@@ -163,6 +167,25 @@ class FabricTop(Elaboratable):
         wiring.connect(m, self.component.mem, memory.port)
 
 
+def _ram(top):
+    """The storage behind the memory model, with its initial contents."""
+    width, options = top.width, top.options
+    lines = []
+    for address, content in options.memory_init.items():
+        if address % (width // 8) or address + len(content) > options.memory_bytes:
+            raise ValueError(
+                f"Initial contents must start at a multiple of {width // 8} and end inside the "
+                f"memory, not lie at {address:#x} to {address + len(content):#x}"
+            )
+        for i in range(0, len(content), width // 8):
+            word = int.from_bytes(content[i : i + width // 8], "little")
+            lines.append(f"    mem[{(address + i) // (width // 8)}] = {width}'h{word:x};")
+    anchor = "  integer k;\n"
+    assert anchor in EXTERNAL_RAM_VERILOG
+    initial = "".join(["  initial begin\n", *(line + "\n" for line in lines), "  end\n"])
+    return EXTERNAL_RAM_VERILOG.replace(anchor, anchor + initial if lines else anchor)
+
+
 def emit(component, options=None):
     """Convert ``component`` (see the module's docstring); returns a :class:`.build.Source`."""
     provide_tools(build_folder().parent / "tools")
@@ -171,7 +194,7 @@ def emit(component, options=None):
         top, name=TOP, ports=top.ports, emit_src=False, strip_internal_attrs=True
     )
     if "mem" in component.signature.members:
-        text += "\n" + EXTERNAL_RAM_VERILOG
+        text += "\n" + _ram(top)
     lines = [f"#define TREBUCHET_WIDTH {top.width}"]
     lines.append(f"#define TREBUCHET_OTHER {int('other_rx' in top.streams)}")
     calls = " ".join(f'X("{label}", {port})' for label, port in top.counters)

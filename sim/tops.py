@@ -1,18 +1,92 @@
-"""The tops that can be simulated, by name, and how each is made."""
+"""The tops that can be simulated, by name, and how each is made.
+
+=========  ======================================================================================
+name       what
+=========  ======================================================================================
+board      the whole LiteX SoC with its firmware
+fabric     the shell and a memory model, without CPU: for long protocol tests and benchmarks
+mirror     sends back what it gets (:mod:`trebuchet.sim.mirror`): for tests of the simulator
+wire       no board at all; the load generator talks to this machine's kernel
+=========  ======================================================================================
+"""
+
+import dataclasses
 
 from ..models.errors import TrebuchetError
+from .build import Source
 
-__all__ = ["TOPS", "source"]
+__all__ = ["IP", "MAC", "PAGE", "TOPS", "fabric_source", "source"]
+
+#: Addresses of the simulated board, and the harness's defaults.
+MAC = "02:00:00:00:00:02"
+IP = "10.0.0.2"
+
+_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n"
+_PAGE_BYTES = 1024
 
 
-def _mirror():
+def _page():
+    """An answer of 1 KiB with its header: the object of the paper's transactions."""
+    head = _HEAD + b"Content-Length: %d\r\n\r\n"
+    length = _PAGE_BYTES - len(head % 100)
+    text = b"Trebuchet throws this page from its memory. " * 30
+    return head % length + text[:length]
+
+
+#: What the fabric top answers on TCP port 8080.
+PAGE = _page()
+
+
+def fabric_source(tcp=None, csr=None, **memory):
+    """The shell with addresses set and everything switched on.
+
+    Parameters
+    ----------
+    tcp : TcpConfig or None
+        The TCP engine; None for 64 sessions.
+    csr : dict
+        Register values beside the addresses, as in :class:`~trebuchet.sim.fabric.FabricOptions`.
+    memory
+        ``memory_latency`` and others of :class:`~trebuchet.sim.fabric.FabricOptions`.
+    """
+    from ..cores.shell import Shell, ShellConfig
+    from .fabric import FabricOptions, emit
+
+    config = ShellConfig(tcp=tcp) if tcp else ShellConfig()
+    shell = Shell(config)
+    registers = {
+        "csr_shell": {
+            "enable": 1,
+            "mac": int.from_bytes(bytes.fromhex(MAC.replace(":", "")), "little"),
+            "ip": int.from_bytes(bytes(map(int, IP.split("."))), "big"),
+            "page_length": len(PAGE),
+        }
+    }
+    for member, values in (csr or {}).items():
+        registers[member] = {**registers.get(member, {}), **values}
+    options = FabricOptions(
+        **{
+            "memory_bytes": 1 << (config.base + config.memory.size - 1).bit_length(),
+            "memory_init": {config.memory.page: PAGE},
+            "csr": registers,
+            **memory,
+        }
+    )
+    return dataclasses.replace(emit(shell, options), ready_port=7)
+
+
+def _mirror_source():
     from .fabric import emit
     from .mirror import Mirror
 
     return emit(Mirror())
 
 
-TOPS = {"mirror": _mirror}
+def _wire_source():
+    return Source("wire", "", {})
+
+
+TOPS = {"fabric": fabric_source, "mirror": _mirror_source, "wire": _wire_source}
 
 
 def source(name):
