@@ -52,6 +52,8 @@ class MemoryArbiter(wiring.Component):
                 "mem": Out(MemorySignature(width, self.mem_tag_width)),
             }
         )
+        # Owners of the write commands whose data are to come. No port: an attribute for proofs.
+        self.order = StreamFifo(range(n), write_bursts)
 
     def elaborate(self, platform):
         m = Module()
@@ -60,13 +62,13 @@ class MemoryArbiter(wiring.Component):
         self._responses(m, "wdone", 0)
         return m
 
-    # The owners of accepted write commands wait in `order`, which steers the write data. A write
-    # command is hidden from the arbiter while `order` is full; one that the arbiter already shows
-    # stays visible, because `order` fills only when the shown command moves.
+    # `order` steers the write data. A write command is hidden from the arbiter while `order` is
+    # full; one that the arbiter already shows stays visible, because `order` fills only when the
+    # shown command moves.
     def _commands(self, m):
         mem = self.mem
         m.submodules.arbiter = arbiter = StreamArbiter(mem.cmd.payload.shape(), self.n)
-        m.submodules.order = order = StreamFifo(range(self.n), self.write_bursts)
+        m.submodules.order = order = self.order
         for k in range(self.n):
             theirs, ours = self.ports[k].cmd, arbiter.i[k]
             visible = ~theirs.payload.write | order.i.ready

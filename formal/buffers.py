@@ -16,7 +16,7 @@ from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Mux, Signal, Value
 from .proof import Mutant, Proof
 from .stream import Queue, cover_run, free, new_harness, stream_rules, within
 
-__all__ = ["PROOFS", "word_in_ram"]
+__all__ = ["PROOFS", "fifo_invariants", "word_in_ram"]
 
 
 def _drive(m, dut):
@@ -102,24 +102,33 @@ class StreamFifoProof(Elaboratable):
         waited = within(m, (queue.level == 0) | dut.o.valid, slow, "o")
         _cover_buffer(m, queue, puts, gets, dut.depth)
 
-        # Invariants.
-        def addr(k):
-            total = Signal(range(4 * dut.depth))
-            m.d.comb += total.eq(dut.read + k[: queue.bits])
-            return Mux(total >= dut.depth, total - dut.depth, total)
-
-        before = word_in_ram(m, dut, queue, addr)
-        held = Mux(dut.write >= dut.read, 0, dut.depth) + dut.write - dut.read
-        m.d.comb += [
-            Assert(dut.write < dut.depth),
-            Assert(dut.read < dut.depth),
-            Assert(queue.level == held + before),
-            Assert(dut.reader.fetched | (held <= 1)),
-        ]
-        if dut.registered:
-            arrives = dut.o.valid | (dut.reader.fetched & (waited == 1))
-            m.d.comb += Assert((waited == 0) | arrives)
+        fifo_invariants(m, dut, queue, waited)
         return m
+
+
+def fifo_invariants(m, fifo, queue, waited=None):
+    """What induction needs to know about a ``StreamFifo`` that is a ``Queue``.
+
+    ``waited``: for how many cycles ``o.valid`` has been 0 with something inside.
+    """
+
+    def addr(k):
+        total = Signal(range(4 * fifo.depth))
+        m.d.comb += total.eq(fifo.read + k[: queue.bits])
+        return Mux(total >= fifo.depth, total - fifo.depth, total)
+
+    before = word_in_ram(m, fifo, queue, addr)
+    held = Mux(fifo.write >= fifo.read, 0, fifo.depth) + fifo.write - fifo.read
+    m.d.comb += [
+        Assert(fifo.level == queue.level),
+        Assert(fifo.write < fifo.depth),
+        Assert(fifo.read < fifo.depth),
+        Assert(queue.level == held + before),
+        Assert(fifo.reader.fetched | (held <= 1)),
+    ]
+    if fifo.registered and waited is not None:
+        arrives = fifo.o.valid | (fifo.reader.fetched & (waited == 1))
+        m.d.comb += Assert((waited == 0) | arrives)
 
 
 PROOFS = (
