@@ -80,10 +80,10 @@ class Board:
     attach: Callable[[Any], None]
     data_width: int = 32
     sessions: int = 64
-    segment_bytes: int = 16384
+    segment_bytes: int = 32768
     cpu_variant: str = "lite"
     rom_bytes: int = 0x10000
-    sram_bytes: int = 0x2000
+    sram_bytes: int = 0x4000
     uart_baud: int = 115200
     mac: str = "02:00:00:00:00:01"
     ip: str = "10.0.0.2"
@@ -100,7 +100,7 @@ class Board:
         self._range("lut4_budget", 0, 10_000_000)
         self._range("sessions", 1, 131_072)
         for name, low, high in (
-            ("segment_bytes", 2048, 1 << 20),
+            ("segment_bytes", 512, 1 << 16),
             ("dram_bytes", 1 << 20, 1 << 32),
             ("rom_bytes", 1 << 14, 1 << 18),
             ("sram_bytes", 1 << 12, 1 << 18),

@@ -4,10 +4,8 @@
 
 #include <generated/csr.h>
 #include <generated/soc.h>
-#include <generated/trebuchet_regs.h>
 #include <irq.h>
 #include <libbase/uart.h>
-#include <system.h>
 
 static volatile bool woken = true;
 
@@ -50,9 +48,4 @@ void board_wait(void)
 	while (!woken)
 		__asm__ volatile("wfi");
 	woken = false;
-}
-
-void board_forget_cache(void)
-{
-	flush_cpu_dcache();
 }

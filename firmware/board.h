@@ -12,7 +12,5 @@ uint32_t board_uptime_ms(void);
 uint32_t board_cycles(void);
 /* Return when an interrupt has come since the last call. */
 void board_wait(void);
-/* Drop what the CPU has cached, so that the next reads see what gateware wrote. */
-void board_forget_cache(void);
 
 #endif

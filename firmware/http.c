@@ -182,7 +182,7 @@ const char *http_error_body(enum http_status status)
 	}
 }
 
-void http_respond(struct text *out, enum http_status status, const char *body, size_t length)
+void http_head(struct text *out, enum http_status status, size_t length)
 {
 	text_plain(out, "HTTP/1.1 ");
 	text_unsigned(out, status);
@@ -194,6 +194,4 @@ void http_respond(struct text *out, enum http_status status, const char *body, s
 	text_plain(out, "Connection: close\r\nContent-Length: ");
 	text_unsigned(out, length);
 	text_plain(out, "\r\n\r\n");
-	for (size_t i = 0; i < length; i++)
-		text_char(out, body[i]);
 }

@@ -6,8 +6,8 @@
 
 #include "text.h"
 
-/* A request head longer than this is answered with 431. */
-#define HTTP_MAX_HEAD 2048
+/* A request head longer than this is answered with 431; the mailbox takes 1,024 bytes. */
+#define HTTP_MAX_HEAD 1023
 
 enum http_status {
 	HTTP_INCOMPLETE = 0, /* the head has not come to its end */
@@ -25,8 +25,11 @@ enum http_status {
  */
 enum http_status http_judge(const char *data, size_t length);
 
-/* Append a whole response; `body` is JSON. Content-Length and "Connection: close" are set. */
-void http_respond(struct text *out, enum http_status status, const char *body, size_t length);
+/* Append the head of a response whose body is `length` bytes of JSON and ends the connection. */
+void http_head(struct text *out, enum http_status status, size_t length);
+
+/* No head is longer. */
+#define HTTP_MAX_RESPONSE_HEAD 192
 
 /* The body that explains an error status, as a JSON object. */
 const char *http_error_body(enum http_status status);

@@ -29,18 +29,18 @@ static uint64_t wire_order(uint64_t mac)
 
 void network_start(struct address address, const uint32_t key[4])
 {
-#ifdef TCP_BASE
-	tcp_isn_key_0_write(key[0]);
-	tcp_isn_key_1_write(key[1]);
-	tcp_isn_key_2_write(key[2]);
-	tcp_isn_key_3_write(key[3]);
+#ifdef TREBUCHET_TCP_BASE
+	trebuchet_tcp_isn_key_0_write(key[0]);
+	trebuchet_tcp_isn_key_1_write(key[1]);
+	trebuchet_tcp_isn_key_2_write(key[2]);
+	trebuchet_tcp_isn_key_3_write(key[3]);
 #else
 	(void)key;
 #endif
-#ifdef SHELL_BASE
-	shell_mac_write(wire_order(address.mac));
-	shell_ip_write(address.ip);
-	shell_enable_write(1);
+#ifdef TREBUCHET_SHELL_BASE
+	trebuchet_shell_mac_write(wire_order(address.mac));
+	trebuchet_shell_ip_write(address.ip);
+	trebuchet_shell_enable_write(1);
 #else
 	(void)address;
 	(void)wire_order;
@@ -58,7 +58,7 @@ void network_print(struct address address)
 	text_ip(&text, address.ip);
 	line[text.length] = '\0';
 	printf("%s\n", line);
-#ifdef TCP_BASE
-	printf("tcp: %lu sessions\n", (unsigned long)tcp_sessions_read());
+#ifdef TREBUCHET_TCP_BASE
+	printf("tcp: %lu sessions\n", (unsigned long)trebuchet_tcp_sessions_read());
 #endif
 }

@@ -70,7 +70,7 @@ def _comment(text):
 
 
 def _c_register(block, register, address):
-    name = f"{block.name}_{register.name}"
+    name = f"trebuchet_{block.name}_{register.name}"
     upper = name.upper()
     lines = [f"#define {upper}_ADDR 0x{address:08x}u{_comment(register.description)}"]
     for f in sorted(register.fields, key=lambda f: f.offset):
@@ -120,12 +120,15 @@ static inline void trebuchet_write64(uint32_t address, uint64_t value)
 
 
 def c_header(regions, guard="TREBUCHET_REGS_H"):
-    """C header with the address of every register, and inline functions to read and write it."""
+    """C header with the address of every register, and inline functions to read and write it.
+
+    Names begin with ``trebuchet_``, so that the header goes together with LiteX's ``csr.h``.
+    """
     lines = ["/* Generated from the register declarations; do not edit. */"]
     lines.append(_C_PROLOGUE.format(guard=guard))
     for block, base in regions:
         lines.append(f"/* {block.name}: {block.description or 'registers'} */")
-        lines.append(f"#define {block.name.upper()}_BASE 0x{base:08x}u")
+        lines.append(f"#define TREBUCHET_{block.name.upper()}_BASE 0x{base:08x}u")
         offsets = register_offsets(block)
         for register in block.registers:
             lines += _c_register(block, register, base + offsets[register.name])

@@ -28,9 +28,13 @@ from litex.soc.interconnect.stream import DIR_SINK, BufferizeEndpoints
 from migen import ClockDomainsRenamer, If
 from migen.genlib.cdc import PulseSynchronizer
 
-from .bridge import packet_description
+from ..cores.net.udp_echo import UdpDiscard, UdpEcho
+from .bridge import AmaranthModule, packet_description
 
-__all__ = ["MAX_FRAME_BYTES", "EthernetMac", "NetworkStack"]
+__all__ = ["MAX_FRAME_BYTES", "EthernetMac", "NetworkStack", "UdpServices"]
+
+#: RFC 862 and RFC 863.
+UDP_ECHO, UDP_DISCARD = 7, 9
 
 #: Ethernet header and 1500 bytes; no VLAN tag, no FCS.
 MAX_FRAME_BYTES = 1514
@@ -139,7 +143,7 @@ class NetworkStack(LiteXModule):
 
     ``sink`` must get undamaged frames of 60 to :data:`MAX_FRAME_BYTES` bytes: LiteEth's
     depacketizers count on the headers' being there, and its ICMP echo stores a request as long as
-    its IP header says. The shell's classifier sees to that.
+    its IP header says. :class:`~trebuchet.cores.net.guard.FrameGuard` sees to that.
 
     Parameters
     ----------
@@ -163,3 +167,40 @@ class NetworkStack(LiteXModule):
         self.icmp = LiteEthICMP(self.ip, ip_address, dw=width, fifo_depth=2048)
         self.udp = LiteEthUDP(self.ip, ip_address, dw=width)
         self.sink, self.source = mac.sink, mac.source
+
+
+class UdpServices(LiteXModule):
+    """The UDP echo and discard services behind LiteEth's UDP core.
+
+    Parameters
+    ----------
+    platform, directory
+        As for :class:`~trebuchet.soc.bridge.AmaranthModule`.
+    udp : LiteEthUDP
+        Gets user ports 7 and 9.
+    width : int
+        Data path, in bits.
+    """
+
+    def __init__(self, platform, udp, width, directory):
+        self.echo = AmaranthModule(platform, UdpEcho(width), "udp_echo", directory)
+        self.discard = AmaranthModule(platform, UdpDiscard(width), "udp_discard", directory)
+        self.banks = {"echo": self.echo.banks["csr"], "discard": self.discard.banks["csr"]}
+        beat = {"valid", "ready", "data", "last", "last_be", "error"}
+
+        port = udp.crossbar.get_port(UDP_DISCARD, dw=width)
+        self.comb += port.source.connect(self.discard.packets["rx"], keep=beat)
+
+        port = udp.crossbar.get_port(UDP_ECHO, dw=width)
+        ports = self.echo.ports
+        self.comb += [
+            port.source.connect(self.echo.packets["rx"], keep=beat),
+            ports[("rx_ip",)].eq(port.source.ip_address),
+            ports[("rx_port",)].eq(port.source.src_port),
+            ports[("rx_length",)].eq(port.source.length),
+            self.echo.packets["tx"].connect(port.sink, keep=beat),
+            port.sink.ip_address.eq(ports[("tx_ip",)]),
+            port.sink.src_port.eq(UDP_ECHO),
+            port.sink.dst_port.eq(ports[("tx_port",)]),
+            port.sink.length.eq(ports[("tx_length",)]),
+        ]

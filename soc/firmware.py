@@ -1,8 +1,8 @@
 """Building the firmware with LiteX's software flow, in the place of LiteX's BIOS.
 
-The generated headers are, beside LiteX's own: ``trebuchet_regs.h`` (registers of the shell's blocks,
-:mod:`trebuchet.soc.csr_export`), ``trebuchet_status_table.h`` (every read-only register, for the status
-page) and ``trebuchet_status_codes.h`` (:mod:`trebuchet.models.status`).
+The generated headers are, beside LiteX's own: ``trebuchet_regs.h`` (registers of the shell's
+blocks, :mod:`trebuchet.soc.csr_export`), ``trebuchet_status_table.h`` (every counter, for the
+status page) and ``trebuchet_status_codes.h`` (:mod:`trebuchet.models.status`).
 """
 
 from pathlib import Path
@@ -12,6 +12,9 @@ from litex.soc.integration.builder import Builder
 
 from ..models.status import DESCRIPTIONS, Status
 from .csr_export import c_header, json_map, register_offsets, register_words, svd
+
+#: Read-only registers that say nothing about the board.
+_NO_GAUGES = {("mailbox", "rx_data")}
 
 __all__ = ["FIRMWARE_DIR", "FirmwareBuilder", "status_codes_header", "status_table_header"]
 
@@ -32,12 +35,16 @@ def status_codes_header():
 
 
 def status_table_header(regions):
-    """C header with the table ``status_table`` of every read-only register of a register map."""
+    """C header with ``status_table``: the counters and gauges of a register map.
+
+    These are the read-only registers of 32 or 64 bits without fields.
+    """
     rows = []
     for block, base in regions:
         offsets = register_offsets(block)
         for r in block.registers:
-            if r.access == "ro":
+            shown = r.access == "ro" and r.width in (32, 64) and not r.fields
+            if shown and (block.name, r.name) not in _NO_GAUGES:
                 words = len(register_words(r))
                 address = base + offsets[r.name]
                 rows.append(f'\t{{ "{block.name}", "{r.name}", 0x{address:08x}u, {words} }},')
@@ -62,7 +69,7 @@ def status_table_header(regions):
 class FirmwareBuilder(Builder):
     """LiteX's builder with our firmware where LiteX puts its BIOS, and our headers beside its own.
 
-    Also writes ``registers.json`` and ``registers.svd`` of the shell's blocks into the output folder.
+    Also writes ``registers.json`` and ``registers.svd`` of the shell's blocks beside ``csr.json``.
     """
 
     def add_software_package(self, name, src_dir=None):

