@@ -247,5 +247,5 @@ def test_drop_resets():
 
 
 def test_bad_parameters():
-    with pytest.raises(ValueError, match="Base of the slots must be a multiple of 16, not 8"):
+    with pytest.raises(ValueError, match="Base of the slots must be a multiple of 4096, not 8"):
         Mailbox(32, 4, 12, 8)

@@ -12,7 +12,7 @@ from amaranth.lib.wiring import In, Out
 from trebuchet.models.smp_framing import TYPE_DATA, TYPE_RESPONSE
 from trebuchet.models.status import Status
 
-from ..csr import CsrSignature, RegisterBlock, counter
+from ..csr import CsrSignature, Register, RegisterBlock, counter
 from ..memory import ADDR_WIDTH, MemorySignature
 from ..stream import check_data_width
 from ..tcp.service import LENGTH_WIDTH, POSITION_WIDTH, EventKind, ServiceSignature
@@ -42,8 +42,11 @@ SMP_BLOCK = RegisterBlock(
     (
         counter("messages", "data messages given to the role"),
         counter("answers", "results posted"),
-        *(counter(s.name.lower(), f"error answers with status {s.name}") for s in COUNTED),
-        counter("aborted", "connections lost in the middle of a message or of a job"),
+        *(
+            Register(s.name.lower(), "ro", 16, f"error answers with status {s.name} (wraps)")
+            for s in COUNTED
+        ),
+        Register("aborted", "ro", 16, "connections lost in mid-message or mid-job (wraps)"),
     ),
     "SMP framer: messages on TCP port 4000",
 )
@@ -170,6 +173,11 @@ class SmpFramer(wiring.Component):
             self.active.w_data.eq(self.session),
             svc.tx.payload.session.eq(self.session),
             svc.free.payload.session.eq(self.session),
+            # The record stays as it is until both streams have been taken.
+            svc.free.payload.position.eq(state.consumed),
+            svc.tx.payload.addr.eq(
+                self._slot_address(self.reply.slot) | ((~self.reply.error) << 2)
+            ),
         ]
         for port in (svc.tx, svc.free, self.job):
             with m.If(port.ready):
@@ -204,12 +212,9 @@ class SmpFramer(wiring.Component):
             m.d.comb += self.more.eq(Mux(self.enough, state.slots != 3, state.eof))
 
     def _consume(self, m, state, count):
-        position = Signal(POSITION_WIDTH)
         free = self.service.free
-        m.d.comb += position.eq(state.consumed + count)
         m.d.sync += [
-            state.consumed.eq(position),
-            free.payload.position.eq(position),
+            state.consumed.eq(state.consumed + count),
             free.payload.release.eq(0),
             free.valid.eq(1),
         ]
@@ -390,14 +395,16 @@ class SmpFramer(wiring.Component):
 
     def _slot_address(self, slot):
         log2 = self.slot_bytes.bit_length() - 1
-        return self.slots_base + (Cat(slot, self.session) << log2)
+        offset = Cat(slot, self.session) << log2
+        # An adder only where the slots' base is not aligned to their total size.
+        aligned = self.slots_base & ((1 << len(offset)) - 1) == 0
+        return self.slots_base | offset if aligned else self.slots_base + offset
 
     def _reply(self, m, state):
         reply, mem = self.reply, self.mem
         n = self.width // 8
         beats = 16 // n
         at = Signal(range(beats + 1))
-        address = Signal(ADDR_WIDTH)
         words = [
             Mux(reply.error, TYPE_RESPONSE, 0),
             Mux(reply.error, 8, TYPE_DATA),
@@ -422,13 +429,13 @@ class SmpFramer(wiring.Component):
             mem.wdone.ready.eq(1),
         ]
         with m.State("REPLY"):
-            m.d.sync += [address.eq(self._slot_address(reply.slot)), at.eq(0)]
+            m.d.sync += at.eq(0)
             m.next = "COMMAND"
         with m.State("COMMAND"):
             m.d.comb += [
                 mem.cmd.valid.eq(1),
                 mem.cmd.payload.write.eq(1),
-                mem.cmd.payload.addr.eq(address),
+                mem.cmd.payload.addr.eq(self._slot_address(reply.slot)),
                 mem.cmd.payload.beats.eq(beats - 1),
                 mem.cmd.payload.tag.eq(0),
             ]
@@ -441,14 +448,13 @@ class SmpFramer(wiring.Component):
             with m.If(mem.wdone.valid):
                 m.next = "POST"
         with m.State("POST"):
-            self._post(m, state, address)
+            self._post(m, state)
             m.next = "SETTLE"
 
-    def _post(self, m, state, address):
+    def _post(self, m, state):
         reply, tx = self.reply, self.service.tx
         m.d.sync += [
             tx.valid.eq(1),
-            tx.payload.addr.eq(Cat(address[:2], ~reply.error, address[3:])),
             tx.payload.length.eq(Mux(reply.error, 16, reply.length + 12)),
             tx.payload.push.eq(1),
             tx.payload.close.eq(reply.fatal),

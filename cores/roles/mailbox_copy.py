@@ -1,6 +1,6 @@
 """The mailbox's two copiers: a request from the receive ring, a response to memory."""
 
-from amaranth import Array, Cat, Module, Mux, Signal
+from amaranth import Array, C, Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -123,7 +123,7 @@ class ResponseCopier(wiring.Component):
     """Collects words in an on-chip memory and writes them to external memory.
 
     ``append`` stores ``word`` behind the last one (the place after the last of 1,024 is the first);
-    ``clear`` begins anew. ``start`` for one cycle, with ``addr`` (a multiple of 16) and
+    ``clear`` begins anew. ``start`` for one cycle, with ``addr`` (a multiple of 4,096) and
     ``length`` > 0 held until ``done``, writes that many bytes, rounded up to words. ``written``
     is the memory port's ``wdone.valid``. Bursts of one beat, as many in flight as the memory
     takes.
@@ -160,6 +160,7 @@ class ResponseCopier(wiring.Component):
         pending = Signal(range(words + 1))  # writes without wdone
         data = Signal(32)
         addr = Signal(ADDR_WIDTH)
+        m.d.comb += addr.eq(Cat(C(0, 2), at[: words.bit_length() - 1], self.addr[12:]))
         m.d.comb += [
             write.addr.eq(end),
             write.data.eq(self.word),
@@ -182,7 +183,7 @@ class ResponseCopier(wiring.Component):
         m.d.sync += pending.eq(pending + accepted - self.written)
         with m.FSM():
             with m.State("IDLE"):
-                m.d.sync += [at.eq(0), addr.eq(self.addr)]
+                m.d.sync += at.eq(0)
                 with m.If(self.start):
                     m.next = "FETCH"
             with m.State("FETCH"):
@@ -193,14 +194,13 @@ class ResponseCopier(wiring.Component):
             with m.State("COMMAND"):
                 m.d.comb += self.mem_cmd.valid.eq(1)
                 with m.If(self.mem_cmd.ready):
-                    m.d.sync += at.eq(at + 1)
                     m.next = "DATA"
             with m.State("DATA"):
                 m.d.comb += self.mem_wdata.valid.eq(1)
                 with m.If(self.mem_wdata.ready):
-                    m.d.sync += addr.eq(addr + 4)
-                    m.next = "LATCH"
-                    with m.If(at == stop):
+                    m.d.sync += at.eq(at + 1)
+                    m.next = "FETCH"
+                    with m.If(at + 1 == stop):
                         m.next = "DRAIN"
             with m.State("DRAIN"):
                 with m.If(pending == 0):
