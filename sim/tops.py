@@ -15,7 +15,7 @@ import dataclasses
 from ..models.errors import TrebuchetError
 from .build import Source
 
-__all__ = ["IP", "MAC", "PAGE", "TOPS", "fabric_source", "source"]
+__all__ = ["IP", "MAC", "PAGE", "TOPS", "board_source", "fabric_source", "source"]
 
 #: Addresses of the simulated board, and the harness's defaults.
 MAC = "02:00:00:00:00:02"
@@ -35,6 +35,14 @@ def _page():
 
 #: What the fabric top answers on TCP port 8080.
 PAGE = _page()
+
+
+def board_source():
+    """The whole SoC of ``boards/sim.py`` with its firmware."""
+    from ..soc.build import build_sim
+
+    files = build_sim()
+    return Source("board", files.top, {}, files.sources, files.folder, ready_port=7)
 
 
 def fabric_source(tcp=None, csr=None, **memory):
@@ -86,7 +94,12 @@ def _wire_source():
     return Source("wire", "", {})
 
 
-TOPS = {"fabric": fabric_source, "mirror": _mirror_source, "wire": _wire_source}
+TOPS = {
+    "board": board_source,
+    "fabric": fabric_source,
+    "mirror": _mirror_source,
+    "wire": _wire_source,
+}
 
 
 def source(name):

@@ -11,6 +11,7 @@ namespace {
 
 constexpr size_t kLanes = TREBUCHET_WIDTH / 8;
 constexpr size_t kMaxFrame = 65536;
+constexpr size_t kWireOverhead = 24;  // preamble, FCS, gap between frames
 
 void put_lanes(IData& port, const uint8_t* bytes) { memcpy(&port, bytes, sizeof port); }
 void put_lanes(QData& port, const uint8_t* bytes) { memcpy(&port, bytes, sizeof port); }
@@ -91,18 +92,37 @@ struct Sink {
         }                                                                                     \
     } while (0)
 
+// How long a wire of limited rate is busy with the frames so far.
+class Wire {
+  public:
+    explicit Wire(double rate) : rate_(rate) {}
+    bool free(Cycle now) const { return double(now) >= busy_until_; }
+    void occupy(size_t bytes, Cycle now) {
+        if (rate_ <= 0) return;
+        busy_until_ = std::max(busy_until_, double(now)) + double(bytes + kWireOverhead) / rate_;
+    }
+
+  private:
+    double rate_;
+    double busy_until_ = 0;
+};
+
 class DutFabric : public VerilatedTop {
   public:
     explicit DutFabric(const Options& o)
-        : VerilatedTop(o), rng_(o.seed, "stall"), stall_(o.stall),
+        : VerilatedTop(o), rng_(o.seed, "stall"), stall_(o.stall), rx_wire_(o.line_rate),
+          tx_wire_(o.line_rate),
           arp_(parse_mac(o.board_mac), parse_ip(o.board_ip)) {
         top_->rst = 1;
         for (int i = 0; i < 16; ++i) clock(false);
         top_->rst = 0;
     }
 
-    bool can_send() const override { return !rx_.busy; }
-    void send(Frame&& frame) override { rx_.start(std::move(frame)); }
+    bool can_send() const override { return !rx_.busy && rx_wire_.free(cycle_); }
+    void send(Frame&& frame) override {
+        rx_wire_.occupy(frame.data.size(), cycle_);
+        rx_.start(std::move(frame));
+    }
     void cycle(bool tick) override { clock(tick); }
 
     Json counters() const override {
@@ -120,7 +140,8 @@ class DutFabric : public VerilatedTop {
         top_->clk = 0;
         top_->tick = tick;
         DRIVE(rx, rx_);
-        top_->tx_ready = !stalls();
+        // The transmitter of a MAC holds few bytes: the next frame waits until the wire is free.
+        top_->tx_ready = (tx_.inside || tx_wire_.free(cycle_)) && !stalls();
 #if TREBUCHET_OTHER
         DRIVE(other_tx, other_tx_);
         top_->other_rx_ready = !stalls();
@@ -133,11 +154,12 @@ class DutFabric : public VerilatedTop {
         if (rx_taken_) rx_.advance();
         if (other_tx_taken_) other_tx_.advance();
         rx_taken_ = other_tx_taken_ = false;
+        ++cycle_;
     }
 
     void transfer() {
         rx_taken_ = rx_.valid && top_->rx_ready;
-        TAKE(tx, tx_, received.push_back);
+        TAKE(tx, tx_, frame_received);
 #if TREBUCHET_OTHER
         other_tx_taken_ = other_tx_.valid && top_->other_tx_ready;
         TAKE(other_rx, other_rx_, other_received);
@@ -146,6 +168,11 @@ class DutFabric : public VerilatedTop {
             other_frames_.pop_front();
         }
 #endif
+    }
+
+    void frame_received(Frame&& frame) {
+        tx_wire_.occupy(frame.data.size(), cycle_);
+        received.push_back(std::move(frame));
     }
 
     // What is not TCP for the board leaves the shell here; there is no LiteEth behind it in this top,
@@ -158,6 +185,8 @@ class DutFabric : public VerilatedTop {
 
     Rng rng_;
     double stall_;
+    Wire rx_wire_, tx_wire_;
+    Cycle cycle_ = 0;
     ArpResponder arp_;
     Source rx_, other_tx_;
     Sink tx_, other_rx_;

@@ -18,10 +18,9 @@ Bytes Attacker::make(const Bytes& honest) {
         case 2:
             if (!honest.empty()) return damaged(honest);
             [[fallthrough]];
-        case 3:
+        case 3: return half_open();
         case 4:
-        case 5: return half_open();
-        case 6: return datagram();
+        case 5: return datagram();
         default: return stray_segment();
     }
 }

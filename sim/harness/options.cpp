@@ -74,8 +74,10 @@ void add_link(Table& t, Options& o, const std::string& name, const std::string& 
                           set(o.to_board, v);
                           set(o.from_board, v);
                       }};
-    t["--rx-" + name] = {argument, help + ", to the board", [=, &o](const std::string& v) { set(o.to_board, v); }};
-    t["--tx-" + name] = {argument, help + ", from the board", [=, &o](const std::string& v) { set(o.from_board, v); }};
+    t["--rx-" + name] = {argument, help + ", to the board",
+                         [=, &o](const std::string& v) { set(o.to_board, v); }};
+    t["--tx-" + name] = {argument, help + ", from the board",
+                         [=, &o](const std::string& v) { set(o.from_board, v); }};
 }
 
 void link_options(Table& t, Options& o) {
@@ -97,10 +99,12 @@ void load_options(Table& t, Options& o) {
         t[name] = {"N", help, [name, &field](const std::string& v) {
                        const uint64_t value = parse_count(name, v);
                        field = std::decay_t<decltype(field)>(value);
-                       if (field != value) throw UserError(std::string(name) + " is too large: '" + v + "'");
+                       if (field != value)
+                           throw UserError(std::string(name) + " is too large: '" + v + "'");
                    }};
     };
-    t["--load"] = {"MODE", "built-in TCP clients: http, echo, discard or hostile", [&l](const std::string& v) {
+    t["--load"] = {"MODE", "built-in TCP clients: http, echo, discard or hostile",
+                   [&l](const std::string& v) {
                        if (v != "http" && v != "echo" && v != "discard" && v != "hostile")
                            throw UserError("--load must be http, echo, discard or hostile, not '" + v + "'");
                        l.mode = v;
@@ -119,8 +123,10 @@ void load_options(Table& t, Options& o) {
     count("--attack", l.attack_percent, "hostile: attack frames per 100 honest ones");
     t["--pause"] = {"P", "chance, per arrival, that a client stops reading for a while",
                     [&l](const std::string& v) { l.pause = parse_chance("--pause", v); }};
-    t["--request"] = {"FILE", "http: what clients send", [&l](const std::string& v) { l.request = read_file(v); }};
-    t["--expect"] = {"FILE", "http: the exact answer", [&l](const std::string& v) { l.expect = read_file(v); }};
+    t["--request"] = {"FILE", "http: what clients send",
+                      [&l](const std::string& v) { l.request = read_file(v); }};
+    t["--expect"] = {"FILE", "http: the exact answer",
+                     [&l](const std::string& v) { l.expect = read_file(v); }};
 }
 
 Table option_table(Options& o) {
@@ -128,19 +134,36 @@ Table option_table(Options& o) {
     auto text = [&t](const char* name, const char* argument, std::string& field, const char* help) {
         t[name] = {argument, help, [&field](const std::string& v) { field = v; }};
     };
-    t["--seed"] = {"N", "of everything random (default 1)", [&o](const std::string& v) { o.seed = parse_count("--seed", v); }};
-    t["--cycles"] = {"N", "stop after so many clock cycles", [&o](const std::string& v) { o.cycles = parse_count("--cycles", v); }};
-    t["--seconds"] = {"S", "stop after so much wall time", [&o](const std::string& v) { o.seconds = parse_real("--seconds", v); }};
-    t["--clock-hz"] = {"HZ", "virtual clock frequency, for time stamps", [&o](const std::string& v) {
-                           o.clock_hz = parse_real("--clock-hz", v);
-                           if (o.clock_hz < 1) throw UserError("--clock-hz must be at least 1, not '" + v + "'");
-                       }};
-    t["--max-rate"] = {"HZ", "simulate no more cycles a second", [&o](const std::string& v) { o.max_rate = parse_real("--max-rate", v); }};
-    t["--idle-sleep"] = {"", "sleep between bursts while nothing happens", [&o](const std::string&) { o.idle_sleep = true; }};
-    t["--time"] = {"MODE", "millisecond ticks: wall, cycles:N or soc (its own divider)", [&o](const std::string& v) { parse_time(o, v); }};
-    t["--stall"] = {"P", "fabric: chance of a gap or back-pressure in a cycle", [&o](const std::string& v) { o.stall = parse_chance("--stall", v); }};
-    t["--control"] = {"FD", "inherited socket for commands; its end ends the simulation", [&o](const std::string& v) { o.control_fd = int(parse_count("--control", v)); }};
-    t["--trace-from"] = {"CYCLE", "first cycle in the waves", [&o](const std::string& v) { o.trace_from = parse_count("--trace-from", v); }};
+    const auto add = [&t, &o](const std::string& name, const char* argument, const char* help,
+                              const std::function<void(Options&, const std::string&)>& set) {
+        t[name] = {argument, help, [&o, set](const std::string& v) { set(o, v); }};
+    };
+    const auto count = [&add](const char* name, const char* help, auto Options::* field) {
+        add(name, "N", help, [=](Options& o, const std::string& v) {
+            o.*field = std::decay_t<decltype(o.*field)>(parse_count(name, v));
+        });
+    };
+    const auto real = [&add](const char* name, const char* argument, const char* help,
+                             double Options::* field) {
+        add(name, argument, help,
+            [=](Options& o, const std::string& v) { o.*field = parse_real(name, v); });
+    };
+    count("--seed", "of everything random (default 1)", &Options::seed);
+    count("--cycles", "stop after so many clock cycles", &Options::cycles);
+    count("--trace-from", "first cycle in the waves", &Options::trace_from);
+    count("--control", "inherited socket for commands; its end ends the simulation",
+          &Options::control_fd);
+    real("--seconds", "S", "stop after so much wall time", &Options::seconds);
+    real("--clock-hz", "HZ", "virtual clock frequency, for time stamps", &Options::clock_hz);
+    real("--max-rate", "HZ", "simulate no more cycles a second", &Options::max_rate);
+    real("--line-rate", "BYTES",
+         "fabric: bytes a cycle that the wire carries each way, preamble, FCS and gap included",
+         &Options::line_rate);
+    add("--stall", "P", "fabric: chance of a gap or back-pressure in a cycle",
+        [](Options& o, const std::string& v) { o.stall = parse_chance("--stall", v); });
+    add("--idle-sleep", "", "sleep between bursts while nothing happens",
+        [](Options& o, const std::string&) { o.idle_sleep = true; });
+    add("--time", "MODE", "millisecond ticks: wall, cycles:N or soc (its own divider)", parse_time);
     text("--uart", "WHERE", o.uart, "none, stdout, stdio, pty or file:PATH");
     text("--tap", "NAME", o.tap, "connect the link to this TAP device");
     text("--address", "IP/LEN", o.address, "of the TAP device (default 10.0.0.1/24)");
@@ -170,6 +193,7 @@ void check(Options& o) {
     if (l.window < 1 || l.window > 65535) throw UserError("--window must be 1 to 65535");
     if (l.min_bytes < 1 || l.min_bytes > l.max_bytes)
         throw UserError("--min-bytes must be 1 to --max-bytes");
+    if (o.clock_hz < 1) throw UserError("--clock-hz must be at least 1");
     if (l.inflight < 1) throw UserError("--inflight must be at least 1");
     if (!l.mode.empty() && !o.tick_wall && !o.tick_cycles)
         throw UserError("--load needs --time wall or --time cycles:N");

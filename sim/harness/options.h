@@ -35,6 +35,7 @@ struct Options {
     bool idle_sleep = false;
     bool tick_wall = false;
     Cycle tick_cycles = 0;  // 0: no ticks from here
+    double line_rate = 0;   // fabric: bytes a cycle on the wire, each way; 0: as the streams go
     double stall = 0;       // fabric: chance of a gap or of back-pressure in each cycle
     std::string uart = "none";
     std::string tap;

@@ -187,7 +187,8 @@ bool TcpClient::receive_data(const Segment& s, uint64_t tick) {
         return true;
     }
     const uint32_t skip = rcv_nxt_ - s.seq;
-    const uint32_t fresh = std::min(uint32_t(s.size) - std::min(skip, uint32_t(s.size)), uint32_t(window()));
+    const uint32_t size = uint32_t(s.size);
+    const uint32_t fresh = std::min(size - std::min(skip, size), uint32_t(window()));
     if (fresh) {
         rcv_nxt_ += fresh;
         if (!consume(s.payload + skip, fresh)) {
@@ -204,8 +205,9 @@ bool TcpClient::receive_data(const Segment& s, uint64_t tick) {
     if (fin && rcv_nxt_ == end) {
         ++rcv_nxt_;
         peer_fin_ = true;
-        if (job_ != Job::Http && received_ != (job_ == Job::Echo ? out_.size() : 0)) finish(Outcome::Mismatch);
-        if (job_ == Job::Http && expected_ && answer_ != *expected_) finish(Outcome::Mismatch);
+        const bool complete = job_ == Job::Http ? !expected_ || answer_ == *expected_
+                                                : received_ == (job_ == Job::Echo ? out_.size() : 0);
+        if (!complete) finish(Outcome::Mismatch);
     }
     return true;
 }
