@@ -68,6 +68,8 @@ class Board:
         The board has an input for the millisecond tick (simulation).
     lut4_budget : int
         LUTs the FPGA has; 0 when that has no meaning.
+    loader : tuple of str
+        openFPGALoader's options that choose the board or its cable; empty if nothing can be loaded.
     """
 
     name: str
@@ -89,6 +91,7 @@ class Board:
     ip: str = "10.0.0.2"
     external_tick: bool = False
     lut4_budget: int = 0
+    loader: tuple[str, ...] = ()
 
     def __post_init__(self):
         self._require("name", re.fullmatch(r"[a-z][a-z0-9_]*", self.name), "a lower-case name")

@@ -75,5 +75,6 @@ BOARD = Board(
     dram_bytes=16 << 20,
     platform=_platform,
     attach=_attach,
+    mac="02:00:00:00:00:02",
     external_tick=True,
 )

@@ -60,4 +60,6 @@ BOARD = Board(
     platform=_platform,
     attach=_attach,
     lut4_budget=43_848,
+    # openFPGALoader has no name for this board; its FT2232 is wired in the usual way.
+    loader=("--cable", "ft2232"),
 )

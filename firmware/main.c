@@ -7,6 +7,7 @@
 #include "mailbox.h"
 #include "memory.h"
 #include "network.h"
+#include "page.h"
 
 int main(void)
 {
@@ -22,6 +23,7 @@ int main(void)
 	}
 	memory_gather_chance(key);
 	network_print(address);
+	page_start();
 	network_start(address, key);
 	mailbox_start();
 	printf("shell: enabled\nready\n");

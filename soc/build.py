@@ -8,6 +8,7 @@ import json
 import os
 import shlex
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,16 +89,38 @@ def _clean_environment(directory):
         os.environ.update(saved)
 
 
+@contextlib.contextmanager
+def _output_to(path):
+    """What LiteX and its makes print goes to a file; an error names it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    saved = os.dup(1), os.dup(2)
+    with path.open("w") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+        try:
+            yield
+        except subprocess.CalledProcessError as error:
+            raise TrebuchetError(f"building the firmware failed; see {path}") from error
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            for there, here in enumerate(saved, start=1):
+                os.dup2(here, there)
+                os.close(here)
+
+
 def _build_soc(board, shell, directory, **options):
-    """Generate the SoC, build its firmware and, with ``run=True``, its bitstream."""
+    """Generate the SoC and its scripts, and build its firmware."""
     for tool in ("make", "riscv64-unknown-elf-gcc"):
         require_tool(tool)
-    gateware = directory / "gateware"
-    soc = TrebuchetSoC(board, shell or make_shell(board), gateware)
-    builder = FirmwareBuilder(
-        soc, output_dir=str(directory), csr_svd=str(directory / "csr.svd"), compile_software=True
-    )
-    builder.build(build_name=soc.platform.name, **options)
+    with _output_to(directory / "litex.log"):
+        soc = TrebuchetSoC(board, shell or make_shell(board), directory / "gateware")
+        builder = FirmwareBuilder(
+            soc, output_dir=str(directory), csr_svd=str(directory / "csr.svd")
+        )
+        builder.build(build_name=soc.platform.name, run=False, **options)
     return soc
 
 
@@ -147,7 +170,7 @@ def build_sim(directory=None, shell=None, name="sim"):
         if found["inputs"] == inputs and all(Path(f).exists() for f in files):
             return _sim_files(found, directory)
     with _clean_environment(directory):
-        soc = _build_soc(load_board(name), shell, directory, run=False)
+        soc = _build_soc(load_board(name), shell, directory)
     gateware = directory / "gateware"
     found = {
         "inputs": inputs,
@@ -193,7 +216,7 @@ def build_board(name, directory=None, shell=None, synth_only=False, seed=1, fres
             return report
     report_path.unlink(missing_ok=True)
     with _clean_environment(directory):
-        soc = _build_soc(board, shell, directory, run=False, timingstrict=True, seed=seed)
+        soc = _build_soc(board, shell, directory, timingstrict=True, seed=seed)
         top = soc.platform.name
         _run_tools(directory / "gateware", top, synth_only)
     report = {

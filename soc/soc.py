@@ -101,7 +101,7 @@ class TrebuchetSoC(SoCCore):
         self._add_registers()
         self.shell_irq = IrqLine(self.fabric.ports[("irq",)])
         self.irq.add("shell_irq", use_loc_if_exists=True)
-        self._add_constants()
+        self._add_constants(shell)
 
     def _add_sim_uart(self):
         pads = self.platform.request("uart")
@@ -185,8 +185,10 @@ class TrebuchetSoC(SoCCore):
             return self.board.mac_int, self.board.ip_int
         return _swap_bytes(bank.read["mac"]), bank.read["ip"]
 
-    def _add_constants(self):
+    def _add_constants(self, shell):
         board = self.board
+        if hasattr(shell, "config"):
+            self.add_constant("TREBUCHET_PAGE", shell.config.memory.page)
         if board.flow == "sim":
             # What LiteDRAM's start-up test covers; a megabyte would take a minute here.
             self.add_constant("MEMTEST_DATA_SIZE", 1024)

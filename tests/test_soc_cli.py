@@ -1,0 +1,107 @@
+"""`trebuchet build` and `trebuchet load`: what they say when something is missing; the report."""
+
+import json
+
+import pytest
+from trebuchet.host.cli import app
+from trebuchet.models.errors import TrebuchetError
+from trebuchet.soc import build as build_module
+from trebuchet.soc.build import build_board, input_hash, usage
+from trebuchet.soc.toolchain import require_tool
+from typer.testing import CliRunner
+
+
+def _message(*arguments):
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code != 0
+    assert isinstance(result.exception, TrebuchetError)
+    return str(result.exception)
+
+
+def test_load_before_build_says_what_to_do(tmp_path):
+    message = _message("load", "versa_ecp5", "--output", str(tmp_path))
+    assert message == (
+        "there is no bitstream for 'versa_ecp5' yet; build it with: trebuchet build versa_ecp5"
+    )
+
+
+def test_load_without_loader_says_how_to_get_it(tmp_path, monkeypatch):
+    bitstream = tmp_path / "top.bit"
+    bitstream.write_bytes(b"\0")
+    (tmp_path / "report.json").write_text(json.dumps({"bitstream": str(bitstream)}))
+    monkeypatch.setenv("PATH", "/nonexistent")
+    message = _message("load", "versa_ecp5", "--output", str(tmp_path))
+    assert message == (
+        "the tool 'openFPGALoader' is not installed; on Debian or Ubuntu: "
+        "sudo apt install openfpgaloader"
+    )
+
+
+def test_load_runs_the_loader_with_the_boards_options(tmp_path, monkeypatch):
+    bitstream, log = tmp_path / "top.bit", tmp_path / "log"
+    bitstream.write_bytes(b"\0")
+    (tmp_path / "report.json").write_text(json.dumps({"bitstream": str(bitstream)}))
+    loader = tmp_path / "openFPGALoader"
+    loader.write_text(f'#!/bin/sh\necho "$@" > {log}\n')
+    loader.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    result = CliRunner().invoke(app, ["load", "versa_ecp5", "--flash", "--output", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    assert log.read_text() == f"--cable ft2232 --write-flash {bitstream}\n"
+
+
+@pytest.mark.parametrize("command", ["build", "load"])
+def test_an_unknown_board_is_refused(command):
+    assert _message(command, "nexys").startswith("there is no board 'nexys'; the boards are: sim, ")
+
+
+def test_the_simulated_board_has_no_bitstream():
+    with pytest.raises(TrebuchetError, match="^board 'sim' is simulated; run it with"):
+        build_board("sim")
+    assert _message("load", "sim") == "board 'sim' is simulated; run it with: trebuchet sim"
+
+
+def test_a_missing_tool_is_named(monkeypatch):
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(TrebuchetError, match="sudo apt install gcc-riscv64-unknown-elf$"):
+        require_tool("riscv64-unknown-elf-gcc")
+
+
+def test_a_finished_build_with_the_same_inputs_is_used_again(tmp_path, monkeypatch):
+    report = {"inputs": input_hash("versa_ecp5", False, 1), "lut4": 5}
+    (tmp_path / "report.json").write_text(json.dumps(report))
+    monkeypatch.setattr(build_module, "_build_soc", lambda *a, **k: pytest.fail("built again"))
+    assert build_board("versa_ecp5", tmp_path) == report
+    assert input_hash("versa_ecp5", False, 2) != report["inputs"]
+
+
+def test_usage_after_routing(tmp_path):
+    report = {
+        "utilization": {
+            name: {"used": used, "available": 99}
+            for name, used in (
+                ("TRELLIS_COMB", 10),
+                ("TRELLIS_FF", 20),
+                ("DP16KD", 3),
+                ("MULT18X18D", 4),
+            )
+        },
+        "fmax": {
+            "sys": {"achieved": 66.0, "constraint": 62.5},
+            "eth": {"achieved": 160.0, "constraint": 125.0},
+        },
+    }
+    (tmp_path / "top_pnr.json").write_text(json.dumps(report))
+    found = usage(tmp_path, "top", False, 62_500_000)
+    assert (found["lut4"], found["ff"], found["bram"], found["dsp"]) == (10, 20, 3, 4)
+    assert found["sys_mhz"] == 66.0
+    assert found["clocks"]["eth"] == {"mhz": 160.0, "target": 125.0}
+
+
+def test_usage_after_synthesis(tmp_path):
+    cells = {"LUT4": 100, "CCU2C": 10, "TRELLIS_DPR16X4": 3, "TRELLIS_FF": 7, "DP16KD": 2}
+    stat = {"design": {"num_cells_by_type": cells}}
+    (tmp_path / "top_stat.json").write_text(json.dumps(stat))
+    found = usage(tmp_path, "top", True, 62_500_000)
+    assert (found["lut4"], found["ff"], found["bram"], found["dsp"]) == (132, 7, 2, 0)
+    assert found["sys_mhz"] is None
