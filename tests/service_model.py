@@ -115,7 +115,7 @@ class EngineModel:
         self.free_segments = [pool + i * self.segment for i in range(sessions + 1)]
         self.pool_end = pool + (sessions + 1) * self.segment
         self.responder, self.writable = responder, writable
-        self.latency, self.stall = latency, stall
+        self.latency, self.stall, self.pause = latency, stall, stall
         self.now = 0
         self.finished = 0
         self.events = 0
@@ -213,7 +213,10 @@ class EngineModel:
     def _next_event(self):
         rng = self.rng
         candidates = [(c, k) for c in self.live.values() for k in self._choices(c)]
-        if not candidates or rng.random() < self.stall:
+        # Dense and sparse times: a service does other work only when no event waits.
+        if rng.random() < 0.02:
+            self.pause = rng.choice([self.stall, 0.9, 0.97])
+        if not candidates or rng.random() < self.pause:
             return None
         conn, kind = rng.choice(candidates)
         return self._event(conn, kind)

@@ -226,8 +226,9 @@ def test_stuck_cpu():
 
     async def wake(ctx):
         ctx.set(bench.dut.csr.irq_enable, 1)
-        while not all(conn.released for conn in lost + idle):
+        while not all(conn.released for conn in lost + idle) or not ctx.get(bench.dut.irq):
             await ctx.tick()
+        await ctx.tick().repeat(100)
         assert ctx.get(bench.dut.irq) == 1
         assert bench.cpu.served == []
         bench.cpu.stuck = False
