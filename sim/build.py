@@ -227,10 +227,8 @@ def build(source, trace=False):
     harness_parts = _harness_parts()
     library = _cached("harness-" + _digest(harness_parts), _compile_harness)
     if source.kind == "wire":
-        return (
-            _cached("wire-" + _digest(harness_parts), lambda f: _compile_wire(f, library))
-            / "verilator"
-        )
+        key = "wire-" + _digest(harness_parts)
+        return _cached(key, lambda f: _compile_wire(f, library)) / "sim"
     parts = [*harness_parts, *sorted(source.texts.items())]
     parts += [(p.name, Path(p).read_bytes()) for p in source.files]
     parts += [("kind", source.kind), ("top", source.top), ("trace", trace)]

@@ -20,6 +20,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 __all__ = ["Namespace", "NamespaceError"]
@@ -40,6 +41,7 @@ class Namespace:
 
     def __init__(self):
         self._rootless = os.geteuid() != 0
+        self._lock = threading.Lock()
         for tool in ("unshare", "nsenter", "setpriv"):
             if shutil.which(tool) is None:
                 raise NamespaceError(f"{tool} is missing; install the package util-linux")
@@ -75,8 +77,10 @@ class Namespace:
         """A new, unconnected socket of the namespace."""
         if self._keeper.poll() is not None:
             raise NamespaceError("the namespace is closed")
-        self._socket.send(_REQUEST.pack(family, type))
-        answer, fds, _, _ = socket.recv_fds(self._socket, 256, 1)
+        # Without the lock two threads could get each other's socket.
+        with self._lock:
+            self._socket.send(_REQUEST.pack(family, type))
+            answer, fds, _, _ = socket.recv_fds(self._socket, 256, 1)
         if not fds:
             raise OSError(f"no socket in the namespace: {answer.decode(errors='replace')}")
         return socket.socket(family, type, fileno=fds[0])
