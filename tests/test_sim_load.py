@@ -105,8 +105,7 @@ def test_refused_connection_is_an_error():
 def test_hostile_frames_hurt_no_honest_client():
     code, stats = load("hostile", 7, "--attack", 100, "--drain", 50)
     assert stats["load"]["complete"] == 1
-    assert stats["load"]["mismatches"] == stats["load"]["timeouts"] == 0
+    assert_clean(stats, 60)
     for kind in ("damaged", "datagram", "half_open", "mutated", "noise", "stray", "vanished"):
         assert stats["load"]["attacks"][kind] > 0
-    # The kernel may reset a connection that it took with a SYN cookie under the flood.
-    assert code == (1 if stats["load"]["resets"] else 0)
+    assert code == 0

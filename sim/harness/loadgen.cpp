@@ -133,22 +133,28 @@ void LoadGenerator::check_drain(uint64_t tick) {
 }
 
 void LoadGenerator::attack() {
-    if (options_.mode != "hostile" || draining_ || evil_output_.size() > kMaxBacklog) return;
+    if (options_.mode != "hostile" || draining_ || attacks_.size() > kMaxBacklog) return;
     attack_debt_ += options_.attack_percent / 100.0;
     for (; attack_debt_ >= 1; attack_debt_ -= 1)
-        evil_output_.push_back(attacker_.make(output_.empty() ? Bytes() : output_.front()));
+        attacks_.push_back(attacker_.make(output_.empty() ? Bytes() : output_.front()));
 }
 
 bool LoadGenerator::send(Frame& frame) {
-    const bool honest = !output_.empty() && (evil_output_.empty() || rng_.chance(0.5));
-    if (!honest && evil_output_.empty()) return false;
-    if (honest) attack();
-    auto& queue = honest ? output_ : evil_output_;
-    frame.data = std::move(queue.front());
-    frame.bad_fcs = false;
-    queue.pop_front();
-    if (!honest && rng_.chance(kEvilMutation)) attacker_.mutate(frame.data);
-    return true;
+    std::deque<Bytes>* queues[3] = {&output_, &evil_output_, &attacks_};
+    const size_t first = attacks_.empty() && evil_output_.empty() ? 0 : rng_.below(3);
+    for (size_t i = 0; i < 3; ++i) {
+        std::deque<Bytes>& queue = *queues[(first + i) % 3];
+        if (queue.empty()) continue;
+        if (&queue == &output_) attack();
+        frame.data = std::move(queue.front());
+        frame.bad_fcs = false;
+        queue.pop_front();
+        // Only frames of attackers' own connections: a damaged copy of an honest frame with its
+        // checksums mended would be a forgery that nobody could tell.
+        if (&queue == &evil_output_ && rng_.chance(kEvilMutation)) attacker_.mutate(frame.data);
+        return true;
+    }
+    return false;
 }
 
 bool LoadGenerator::failed() const {

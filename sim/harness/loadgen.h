@@ -47,7 +47,7 @@ class LoadGenerator {
     Rng rng_;
     ArpResponder arp_;
     Attacker attacker_;
-    std::deque<Bytes> output_, evil_output_;
+    std::deque<Bytes> output_, evil_output_, attacks_;
     std::vector<std::unique_ptr<TcpClient>> clients_;
     std::vector<bool> running_;
     std::string answer_;  // of the first http transaction, or the file given
