@@ -5,7 +5,6 @@ test's script talks to Python queues only. Random back-pressure is on every stre
 given.
 """
 
-import random
 from collections import deque
 
 from amaranth.hdl import Value
@@ -66,7 +65,7 @@ class World:
 
     background = True
 
-    def __init__(self, config=SMALL, seed=None, tick=30, services=None, stall=0.2, wire=None):
+    def __init__(self, config=SMALL, seed=None, tick=20, services=None, stall=0.2, wire=None):
         self.config, self.seed, self.tick, self.stall = config, seed, tick, stall
         self.rng = None if seed is None else make_rng(seed, "world")
         self.dut = TcpEngine(config)
@@ -160,7 +159,7 @@ class World:
         end = self.now + ticks
         while not (
             self.csr(ctx, "idle")
-            and self.csr(ctx, "segments_free") == self.config.segments
+            and self.csr(ctx, "segments_free") == self.config.pool_segments
             and self.csr(ctx, "descriptors_free") == 4 * self.config.sessions
             and self.csr(ctx, "half_open") == 0
         ):
@@ -395,6 +394,8 @@ class Peer:
         self.seq = (self.isn + 1) & M32
 
     async def open(self, ctx):
+        service = self.world.services[self.world.config.ports.index(self.port)]
+        before = self._opens(service)
         self.syn()
         synack = await self.get(ctx)
         assert synack["flags"] == SYN | ACK
@@ -402,12 +403,12 @@ class Peer:
         self.iss = synack["seq"]
         self.ack = (self.iss + 1) & M32
         self.send()
-        await self.world.until(ctx, lambda: self._opened())
+        await self.world.until(ctx, lambda: self._opens(service) > before)
         return synack
 
-    def _opened(self):
-        log = self.world.services[self.world.config.ports.index(self.port)].log
-        return any(entry[0] == "OPEN" for entry in log)
+    @staticmethod
+    def _opens(service):
+        return sum(entry[0] == "OPEN" for entry in service.log)
 
     async def get(self, ctx, **more):
         segment = await self.world.get(ctx, **more)
@@ -417,8 +418,14 @@ class Peer:
         return segment
 
     async def expect(self, ctx, flags=ACK, seq=None, ack=None, data=None, **more):
-        """The next segment, checked; ``ack`` defaults to all we have sent."""
-        s = await self.get(ctx, **more)
+        """The next segment, checked; ``ack`` defaults to all we have sent.
+
+        Acknowledgements of less, or again with a larger window, may come before it.
+        """
+        while True:
+            s = await self.get(ctx, **more)
+            if s["flags"] != ACK or s["length"] or s["ack"] == self.seq or ack is not None:
+                break
         assert s["flags"] & ~PSH == flags, f"flags of {s}"
         assert s["ack"] == (self.seq if ack is None else ack & M32), f"ack of {s}"
         if seq is not None:
@@ -426,8 +433,3 @@ class Peer:
         if data is not None:
             assert s["data"] == data, f"data of {s}"
         return s
-
-
-def derive_rng(seed, name):
-    """An independent generator."""
-    return random.Random(f"{seed}/{name}")

@@ -96,9 +96,7 @@ class TcpConfig:
         _check(1 <= len(self.ports) <= 8, "Number of services", "1 to 8", len(self.ports))
         for port in self.ports:
             _check(0 <= port < 1 << 16, "Port", "0 to 65535", port)
-        if self.segments is None:
-            object.__setattr__(self, "segments", n)
-        _check(1 <= self.segments <= n, "Number of segments", f"1 to {n}", self.segments)
+        _check(1 <= self.pool_segments <= n, "Number of segments", f"1 to {n}", self.segments)
         _check(9 <= self.segment_log2 <= 16, "Segment size", "2**9 to 2**16", self.segment_log2)
         _check(
             self.pool_base % self.segment_size == 0
@@ -108,9 +106,7 @@ class TcpConfig:
             self.pool_base,
         )
         _check(536 <= self.mss <= 1460, "MSS", "536 to 1460", self.mss)
-        if self.half_open is None:
-            object.__setattr__(self, "half_open", max(1, n * 3 // 4))
-        _check(1 <= self.half_open <= n, "Half-open limit", f"1 to {n}", self.half_open)
+        _check(1 <= self.half_open_limit <= n, "Half-open limit", f"1 to {n}", self.half_open)
         _check(
             4 <= self.wheel <= 4096 and not self.wheel & (self.wheel - 1),
             "Wheel size",
@@ -133,9 +129,19 @@ class TcpConfig:
         return (self.sessions - 1).bit_length()
 
     @property
+    def pool_segments(self):
+        """Segments in the receive pool."""
+        return self.sessions if self.segments is None else self.segments
+
+    @property
+    def half_open_limit(self):
+        """Sessions that may be in SYN-RCVD at once, after reset."""
+        return max(1, self.sessions * 3 // 4) if self.half_open is None else self.half_open
+
+    @property
     def segment_bits(self):
         """Bits of a pool segment's number."""
-        return max(1, (self.segments - 1).bit_length())
+        return max(1, (self.pool_segments - 1).bit_length())
 
     @property
     def segment_size(self):
@@ -145,7 +151,7 @@ class TcpConfig:
     @property
     def pool_size(self):
         """Bytes of the receive pool, from :attr:`pool_base` on."""
-        return self.segments << self.segment_log2
+        return self.pool_segments << self.segment_log2
 
     @property
     def window(self):

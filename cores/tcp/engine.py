@@ -44,9 +44,9 @@ class TcpEngine(wiring.Component):
     ignores on ``sent``, because there is no memory to wait for.
 
     Back-pressure: ``segment`` and ``payload`` wait for the memory and (for RST replies) the
-    sender; ``tx``, ``free`` and ``sent`` wait for neither events nor anything outside the engine. Bad
-    input from the network is counted and answered as the RFCs say; bad input from a service is
-    counted. Reset: no session, everything free, after 2 cycles per session.
+    sender; ``tx``, ``free`` and ``sent`` wait for neither events nor anything outside the engine.
+    Bad input from the network is counted and answered as the RFCs say; bad input from a service
+    is counted. Reset: no session, everything free, after 2 cycles per session.
     """
 
     def __init__(self, config):
@@ -173,10 +173,10 @@ class TcpEngine(wiring.Component):
         """The pool: each segment is used for the first time, then comes from a FIFO."""
         config, pool = self.config, self.receive.pool
         m.submodules.pool = fifo = SyncFIFOBuffered(
-            width=config.segment_bits, depth=max(2, config.segments)
+            width=config.segment_bits, depth=max(2, config.pool_segments)
         )
-        unused = Signal(range(config.segments + 1), init=config.segments)
-        free = Signal(range(config.segments + 1), init=config.segments)
+        unused = Signal(range(config.pool_segments + 1), init=config.pool_segments)
+        free = Signal(range(config.pool_segments + 1), init=config.pool_segments)
         fresh = unused != 0
         m.d.comb += [
             fifo.w_en.eq(self.store.give),

@@ -46,7 +46,7 @@ def _programmable(config):
         "keepalive_interval": (22, config.keepalive_interval, "time between probes, ticks"),
         "user_timeout": (22, config.user_timeout, "longest time without progress, ticks"),
         "time_wait": (22, config.time_wait, "length of TIME-WAIT, ticks"),
-        "half_open_limit": (17, config.half_open, "sessions that may be in SYN-RCVD"),
+        "half_open_limit": (17, config.half_open_limit, "sessions that may be in SYN-RCVD"),
         **{
             f"port_{k}": (16, port, f"local TCP port of service {k}")
             for k, port in enumerate(config.ports)

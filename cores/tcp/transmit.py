@@ -213,7 +213,7 @@ class TransmitEngine(wiring.Component):
             m.d.comb += w.rtt_start.eq(self.now)
         with m.If(self.text):
             m.d.comb += w.flight.eq(r.flight + (self.length != 0))
-            longest = (self.new_end - r.snd_max).as_signed() > 0
+            longest = (self.new_end - r.snd_max)[:32].as_signed() > 0
             with m.If(longest):
                 m.d.comb += w.snd_max.eq(self.new_end)
             with m.If(~self.again):
