@@ -44,8 +44,8 @@ Rules:
    (``cores/roles/slot.py``) does this and the on/off switch for every role alike.
 
 The CSR block begins with the standard layout of distributed-fpga-framework, table 3.1: ``busy`` at
-0x00, ``start`` at 0x08, ``interrupt_enable`` at 0x10, ``interrupt_status`` at 0x18 (bit 0 ``done``, bit 1
-``interrupt_status``, write 1 to clear); then the slot's registers, then the role's own.
+0x00, ``start`` at 0x08, ``interrupt_enable`` at 0x10, ``interrupt_status`` at 0x18 (bit 0 ``done``,
+bit 1 ``interrupt_status``, write 1 to clear); then the slot's registers, then the role's own.
 """
 
 from amaranth import unsigned

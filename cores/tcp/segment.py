@@ -1,7 +1,7 @@
 """TCP segments as the receive parser hands them to the engines and the engines to the sender.
 
-The packet formats live in ``cores/tcp/parser.py`` and ``cores/tcp/sender.py`` only; the engines between
-see the layouts below, with all numbers in host order (network order ends at the parser).
+The packet formats live in ``cores/tcp/parser.py`` and ``cores/tcp/sender.py`` only; the engines
+between see the layouts below, with all numbers in host order (network order ends at the parser).
 """
 
 from amaranth import unsigned
@@ -35,8 +35,8 @@ RxSegmentLayout = data.StructLayout(
     }
 )
 
-#: A segment to send. The sender reads ``length`` bytes at ``addr`` through its memory port, builds the
-#: frame, and reports ``session`` on ``sent`` when it will not read the memory again for it.
+#: A segment to send. The sender reads ``length`` bytes at ``addr`` through its memory port, builds
+#: the frame, and reports ``session`` on ``sent`` when it will not read the memory again for it.
 TxSegmentLayout = data.StructLayout(
     {
         "session": unsigned(SESSION_WIDTH),
