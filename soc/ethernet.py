@@ -9,7 +9,7 @@ The MAC and IP addresses may be Migen signals: LiteEth 2024.12 only ever compare
 them into headers. Its top-level cores convert strings first, so the parts are put together here.
 """
 
-from liteeth.common import eth_fcs_length, eth_min_frame_length
+from liteeth.common import eth_fcs_length, eth_min_frame_length, eth_udp_user_description
 from liteeth.core.arp import LiteEthARP
 from liteeth.core.icmp import LiteEthICMP
 from liteeth.core.ip import LiteEthIP
@@ -25,7 +25,7 @@ from litex.soc.interconnect import stream
 from litex.soc.interconnect.csr import CSRStatus
 from litex.soc.interconnect.packet import PacketFIFO
 from litex.soc.interconnect.stream import DIR_SINK, BufferizeEndpoints
-from migen import ClockDomainsRenamer, If
+from migen import ClockDomainsRenamer, If, Signal
 from migen.genlib.cdc import PulseSynchronizer
 
 from ..cores.net.udp_echo import UdpDiscard, UdpEcho
@@ -169,6 +169,34 @@ class NetworkStack(LiteXModule):
         self.sink, self.source = mac.sink, mac.source
 
 
+class _PaddingTrim(LiteXModule):
+    """Takes the Ethernet padding off a datagram's last beat.
+
+    LiteEth's UDP receiver ends a datagram by its length, but when the frame ends in the same beat
+    it hands on the frame's last byte: 17 bytes of payload arrive as 18. Bytes are only ever taken
+    away: a datagram that is shorter than it says stays so.
+    """
+
+    def __init__(self, width):
+        n = width // 8
+        self.sink = sink = stream.Endpoint(eth_udp_user_description(width))
+        self.source = source = stream.Endpoint(eth_udp_user_description(width))
+        before = Signal(17)
+        wanted = Signal(n)
+        self.comb += [
+            sink.connect(source),
+            wanted.eq(1 << ((sink.length - 1) & (n - 1))),
+            If(
+                sink.last & (before + n >= sink.length) & (wanted < sink.last_be),
+                source.last_be.eq(wanted),
+            ),
+        ]
+        self.sync += If(
+            sink.valid & sink.ready,
+            If(sink.last, before.eq(0)).Elif(~before[16], before.eq(before + n)),
+        )
+
+
 class UdpServices(LiteXModule):
     """The UDP echo and discard services behind LiteEth's UDP core.
 
@@ -189,15 +217,21 @@ class UdpServices(LiteXModule):
         beat = {"valid", "ready", "data", "last", "last_be", "error"}
 
         port = udp.crossbar.get_port(UDP_DISCARD, dw=width)
-        self.comb += port.source.connect(self.discard.packets["rx"], keep=beat)
+        self.trim_discard = trim = _PaddingTrim(width)
+        self.comb += [
+            port.source.connect(trim.sink),
+            trim.source.connect(self.discard.packets["rx"], keep=beat),
+        ]
 
         port = udp.crossbar.get_port(UDP_ECHO, dw=width)
+        self.trim_echo = trim = _PaddingTrim(width)
         ports = self.echo.ports
         self.comb += [
-            port.source.connect(self.echo.packets["rx"], keep=beat),
-            ports[("rx_ip",)].eq(port.source.ip_address),
-            ports[("rx_port",)].eq(port.source.src_port),
-            ports[("rx_length",)].eq(port.source.length),
+            port.source.connect(trim.sink),
+            trim.source.connect(self.echo.packets["rx"], keep=beat),
+            ports[("rx_ip",)].eq(trim.source.ip_address),
+            ports[("rx_port",)].eq(trim.source.src_port),
+            ports[("rx_length",)].eq(trim.source.length),
             self.echo.packets["tx"].connect(port.sink, keep=beat),
             port.sink.ip_address.eq(ports[("tx_ip",)]),
             port.sink.src_port.eq(UDP_ECHO),
