@@ -42,7 +42,7 @@ class SessionStore(wiring.Component):
     ``ready``             Out  0 while the records are being cleared after reset
     ====================  ===  =================================================================
 
-    A checkout takes 3 cycles more than the engine holds the record: choose, read, hand back.
+    A checkout takes 4 cycles more than the engine holds the record: choose, fetch, read, return.
     Reset: clears all records, one a cycle.
 
     Parameters: ``config``; ``engines``, a dict from engine name to the fields it writes. The names
@@ -100,11 +100,11 @@ class SessionStore(wiring.Component):
                         j = (k + j) % len(names)
                         with m.If(requests[j]):
                             m.d.comb += chosen.eq(j)
-        with m.Switch(chosen):
+        with m.Switch(owner):
             for k, port in enumerate(ports):
                 with m.Case(k):
                     m.d.comb += ram_r.addr.eq(port.session)
-        pop = Signal(len(names))  # one-hot: engine k is being chosen
+        pop = Signal(len(names))  # one-hot: the request of engine k is being served
 
         written = Signal(size)
         recycling = Signal()  # this checkout serves the recycle list
@@ -123,10 +123,13 @@ class SessionStore(wiring.Component):
             with m.State("CHOOSE"):
                 m.d.comb += self.ready.eq(1)
                 with m.If(requests.any()):
-                    m.d.comb += pop.eq(1 << chosen)
-                    m.d.sync += [owner.eq(chosen), session.eq(ram_r.addr)]
-                    m.d.sync += recycling.eq(pop[names.index("timer")] & self.recycling)
-                    m.next = "READ"
+                    m.d.sync += owner.eq(chosen)
+                    m.next = "FETCH"
+            with m.State("FETCH"):
+                m.d.comb += [self.ready.eq(1), pop.eq(1 << owner)]
+                m.d.sync += session.eq(ram_r.addr)
+                m.d.sync += recycling.eq(pop[names.index("timer")] & self.recycling)
+                m.next = "READ"
             with m.State("READ"):
                 m.d.comb += self.ready.eq(1)
                 m.d.sync += record.eq(ram_r.data)
