@@ -27,21 +27,22 @@ segment size is a power of two and ``base`` a multiple of it.
 ``SENT``     the descriptor ``tag`` is done with: ``ok`` = 1 all its bytes (and its FIN) are
              acknowledged; 0 it was given up. Its memory is the service's again.
 ``CLOSED``   the session is over, both ways (``ok`` = 1) or by reset, time-out or abort (0).
-             Every descriptor was answered by ``SENT`` before. Nothing comes after it. The
-             engine keeps the session's number and its segment until the service releases it.
+             Every descriptor posted before was answered by ``SENT`` before. The engine keeps
+             the session's number and its segment until the service releases it.
 
 **tx**: append ``length`` bytes at ``addr`` (any alignment) to what is sent. ``push`` sets PSH on
-the last segment. ``close`` sends FIN after it (``length`` may be 0); ``abort`` sends RST at once. The
-engine reads the memory as often as it must; the service leaves it alone until ``SENT``. At most
-:data:`TX_PER_SESSION` descriptors of a session may be unanswered; the engine may count on that
-and aborts a session that breaks it (counter ``tx_overrun``). Within that bound ``tx`` never waits
-for the service to take an event, so a service may stop taking events while it waits for ``tx``.
-A descriptor for a session that has just been closed is answered ``SENT``, ``ok`` = 0, if it came
-before ``release``.
+the last segment. ``close`` sends FIN after it (``length`` may be 0); ``abort`` sends RST at once.
+The engine reads the memory as often as it must; the service leaves it alone until ``SENT``. At
+most :data:`TX_PER_SESSION` descriptors of a session may be unanswered; the engine may count on
+that and aborts a session that breaks it (counter ``tx_overrun``). Within that bound ``tx`` never
+waits for the service to take an event, so a service may stop taking events while it waits for
+``tx``. A descriptor that was posted before ``release`` but met a session already over is answered
+``SENT``, ``ok`` = 0, which may then come after ``CLOSED``; the service releases when it has both.
 
 **free**: all bytes before ``position`` are consumed: the window opens, and a segment with nothing
-left in it goes back to the pool. ``release`` = 1 answers ``CLOSED`` (and nothing else): the service will
-read no byte and name the session no more; the number may be used for a new connection.
+left in it goes back to the pool. ``release`` = 1 answers ``CLOSED`` (and nothing else): the
+service will read no byte and name the session no more; the number may be used for a new
+connection. ``position`` is then don't-care.
 
 Like ``tx``, ``free`` never waits for the service to take an event.
 """
