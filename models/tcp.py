@@ -1,0 +1,50 @@
+"""Naive models of the TCP engine's arithmetic."""
+
+from dataclasses import dataclass
+
+__all__ = ["RttState", "after", "rtt_update", "speck64_128"]
+
+_M32 = (1 << 32) - 1
+
+
+def after(a, b):
+    """Whether sequence number ``a`` comes after ``b`` (RFC 9293, 3.4: modulo 2**32)."""
+    return 0 < (a - b) & _M32 < 1 << 31
+
+
+@dataclass(frozen=True)
+class RttState:
+    """Estimates of RFC 6298 in ticks: SRTT times 8, RTTVAR times 4; None before any sample."""
+
+    srtt8: int | None = None
+    rttvar4: int | None = None
+
+    def rto(self, minimum, initial, maximum):
+        """Retransmission time-out (RFC 6298, 2) for a clock granularity of one tick."""
+        if self.srtt8 is None:
+            return initial
+        return min(max(self.srtt8 // 8 + max(1, self.rttvar4), minimum), maximum)
+
+
+def rtt_update(state, sample):
+    """State after a round trip of ``sample`` ticks, gains 1/8 and 1/4 (RFC 6298, 2.2 and 2.3)."""
+    if state.srtt8 is None:
+        return RttState(8 * sample, 2 * sample)
+    error = sample - state.srtt8 // 8
+    return RttState(state.srtt8 + error, state.rttvar4 - state.rttvar4 // 4 + abs(error))
+
+
+def _rotate(value, count):
+    return (value << count | value >> (32 - count)) & _M32
+
+
+def speck64_128(block, key, rounds=27):
+    """Speck64/128 (ePrint 2013/404, section 4): 64-bit ``block``, 128-bit ``key``, as integers."""
+    x, y = block >> 32, block & _M32
+    k, *l = ((key >> 32 * i) & _M32 for i in range(4))
+    for i in range(rounds):
+        x = ((_rotate(x, 24) + y) & _M32) ^ k
+        y = _rotate(y, 3) ^ x
+        l.append(((_rotate(l[i], 24) + k) & _M32) ^ i)
+        k = _rotate(k, 3) ^ l[-1]
+    return x << 32 | y
