@@ -6,7 +6,6 @@ g++, make and the C++ library from the system. Neither Perl nor development pack
 traced builds the harness brings stand-ins for LZ4 and zlib where their headers are missing.
 """
 
-import fcntl
 import hashlib
 import importlib.util
 import os
@@ -18,6 +17,7 @@ from functools import cache
 from pathlib import Path
 
 from ..models.errors import TrebuchetError
+from ..models.lock import FileLock
 
 __all__ = ["Source", "build", "build_folder", "harness_files"]
 
@@ -127,27 +127,12 @@ def _harness_parts():
     return [*parts, ("g++", _compiler_version()), ("flags", _CXXFLAGS)]
 
 
-class _Lock:
-    """One process builds, the others wait for it."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __enter__(self):
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.file = open(self.path, "w")  # noqa: SIM115
-        fcntl.flock(self.file, fcntl.LOCK_EX)
-
-    def __exit__(self, *_):
-        self.file.close()
-
-
 def _cached(key, make):
     """Folder ``key`` of the build folder; made by ``make(temporary)`` if it is not there yet."""
     final = build_folder() / key
     if final.is_dir():
         return final
-    with _Lock(build_folder() / f"{key}.lock"):
+    with FileLock(build_folder() / f"{key}.lock"):
         if final.is_dir():
             return final
         temporary = build_folder() / f"{key}.new"

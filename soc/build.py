@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ..boards import load_board
 from ..models.errors import TrebuchetError
+from ..models.lock import FileLock
 from .firmware import FirmwareBuilder
 from .map import MemoryMap
 from .soc import TrebuchetSoC
@@ -89,6 +90,11 @@ def _clean_environment(directory):
         os.environ.update(saved)
 
 
+def _lock(directory):
+    """Builds in the same folder wait for each other; the second finds the first's result."""
+    return FileLock(directory.with_name(directory.name + ".lock"))
+
+
 @contextlib.contextmanager
 def _output_to(path):
     """What LiteX and its makes print goes to a file; an error names it."""
@@ -162,6 +168,11 @@ def build_sim(directory=None, shell=None, name="sim"):
         Something else than the shell inside; such a build is always done anew.
     """
     directory = Path(directory or ROOT / "build" / name).resolve()
+    with _lock(directory):
+        return _build_sim(directory, shell, name)
+
+
+def _build_sim(directory, shell, name):
     stamp = directory / "sim.json"
     inputs = None if shell is not None else input_hash("sim", name)
     if inputs is not None and stamp.exists():
@@ -208,6 +219,12 @@ def build_board(name, directory=None, shell=None, synth_only=False, seed=1, fres
     if board.flow != "trellis":
         raise TrebuchetError(f"board {name!r} is simulated; run it with: trebuchet sim")
     directory = Path(directory or ROOT / "build" / name).resolve()
+    with _lock(directory):
+        return _build_board(board, directory, shell, synth_only, seed, fresh)
+
+
+def _build_board(board, directory, shell, synth_only, seed, fresh):
+    name = board.name
     report_path = directory / "report.json"
     inputs = None if shell is not None else input_hash(name, synth_only, seed)
     if inputs is not None and not fresh and report_path.exists():
