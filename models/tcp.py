@@ -21,7 +21,7 @@ class RttState:
 
     def rto(self, minimum, initial, maximum):
         """Retransmission time-out (RFC 6298, 2) for a clock granularity of one tick."""
-        if self.srtt8 is None:
+        if self.srtt8 is None or self.rttvar4 is None:
             return initial
         return min(max(self.srtt8 // 8 + max(1, self.rttvar4), minimum), maximum)
 
