@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from streams import seeds
-from tcp_bench import ACK, FIN, M32, SMALL, Peer, Service, World
+from tcp_bench import ACK, FIN, M32, SMALL, Peer, World
 
 
 async def opened(ctx, world, **more):
