@@ -37,13 +37,13 @@ def status_codes_header():
 def status_table_header(regions):
     """C header with ``status_table``: the counters and gauges of a register map.
 
-    These are the read-only registers of 32 or 64 bits without fields.
+    These are the read-only registers of 16, 32 or 64 bits without fields.
     """
     rows = []
     for block, base in regions:
         offsets = register_offsets(block)
         for r in block.registers:
-            shown = r.access == "ro" and r.width in (32, 64) and not r.fields
+            shown = r.access == "ro" and r.width in (16, 32, 64) and not r.fields
             if shown and (block.name, r.name) not in _NO_GAUGES:
                 words = len(register_words(r))
                 address = base + offsets[r.name]

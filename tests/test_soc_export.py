@@ -11,6 +11,7 @@ from litex.soc.integration.soc import SoCCSRRegion
 from soc_placeholder import SHELL_BLOCK
 from trebuchet.cores.csr import Field, Register, RegisterBlock
 from trebuchet.cores.roles.contract import role_block
+from trebuchet.cores.roles.framer import SMP_BLOCK
 from trebuchet.models.status import Status
 from trebuchet.soc.bridge import CsrBank
 from trebuchet.soc.csr_export import (
@@ -143,3 +144,9 @@ def test_firmware_tables_list_codes_and_counters():
     table = status_table_header([(SHELL_BLOCK, BASE), (ODD, BASE + 0x800)])
     assert '{ "shell", "ticks", 0xf0001020u, 1 },' in table
     assert "#define STATUS_TABLE_COUNT 1u" in table  # `wide` has fields: no gauge
+
+
+def test_the_status_page_has_every_reason_for_an_error_answer():
+    table = status_table_header([(SMP_BLOCK, BASE)])
+    for register in SMP_BLOCK.registers:
+        assert f'"smp", "{register.name}", ' in table
