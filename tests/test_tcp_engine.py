@@ -19,7 +19,7 @@ async def collect(ctx, world, count):
     return got
 
 
-@seeds(3)
+@seeds(2)
 def test_handshake_echo_close(seed):
     async def script(ctx, world):
         peer = Peer(world)
@@ -226,7 +226,7 @@ def test_peer_keepalive_is_answered(seed):
     World(seed=seed).run(script)
 
 
-@seeds(3)
+@seeds(2)
 def test_overlap_is_trimmed(seed):
     """Retransmitted data that are partly new; stale data; data beyond a gap."""
 
