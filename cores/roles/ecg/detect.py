@@ -1,6 +1,6 @@
 """R peak detection on D2 of a block (steps 2 to 5 of the data sheet)."""
 
-from amaranth import Array, Cat, Module, Mux, Signal, signed, unsigned
+from amaranth import Cat, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -62,7 +62,7 @@ class Detector(wiring.Component):
         m.submodules.ram = ram = Memory(shape=entry, depth=1 << INDEX_WIDTH, init=[])
         m.submodules.fifo = self._fifo = StreamFifo(BeatLayout, model.MAX_BEATS)
         wiring.connect(m, wiring.flipped(self.beat), self._fifo.o)
-        self._largest = Array(Signal(SCORE_WIDTH, name=f"largest{i}") for i in range(MAX_RUNS))
+        m.submodules.largest = self._largest = Memory(shape=SCORE_WIDTH, depth=MAX_RUNS, init=[])
         self._runs = Signal(range(MAX_RUNS + 1))
         self._entries = Signal(INDEX_WIDTH)
         self._level = Signal(SCORE_WIDTH)
@@ -123,16 +123,15 @@ class Detector(wiring.Component):
             port.data.score.eq(score),
             port.en.eq(check & crossing & (score > model.MIN_SCORE)),
         ]
+        largest = self._largest.write_port()
+        m.d.comb += [largest.addr.eq(self._runs), largest.data.eq(best)]
         m.d.sync += self._start_level.eq(ending)
         with m.If(check):
             m.d.sync += [self._entries.eq(self._entries + port.en), running.eq(best)]
             run_end = (index >= 0) & (index[: model.RUN_LOG2] == (1 << model.RUN_LOG2) - 1)
             with m.If(run_end | (ending & (self._runs == 0))):
-                m.d.sync += [
-                    self._largest[self._runs[:3]].eq(best),
-                    self._runs.eq(self._runs + 1),
-                    running.eq(0),
-                ]
+                m.d.comb += largest.en.eq(1)
+                m.d.sync += [self._runs.eq(self._runs + 1), running.eq(0)]
         with m.If(self.clear):
             m.d.sync += [h.eq(0) for h in history]
             m.d.sync += [score.eq(0), running.eq(0), self._runs.eq(0), self._entries.eq(0)]
@@ -142,17 +141,20 @@ class Detector(wiring.Component):
         """The lower median: the value that (runs - 1) >> 1 others come before."""
         i, j, rank = Signal(3), Signal(range(MAX_RUNS + 1)), Signal(range(MAX_RUNS + 1))
         value, other, before = Signal(SCORE_WIDTH), Signal(SCORE_WIDTH), Signal()
+        largest = self._largest.read_port(domain="comb")
         m.d.sync += self._start_pass.eq(0)
+        m.d.comb += largest.addr.eq(j)
         with m.FSM(name="rank"):
             with m.State("IDLE"):
                 m.d.sync += i.eq(0)
                 with m.If(self._start_level):
                     m.next = "LOAD"
             with m.State("LOAD"):
-                m.d.sync += [value.eq(self._largest[i]), j.eq(0), rank.eq(0)]
+                m.d.comb += largest.addr.eq(i)
+                m.d.sync += [value.eq(largest.data), j.eq(0), rank.eq(0)]
                 m.next = "FETCH"
             with m.State("FETCH"):
-                m.d.sync += [other.eq(self._largest[j[:3]]), before.eq(j < i), j.eq(j + 1)]
+                m.d.sync += [other.eq(largest.data), before.eq(j < i), j.eq(j + 1)]
                 m.next = "COMPARE"
                 with m.If(j == self._runs):
                     m.next = "DECIDE"

@@ -13,9 +13,11 @@ __all__ = ["LANES", "Network", "RecordLayout"]
 LANES = 10
 ACCUMULATOR = 36
 HALVES = model.HIDDEN // LANES
-#: Steps of one beat: two halves of the hidden layer, then the output layer.
-HIDDEN_STEPS = HALVES * model.FEATURES
-STEPS = HIDDEN_STEPS + model.HIDDEN
+#: Steps of one beat: the parts are two halves of the hidden layer, then the output layer; each ends
+#: with a step that clears the sums.
+PART = model.FEATURES + 1
+HIDDEN_STEPS = HALVES * PART
+STEPS = HIDDEN_STEPS + model.HIDDEN + 1
 
 #: A result record as it lies in memory (step 10).
 RecordLayout = data.StructLayout(
@@ -40,7 +42,7 @@ class Network(wiring.Component):
 
     Parameters: ``weights``, a :class:`trebuchet.models.ecg.model.Weights`.
 
-    Cycles: 58 from the transfer on ``go`` to ``record.valid``; ``busy`` all that time. ``go``
+    Cycles: 59 from the transfer on ``go`` to ``record.valid``; ``busy`` all that time. ``go``
     waits while ``busy`` and while a record waits. Features of the next beat may come at any time:
     they go to the other of two banks, which change places at ``go``. Reset: idle.
     """
@@ -59,7 +61,7 @@ class Network(wiring.Component):
         )
 
     # Step s of STEPS multiplies one input by ten weights. The sums of a layer part leave the lanes
-    # when its last step is through and pass one by one through clamp and table, while the
+    # when its last step is through and pass one by one through bias, clamp and table, while the
     # next part is already being summed: the first half's outputs are ready just before the output
     # layer needs them.
     def elaborate(self, platform):
@@ -97,7 +99,7 @@ class Network(wiring.Component):
             m.d.sync += [bank.eq(~bank), f_index.eq(0), h_index.eq(0)]
             m.d.sync += h_write.addr.eq(0)
         with m.Else():
-            m.d.sync += f_index.eq(Mux(f_index == model.FEATURES - 1, 0, f_index + 1))
+            m.d.sync += f_index.eq(Mux(f_index == PART - 1, 0, f_index + 1))
             m.d.sync += h_index.eq(Mux(step < HIDDEN_STEPS, 0, h_index + 1))
             m.d.sync += h_write.addr.eq(h_write.addr + hidden_write)
         m.d.comb += [
@@ -117,49 +119,38 @@ class Network(wiring.Component):
         w = self.weights
         rows = []
         for s in range(STEPS):
-            half, i = divmod(s, model.FEATURES)
+            half, i = divmod(s, PART)
             row = 0
             for lane in range(LANES):
-                if s < HIDDEN_STEPS:
+                value = 0
+                if s < HIDDEN_STEPS and i < model.FEATURES:
                     value = int(w.w1[half * LANES + lane][i])
-                else:
-                    value = int(w.w2[lane][s - HIDDEN_STEPS]) if lane < model.OUTPUTS else 0
+                elif HIDDEN_STEPS <= s < STEPS - 1 and lane < model.OUTPUTS:
+                    value = int(w.w2[lane][s - HIDDEN_STEPS])
                 row |= (value & 0xFFFF) << (16 * lane)
             rows.append(row)
         m.submodules.weights = rom = Memory(shape=unsigned(16 * LANES), depth=STEPS, init=rows)
         port = rom.read_port()
         m.d.comb += port.addr.eq(step)
 
+        # The step after a part's last one multiplies by 0; in its place the sums are handed on and
+        # cleared.
         part = Signal(range(HALVES + 1))
-        flags = [Signal(5, name=f"flags{i}") for i in range(3)]  # valid, first, last, part
-        first, last = Signal(), Signal()
-        starts = [h * model.FEATURES for h in range(HALVES)] + [HIDDEN_STEPS]
-        ends = [h * model.FEATURES - 1 for h in range(1, HALVES + 1)] + [STEPS - 1]
-        m.d.comb += [
-            first.eq(Cat(step == s for s in starts).any()),
-            last.eq(Cat(step == s for s in ends).any()),
-            part.eq(sum((step >= s) for s in starts[1:])),
-        ]
-        m.d.sync += Cat(flags).eq(Cat(stepping, first, last, part, flags))
-        biases = [
-            [int(w.b1[h * LANES + lane]) for h in range(HALVES)]
-            + [int(w.b2[lane]) if lane < model.OUTPUTS else 0]
-            for lane in range(LANES)
-        ]
+        flags = [Signal(4, name=f"flags{i}") for i in range(2)]  # valid, clear, part
+        ends = [PART * (h + 1) - 1 for h in range(HALVES)] + [STEPS - 1]
+        m.d.comb += part.eq(sum((step >= PART * (h + 1)) for h in range(HALVES)))
+        m.d.sync += Cat(flags).eq(Cat(stepping, Cat(step == s for s in ends).any(), part, flags))
         sums = []
         for lane in range(LANES):
             product = Signal(signed(32), name=f"product{lane}")
             total = Signal(signed(ACCUMULATOR), name=f"sum{lane}")
-            bias = Signal(signed(ACCUMULATOR), name=f"bias{lane}")
             m.d.sync += product.eq(port.data[16 * lane : 16 * (lane + 1)].as_signed() * operand)
-            with m.Switch(flags[1][3:]):
-                for h, value in enumerate(biases[lane]):
-                    with m.Case(h):
-                        m.d.comb += bias.eq(value)
-            with m.If(flags[1][0]):
-                m.d.sync += total.eq(Mux(flags[1][1], bias, total) + product)
+            with m.If(flags[1][1]):
+                m.d.sync += total.eq(0)
+            with m.Elif(flags[1][0]):
+                m.d.sync += total.eq(total + product)
             sums.append(total)
-        return sums, flags[2][0] & flags[2][2], flags[2][3:]
+        return sums, flags[1][0] & flags[1][1], flags[1][2:]
 
     def _activate(self, m, sums, dumped, part, accept, hidden_write, hidden_value):
         """Clamp and look up one sum a cycle; keep the greatest output."""
@@ -169,6 +160,7 @@ class Network(wiring.Component):
         held = [Signal(signed(ACCUMULATOR), name=f"held{i}") for i in range(LANES)]
         left = Signal(range(LANES + 1))
         outputs = Signal()
+        at = Signal(range(model.HIDDEN + model.OUTPUTS))  # the neuron whose sum is held[0]
         with m.If(dumped):
             m.d.sync += [h.eq(s) for h, s in zip(held, sums, strict=True)]
             m.d.sync += [left.eq(LANES), outputs.eq(part == HALVES)]
@@ -176,15 +168,25 @@ class Network(wiring.Component):
                 m.d.sync += left.eq(model.OUTPUTS)
         with m.Elif(left != 0):
             m.d.sync += [held[i].eq(held[i + 1]) for i in range(LANES - 1)]
-            m.d.sync += left.eq(left - 1)
+            m.d.sync += [left.eq(left - 1), at.eq(at + 1)]
+        with m.If(accept):
+            m.d.sync += at.eq(0)
+        biases = [int(v) for v in (*self.weights.b1, *self.weights.b2)]
+        bias = Signal(signed(ACCUMULATOR))
+        biased = Signal(signed(ACCUMULATOR))
+        with m.Switch(at):
+            for i, value in enumerate(biases):
+                with m.Case(i):
+                    m.d.comb += bias.eq(value)
+        m.d.sync += biased.eq(held[0] + bias)
 
         scaled = Signal(signed(ACCUMULATOR))
         half = 1 << model.TABLE_LOG2 - 1
-        flags = [Signal(3, name=f"a_flags{i}") for i in range(4)]  # valid, output layer, last
+        flags = [Signal(3, name=f"a_flags{i}") for i in range(5)]  # valid, output layer, last
         address = Signal(model.TABLE_LOG2)
         m.d.sync += [
             Cat(flags).eq(Cat(left != 0, outputs, outputs & (left == 1), flags)),
-            scaled.eq(Mux(outputs, held[0] >> model.SHIFT2, held[0] >> model.SHIFT1)),
+            scaled.eq(Mux(flags[0][1], biased >> model.SHIFT2, biased >> model.SHIFT1)),
             address.eq(scaled[: model.TABLE_LOG2] ^ half),
         ]
         with m.If(scaled >= half):
@@ -196,15 +198,15 @@ class Network(wiring.Component):
         m.d.sync += value.eq(port.data)
 
         m.d.comb += [
-            hidden_write.eq(flags[3][0] & ~flags[3][1]),
+            hidden_write.eq(flags[4][0] & ~flags[4][1]),
             hidden_value.eq(value),
         ]
         scores = self.record.payload.scores
-        with m.If(flags[3][0] & flags[3][1]):
+        with m.If(flags[4][0] & flags[4][1]):
             m.d.sync += scores.as_value().eq(Cat(scores.as_value()[16:], value))
-            with m.If(flags[3][2]):
+            with m.If(flags[4][2]):
                 m.d.sync += [self.record.valid.eq(1), self.busy.eq(0)]
-        self._classify(m, held[0], (left != 0) & outputs, accept)
+        self._classify(m, biased, flags[0][0] & flags[0][1], accept)
 
     def _classify(self, m, y, valid, accept):
         """Index of the greatest output, the lowest such index."""

@@ -7,7 +7,6 @@ from amaranth.lib.wiring import In, Out
 
 from ....models.ecg import model
 from ....models.status import Status
-from ...buffers import StreamFifo
 from ...csr import RegisterBlock, counter
 from ...stream import PacketSignature, check_data_width
 from ..contract import AnswerLayout, JobLayout, RoleSignature
@@ -175,12 +174,10 @@ class EcgRole(wiring.Component):
         m.submodules.reader = reader = OperandReader(self.width, self.tag_width)
         m.submodules.splitter = splitter = PairSplitter(self.width)
         m.submodules.pipeline = pipeline = EcgPipeline(self.weights)
-        m.submodules.records = records = StreamFifo(RecordLayout, 4)
         m.submodules.writer = writer = ResultWriter(self.width, self.tag_width)
         m.submodules.join = join = MemoryJoin(self.width, self.tag_width)
         wiring.connect(m, reader.packet, splitter.i)
         wiring.connect(m, splitter.o, pipeline.pair)
-        wiring.connect(m, pipeline.record, records.i)
         wiring.connect(m, reader.mem, join.reader)
         wiring.connect(m, writer.mem, join.writer)
         wiring.connect(m, wiring.flipped(self.mem), join.mem)
@@ -205,7 +202,7 @@ class EcgRole(wiring.Component):
         ]
         for name in ("base", "offset", "ring_log2", "length"):
             m.d.comb += reader.request.payload[name].eq(job[name])
-        self._emit(m, records.o, writer.packet, pipeline, emitted, records.level)
+        self._emit(m, writer.packet, pipeline, emitted)
 
         with m.If(reader.request.ready):
             m.d.sync += wanted.eq(0)
@@ -229,7 +226,7 @@ class EcgRole(wiring.Component):
                     m.next = "ANSWER"
             with m.State("RUN"):
                 # A writer is started only when there is something to write: packets are not empty.
-                with m.If(records.level != 0):
+                with m.If(pipeline.record.valid):
                     m.d.sync += room_wanted.eq(1)
                     m.next = "WRITE"
                 with m.Elif(pipeline.counted & (pipeline.found == 0) & ~pipeline.busy):
@@ -247,20 +244,17 @@ class EcgRole(wiring.Component):
         self._count(m, answer)
         return m
 
-    def _emit(self, m, records, packet, pipeline, emitted, level):
-        """Cut records into beats. The last record may go only when it is known to be the last."""
+    def _emit(self, m, packet, pipeline, emitted):
+        """Cut records into beats. The first goes when it is known how many there are."""
         count = 128 // self.width
         at = Signal(range(max(count, 2)))
-        is_last = Signal()
-        known = Signal()
+        record = pipeline.record
         m.d.comb += [
-            known.eq(pipeline.counted | (level > 1)),
-            is_last.eq(pipeline.counted & (emitted + 1 == pipeline.found)),
-            packet.valid.eq(records.valid & known),
-            packet.payload.data.eq(records.payload.as_value().word_select(at, self.width)),
+            packet.valid.eq(record.valid & pipeline.counted),
+            packet.payload.data.eq(record.payload.as_value().word_select(at, self.width)),
             packet.payload.first.eq((emitted == 0) & (at == 0)),
-            packet.payload.last.eq(is_last & (at == count - 1)),
-            records.ready.eq(packet.ready & known & (at == count - 1)),
+            packet.payload.last.eq((emitted + 1 == pipeline.found) & (at == count - 1)),
+            record.ready.eq(packet.ready & pipeline.counted & (at == count - 1)),
         ]
         with m.If(packet.valid & packet.ready):
             m.d.sync += at.eq(Mux(at == count - 1, 0, at + 1))

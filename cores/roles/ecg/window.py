@@ -15,12 +15,14 @@ __all__ = ["ItemKind", "ItemLayout", "Moments", "WindowStage"]
 
 PAIRS = model.WINDOW // 2
 BANDS = ("d1", "d2", "a2")
+#: Places for items between this stage and the next.
+ITEMS = 16
 
 
 class ItemKind(enum.Enum, shape=2):
     """What :class:`ItemLayout` carries."""
 
-    VARIANCE = 0  # a = sum (magnitude), b = sum of squares, size_log2, shift
+    VARIANCE = 0  # a = sum, b = sum of squares, size_log2, shift
     RATIO = 1  # a = max(0, maximum), b = max(0, -minimum)
     RHYTHM = 2  # a = RR interval, b = index of the beat
 
@@ -33,7 +35,7 @@ ItemLayout = data.StructLayout(
         "last": unsigned(1),
         "size_log2": unsigned(3),
         "shift": unsigned(4),
-        "a": unsigned(22),
+        "a": signed(23),
         "b": unsigned(38),
     }
 )
@@ -101,7 +103,7 @@ class WindowStage(wiring.Component):
 
     Cycles: at most 340 a beat (34 for the mean, 50 for window and transform, 3 + 144 + 40 + 40 for
     the autocorrelations, the rest in handing over). Back-pressure on ``item`` is taken up by a
-    FIFO of two beats; a beat is begun only when there is room for its items. Reset: idle.
+    FIFO; a beat is begun only when there is room for its items. Reset: idle.
     """
 
     def __init__(self):
@@ -117,7 +119,7 @@ class WindowStage(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.items = items = StreamFifo(ItemLayout, 32)
+        m.submodules.items = items = StreamFifo(ItemLayout, ITEMS)
         wiring.connect(m, wiring.flipped(self.item), items.o)
         beat = Signal(BeatLayout)
         begin = Signal()  # a beat was taken
@@ -138,7 +140,7 @@ class WindowStage(wiring.Component):
             with m.State("IDLE"):
                 m.d.comb += [
                     self.busy.eq(0),
-                    self.beat.ready.eq(items.level <= 32 - model.FEATURES),
+                    self.beat.ready.eq(items.level <= ITEMS - model.FEATURES),
                     begin.eq(self.beat.valid & self.beat.ready),
                 ]
                 m.d.sync += [beat.eq(self.beat.payload), subtracting.eq(0), reading.eq(begin)]
@@ -244,7 +246,7 @@ class WindowStage(wiring.Component):
         for i, name in enumerate(("window",) + BANDS):
             unit = moments[name]
             fields = {"kind": ItemKind.VARIANCE, "feature": i, "b": unit.squares}
-            fields["a"] = Mux(unit.total < 0, -unit.total, unit.total)
+            fields["a"] = unit.total
             fields["size_log2"] = {"window": 6, "d1": 5}.get(name, 4)
             items.append(fields)
         for i, name in enumerate(BANDS):
@@ -296,6 +298,6 @@ class WindowStage(wiring.Component):
                 out.payload.last.eq(told == len(BANDS) - 1),
                 out.payload.size_log2.eq(Mux(told == 0, 5, 4)),
                 out.payload.shift.eq(unit.shift),
-                out.payload.a.eq(Mux(unit.total < 0, -unit.total, unit.total)),
+                out.payload.a.eq(unit.total),
                 out.payload.b.eq(unit.squares),
             ]
