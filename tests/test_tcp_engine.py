@@ -1,5 +1,6 @@
 """TcpEngine, segment by segment: opening, acceptability, resets, data in order."""
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -226,6 +227,53 @@ def test_peer_keepalive_is_answered(seed):
     World(seed=seed).run(script)
 
 
+@seeds(3)
+def test_segments_in_any_order(seed):
+    """What arrives beyond one gap is kept; beyond a second one it must come again."""
+
+    async def script(ctx, world):
+        peer = Peer(world, isn=0xFFFFFF00 - 1)
+        await peer.open(ctx)
+        rng = random.Random(f"order {seed}")
+        text, start = rng.randbytes(2000), peer.seq
+        sent, kept = 0, (0, 0)  # the naive model
+
+        async def piece(a, b, flags=ACK):
+            nonlocal sent, kept
+            a, b = min(a, len(text)), min(b, len(text))
+            peer.raw(start + a, data=text[a:b], flags=flags)
+            if sent < a < b and (kept == (0, 0) or a == kept[1] or b == kept[0]):
+                kept = (min(a, kept[0] or a), max(b, kept[1]))
+            elif a <= sent < b:
+                sent = b
+                if 0 < kept[0] <= sent:
+                    sent, kept = max(sent, kept[1]), (0, 0)
+            upto = None
+            while upto != sent:  # announcements of the window may come before it
+                upto = (await peer.get(ctx))["ack"] - start & M32
+                assert upto <= sent
+
+        # appended to, extended at the front, not extended by what leaves a gap; then filled
+        for a, b in ((200, 250), (250, 300), (150, 200), (400, 450), (200, 250), (0, 150)):
+            await piece(a, b)
+        assert sent == 300
+        assert world.csr(ctx, "kept") == 3
+        assert world.csr(ctx, "out_of_order") == 2
+        for a, b in ((400, 450), (300, 420), (500, 510), (450, 600), (700, 800)):
+            await piece(a, b)
+        await world.pause(ctx, 5)  # all before the gap is consumed; the segment is in use still
+        assert world.csr(ctx, "segments_free") == SMALL.sessions - 1
+        await piece(600, 700, ACK | FIN)  # this FIN cannot be: text follows
+        assert sent == 800
+        while sent < len(text):
+            a = min(len(text) - 1, max(0, sent + rng.choice((0, 0, -7, 1, 30, 60))))
+            await piece(a, a + rng.randint(1, 60))
+        await world.pause(ctx, 5)
+        assert world.services[0].state[0]["data"] == text
+
+    World(seed=seed).run(script)
+
+
 @seeds(2)
 def test_overlap_is_trimmed(seed):
     """Retransmitted data that are partly new; stale data; data beyond a gap."""
@@ -242,9 +290,13 @@ def test_overlap_is_trimmed(seed):
             await peer.expect(ctx, ack=start + sent)
         peer.raw(start + sent + 10, data=b"beyond a gap")
         await peer.expect(ctx, ack=start + sent)
-        assert world.csr(ctx, "out_of_order") == 1
+        assert world.csr(ctx, "kept") == 1
         await world.pause(ctx, 3)
         assert world.services[0].state[0]["data"] == text
+        peer.raw(start + sent, data=b"fills it: ")
+        await peer.expect(ctx, ack=start + sent + 22)
+        await world.pause(ctx, 3)
+        assert world.services[0].state[0]["data"] == text + b"fills it: beyond a gap"
 
     World(seed=seed).run(script)
 

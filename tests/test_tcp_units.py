@@ -159,6 +159,14 @@ def test_judge(seed):
             ctx.set(record.rcv_edge, (nxt + room) & M32)
             ctx.set(record.snd_una, una)
             ctx.set(record.snd_max, (una + out) & M32)
+            kept = room > 2 and rng.random() < 0.7
+            first = rng.choice((1, 2, rng.randint(1, max(1, room - 2)), max(1, off + length)))
+            first = min(first, max(1, room - 1))
+            last = min(room, rng.choice((first + 1, rng.randint(first + 1, room + 9), max(off, 2))))
+            last = max(last, first + 1)
+            ctx.set(record.kept, kept)
+            ctx.set(record.kept_from, nxt + first & 0x3FFFF)
+            ctx.set(record.kept_to, nxt + last & 0x3FFFF)
             ctx.set(seg.seq, (nxt + off) & M32)
             ctx.set(seg.ack, (una + gained) & M32)
             ctx.set(seg.length, length)
@@ -176,6 +184,14 @@ def test_judge(seed):
                 assert j.take == min(room, length + off)
                 assert j.next == (nxt + min(room, length + off)) & M32
                 assert j.whole == (length + off <= room)
+            joins = not kept or off == last or off + length == first
+            assert j.keep == (length > 0 and 0 < off < off + length <= room and joins)
+            if j.valid and off <= 0 < length + off <= room:
+                assert j.reach == (kept and length + off >= first)
+                assert j.jump == (kept and first <= length + off < last)
+            if kept:
+                assert j.kept_to == (nxt + last) & M32
+                assert j.append == (off & 0x3FFFF == last) or off > 0xFFFF or off < -0xFFFF
             assert j.ack_new == (0 < gained <= out)
             assert j.ack_same == (gained == 0)
             assert j.ack_bad == (gained > out or gained < -65536)
@@ -243,7 +259,7 @@ def test_receive_dma(width, seed):
     dut, rng = ReceiveDma(config), make_rng(seed, "dma")
     memory = bytearray(rng.randbytes(config.pool_size))
     expected = bytearray(memory)
-    verdicts, payloads, notes = [], [], []
+    verdicts, payloads, notes, put_all = [], [], [], []
     for k in range(25):
         arrived = rng.choice((0, 1, 2, 5, rng.randint(1, 700)))
         packet = rng.randbytes(arrived)
@@ -251,16 +267,18 @@ def test_receive_dma(width, seed):
         skip = rng.choice((0, 0, rng.randint(0, arrived)))
         length = rng.choice((arrived - skip, rng.randint(0, arrived - skip)))
         base, offset = 1024 * rng.randrange(4), rng.randrange(1024)
+        ahead = commit and length != 0 and rng.random() < 0.3
         if commit:
             for i in range(length):
                 expected[base + (offset + i) % 1024] = packet[skip + i]
-            notes.append({"session": k % 4, "end": k, "fin": k % 2, "text": length != 0})
+            if not ahead:
+                notes.append({"session": k % 4, "end": k, "fin": k % 2, "text": length != 0})
         else:
             skip = length = 0
         verdicts.append(
             {
                 "session": k % 4, "addr": base + offset, "arrived": arrived, "skip": skip,
-                "length": length, "fin": k % 2, "end": k, "commit": commit,
+                "length": length, "fin": k % 2, "end": k, "commit": commit, "ahead": ahead,
             }
         )  # fmt: skip
         if arrived:
@@ -270,6 +288,7 @@ def test_receive_dma(width, seed):
     async def put(ctx):
         for verdict in verdicts:
             await stream_put(ctx, dut.verdict, verdict, rng=make_rng(seed, verdict["end"]))
+        put_all.append(True)
 
     async def feed(ctx):
         own = make_rng(seed, "feed")
@@ -283,7 +302,7 @@ def test_receive_dma(width, seed):
             assert {name: got[name] for name in note} == note
         for _ in range(2000):
             await ctx.tick()
-            if ctx.get(dut.idle):
+            if put_all and ctx.get(dut.idle):
                 break
         assert ctx.get(dut.idle)
 
@@ -298,7 +317,7 @@ def test_dma_throughput():
     memory = bytearray(1 << 16)
     verdict = {
         "session": 0, "addr": 0x101, "arrived": 1460, "skip": 0, "length": 1460,
-        "fin": 0, "end": 0, "commit": 1,
+        "fin": 0, "end": 0, "commit": 1, "ahead": 0,
     }  # fmt: skip
 
     async def put(ctx):

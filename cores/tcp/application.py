@@ -146,7 +146,7 @@ class ApplicationEngine(wiring.Component):
         """The service has consumed up to ``position``; all there is, if ``everything``."""
         r, w, config = self.port.record, self.port.result, self.config
         m.d.comb += w.rcv_cons.eq(position)
-        with m.If(everything & (r.rcv_nxt == r.rcv_pub)):  # nothing is being written either
+        with m.If(everything & (r.rcv_nxt == r.rcv_pub) & ~r.kept):  # nor is anything written
             m.d.comb += w.has_segment.eq(0)
         receiving = (r.phase == Phase.OPEN) & ~r.fin_seen
         with m.If(receiving & (gap.as_signed() <= config.window - config.update)):

@@ -26,7 +26,8 @@ class ReceiveDma(wiring.Component):
     ``payload``    In   packet stream: one packet for each verdict with ``arrived`` > 0
     ``mem``        Out  memory port; writes only, tag 0
     ``written``    Out  stream of :func:`written_layout`, one for each verdict with ``commit``,
-                        in order, offered after the last ``wdone``
+                        but not ``ahead``, in order, offered after the last ``wdone`` of it and
+                        of all before it
     ``idle``       Out  nothing under way
     =============  ===  =====================================================================
 
@@ -148,6 +149,7 @@ class ReceiveDma(wiring.Component):
             pending.i.payload.fin.eq(job.fin),
             pending.i.payload.text.eq(job.length != 0),
             pending.i.payload.bursts.eq(bursts),
+            pending.i.payload.ahead.eq(job.ahead),
             self.idle.eq(fsm.ongoing("IDLE") & (pending.level == 0) & ~self.written.valid),
         ]
         self._finish(m, pending.o)
@@ -155,7 +157,7 @@ class ReceiveDma(wiring.Component):
 
     def _pending_layout(self):
         members = dict(written_layout(self.config).members)
-        return data.StructLayout(members | {"bursts": 9})
+        return data.StructLayout(members | {"bursts": 9, "ahead": 1})
 
     def _feed(self, trim):
         """The payload may enter the aligner, up to its last beat and no further."""
@@ -177,6 +179,6 @@ class ReceiveDma(wiring.Component):
         with m.If(self.written.ready):
             m.d.sync += self.written.valid.eq(0)
         with m.If(take):
-            m.d.sync += self.written.valid.eq(1)
+            m.d.sync += self.written.valid.eq(~head.ahead)
             for name in ("session", "end", "fin", "text"):
                 m.d.sync += self.written.payload[name].eq(head[name])

@@ -19,6 +19,7 @@ __all__ = ["COUNTS", "WRITES", "ReceiveEngine", "verdict_layout"]
 WRITES = ("mac", "ip", "remote_port", "local_port", "service", *KILL_WRITES)
 WRITES += ("fin_seen", "fin_told", "fin_queued", "fin_acked", "passive", "opened")
 WRITES += ("rcv_base", "rcv_nxt", "rcv_pub", "rcv_cons", "rcv_edge", "has_segment", "segment")
+WRITES += ("kept", "kept_from", "kept_to")
 WRITES += ("snd_una", "snd_nxt", "snd_max", "snd_end", "snd_wnd", "mss", "cwnd", "credit")
 WRITES += ("ssthresh", "recover", "recovering", "dup_acks", "first", "count", "ahead", "flight")
 WRITES += ("srtt8", "rttvar4", "rtt_valid", "rtt_on", "rto", "retries", "deadline", "progress")
@@ -27,7 +28,7 @@ WRITES += ("challenge_time", "challenges", "blocked", "ev_open", "ev_data", "ev_
 #: What the engine counts: one strobe each.
 COUNTS = ("syn_rx", "accepted", "established", "refused_full", "refused_half_open", "unknown")
 COUNTS += ("rst_rx", "rst_tx", "dup", "out_of_order", "out_of_window", "challenge_acks")
-COUNTS += ("pool_dry", "fast_retransmits", "time_wait_reused")
+COUNTS += ("kept", "pool_dry", "fast_retransmits", "time_wait_reused")
 
 
 def verdict_layout(config):
@@ -42,6 +43,7 @@ def verdict_layout(config):
             "fin": 1,
             "end": 32,  # rcv_pub once it is written
             "commit": 1,  # 0: nothing to publish
+            "ahead": 1,  # written beyond a gap: nothing to publish yet
         }
     )
 
@@ -272,7 +274,7 @@ class ReceiveEngine(wiring.Component):
         zero += ("released", "fin_seen", "fin_told", "fin_queued", "fin_acked", "passive", "opened")
         zero += ("has_segment", "credit", "recovering", "dup_acks", "first", "count", "ahead")
         zero += ("flight", "rtt_valid", "rtt_on", "retries", "challenges", "ev_open", "ev_data")
-        zero += ("ev_eof", "srtt8", "rttvar4", "blocked")
+        zero += ("ev_eof", "srtt8", "rttvar4", "blocked", "kept")
         m.d.comb += [
             [w[name].eq(0) for name in zero],
             [w[name].eq(seg[name]) for name in ("mac", "ip", "remote_port", "local_port")],
@@ -393,43 +395,57 @@ class ReceiveEngine(wiring.Component):
     def _text(self, m):
         """The segment's data and FIN."""
         seg, j, r, w = self.segment.payload, self.j, self.port.record, self.port.result
-        fin = Signal()
-        fits = Signal()
-        m.d.comb += fin.eq(seg.flags.fin & j.whole & ~r.fin_seen & ~j.ahead)
-        m.d.comb += fits.eq(r.has_segment | (j.take == 0) | self.pool.valid)
-        with m.If(j.ahead):
+        fin, fits, write = Signal(), Signal(), Signal()
+        m.d.comb += fin.eq(seg.flags.fin & j.whole & ~r.fin_seen & ~j.ahead & ~j.jump)
+        m.d.comb += fits.eq(r.has_segment | (j.take == 0) & ~j.keep | self.pool.valid)
+        with m.If(j.ahead & ~j.keep):
             text = (seg.length != 0) | seg.flags.fin
             m.d.comb += [w.ack_due.eq(r.ack_due | text), self.count.out_of_order.eq(text)]
         with m.Elif(~fits):
             m.d.comb += self.count.pool_dry.eq(1)
+        with m.Elif(j.ahead):
+            m.d.comb += [write.eq(1), w.ack_due.eq(1), self.count.kept.eq(1), w.kept.eq(1)]
+            with m.If(~r.kept | ~j.append):
+                m.d.comb += w.kept_from.eq(seg.seq)
+            with m.If(~r.kept | j.append):
+                m.d.comb += w.kept_to.eq(j.end)
         with m.Elif((j.take != 0) | fin):
-            m.d.comb += [w.rcv_nxt.eq(j.next + fin), w.fin_seen.eq(fin)]
-            m.d.sync += [self.owed.eq(0), self.verdict.valid.eq(1)]
-            segment = Mux(r.has_segment, r.segment, self.pool.payload)
-            offset = (r.rcv_nxt - r.rcv_base)[: self.config.segment_log2]
-            base = self.config.pool_base >> self.config.segment_log2
-            verdict = self.verdict.payload
-            m.d.sync += [
-                verdict.session.eq(self.port.session),
-                verdict.addr.eq(((base + segment) << self.config.segment_log2) | offset),
-                verdict.arrived.eq(seg.length),
-                verdict.skip.eq(j.skip),
-                verdict.length.eq(j.take),
-                verdict.fin.eq(fin),
-                verdict.end.eq(j.next + fin),
-                verdict.commit.eq(1),
-            ]
-            with m.If(j.take != 0):
-                m.d.comb += [w.has_segment.eq(1), w.segment.eq(segment)]
-                m.d.comb += self.pool.ready.eq(~r.has_segment)
+            m.d.comb += [write.eq(1), w.fin_seen.eq(fin), w.kept.eq(r.kept & ~j.reach & ~fin)]
+            m.d.comb += w.rcv_nxt.eq(Mux(j.jump, j.kept_to, j.next + fin))
         with m.Elif(seg.length != 0):  # a closed window, or text after the FIN
             m.d.comb += [w.ack_due.eq(1), self.count.out_of_window.eq(1)]
+        with m.If(write):
+            self._write(m, fin)
+
+    def _write(self, m, fin):
+        """The verdict for text that goes to memory; its place there."""
+        seg, j, r, w = self.segment.payload, self.j, self.port.record, self.port.result
+        segment = Mux(r.has_segment, r.segment, self.pool.payload)
+        offset = (Mux(j.ahead, seg.seq, r.rcv_nxt) - r.rcv_base)[: self.config.segment_log2]
+        base = self.config.pool_base >> self.config.segment_log2
+        verdict = self.verdict.payload
+        m.d.sync += [
+            self.owed.eq(0),
+            self.verdict.valid.eq(1),
+            verdict.session.eq(self.port.session),
+            verdict.addr.eq(((base + segment) << self.config.segment_log2) | offset),
+            verdict.arrived.eq(seg.length),
+            verdict.skip.eq(j.skip),
+            verdict.length.eq(Mux(j.ahead, seg.length, j.take)),
+            verdict.fin.eq(fin),
+            verdict.end.eq(w.rcv_nxt),
+            verdict.commit.eq(1),
+            verdict.ahead.eq(j.ahead),
+        ]
+        with m.If(j.ahead | (j.take != 0)):
+            m.d.comb += [w.has_segment.eq(1), w.segment.eq(segment)]
+            m.d.comb += self.pool.ready.eq(~r.has_segment)
 
     def _drop(self, m):
         verdict = self.verdict.payload
         m.d.sync += [self.verdict.valid.eq(1), verdict.commit.eq(0), verdict.length.eq(0)]
         m.d.sync += [verdict.skip.eq(0), verdict.arrived.eq(self.segment.payload.length)]
-        m.d.sync += verdict.fin.eq(0)
+        m.d.sync += [verdict.fin.eq(0), verdict.ahead.eq(0)]
 
     def _reply(self, m):
         """RST to a segment that belongs to no session (RFC 9293, 3.5.2)."""

@@ -26,10 +26,12 @@ from amaranth.lib.wiring import In, Out
 from .service import TAG_WIDTH
 
 __all__ = ["TIME_WIDTH", "CheckoutSignature", "Phase", "descriptor_layout", "keep", "kill"]
-__all__ += ["record_layout", "FLIGHT_MAX"]
+__all__ += ["record_layout", "FLIGHT_MAX", "KEPT_WIDTH"]
 
 #: Width of tick counts: differences up to 2**23 ticks (2.3 hours of milliseconds) are told apart.
 TIME_WIDTH = 24
+#: Low bits of a sequence number that tell places of one window, or two segments beside it, apart.
+KEPT_WIDTH = 18
 #: Data segments of one session that may be between engine and sender.
 FLIGHT_MAX = 15
 
@@ -71,6 +73,9 @@ def record_layout(config):
         "rcv_edge": 32,  # right edge of the announced window
         "has_segment": 1,
         "segment": config.segment_bits,
+        "kept": 1,  # bytes from kept_from to kept_to are in memory, those before them are missing
+        "kept_from": KEPT_WIDTH,
+        "kept_to": KEPT_WIDTH,
         # Send.
         "snd_una": 32,
         "snd_nxt": 32,

@@ -22,6 +22,7 @@ COUNTERS = {
     "fast_retransmits": "fast retransmissions begun",
     "dup": "segments with nothing new",
     "out_of_order": "segments dropped because something before them is missing",
+    "kept": "segments kept although something before them is missing",
     "out_of_window": "segments dropped because they, or their ACK, lie outside the window",
     "challenge_acks": "challenge ACKs (RFC 5961)",
     "zero_window_probes": "probes of a closed window sent",
