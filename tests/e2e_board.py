@@ -1,6 +1,7 @@
 """Running boards for the end-to-end tests: their tops, and what must be true of them afterwards."""
 
 import contextlib
+import json
 import socket
 import sys
 import time
@@ -14,9 +15,11 @@ __all__ = [
     "SESSIONS",
     "assert_drained",
     "board_in_simulation",
-    "drained",
     "fabric_in_simulation",
+    "raw_socket",
     "rise",
+    "status",
+    "status_counters",
     "wait_until",
 ]
 
@@ -35,7 +38,7 @@ _TIMES = {
     "time_wait": 500,
 }
 
-#: What a drained board must have back, by the engine's registers.
+#: What must be as it was when the board was fresh, by the engine's registers.
 _STORES = ("sessions_used", "half_open", "segments_free", "descriptors_free")
 
 _STATIC_ARP = """
@@ -82,7 +85,7 @@ def wait_until(true, seconds, what):
 
 
 def rise(before, after):
-    """Counters that have changed, and by how much."""
+    """Registers that have changed, and by how much (modulo the width of a counter)."""
     return {
         name: (value - before[name]) % (1 << 32)
         for name, value in after.items()
@@ -95,22 +98,33 @@ def stores(counters):
     return {name: counters[f"tcp.{name}"] for name in _STORES}
 
 
-def drained(counters):
-    """Is no session there, every segment and descriptor free?"""
-    now = stores(counters)
-    return now["sessions_used"] == now["half_open"] == 0 and counters["tcp.idle"] == 1
+def assert_drained(counters, fresh, seconds=40, pause=0.1):
+    """Wait until all sessions, segments and descriptors are back where they were at ``fresh``.
 
-
-def assert_drained(counters, fresh, seconds=40):
-    """Wait until the board is idle; its stores must be what they were when it was fresh.
-
-    ``counters`` is a function that reads them.
+    ``counters`` is a function that reads them, every ``pause`` seconds.
     """
     deadline = time.monotonic() + seconds
-    while not drained(now := counters()):
-        assert time.monotonic() < deadline, f"not drained: {stores(now)}"
-        time.sleep(0.1)
-    assert stores(now) == stores(fresh)
+    while stores(now := counters()) != stores(fresh):
+        assert time.monotonic() < deadline, f"not drained: {stores(now)}, fresh: {stores(fresh)}"
+        time.sleep(pause)
+
+
+def status(board):
+    """The board's ``GET /status``."""
+    with board.connect(80) as connection:
+        connection.sendall(b"GET /status HTTP/1.1\r\nHost: board\r\n\r\n")
+        answer = b""
+        while chunk := connection.recv(65536):
+            answer += chunk
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 "), head
+    return json.loads(body)
+
+
+def status_counters(board):
+    """The same as :meth:`Board.counters`, from a board that has a CPU to ask."""
+    engines = status(board)["engines"]
+    return {f"{block}.{name}": value for block, of in engines.items() for name, value in of.items()}
 
 
 def raw_socket(board):
