@@ -49,11 +49,12 @@ def provide_tools(directory):
         Path of each tool that will be run.
     """
     directory = Path(directory).resolve()
+    # LiteX's makefiles call python3, which must be the one that has LiteX, and Meson and Ninja,
+    # which build the C library: this Python environment goes before everything. It has no tool of
+    # LINKS under its plain name. The links go last.
+    first, last = str(_environment_bin()), str(directory)
     path = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    # Meson and Ninja, which build the C library, live in the Python environment.
-    for extra in (str(_environment_bin()), str(directory)):
-        if extra not in path:
-            path.append(extra)
+    path = [first, *(p for p in path if p not in (first, last)), last]
     os.environ["PATH"] = os.pathsep.join(path)
     found = {}
     for name, fallback in LINKS.items():

@@ -1,13 +1,16 @@
 """`trebuchet build` and `trebuchet load`: what they say when something is missing; the report."""
 
 import json
+import shutil
+import sys
+from pathlib import Path
 
 import pytest
 from trebuchet.host.cli import app
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.soc import build as build_module
 from trebuchet.soc.build import build_board, input_hash, usage
-from trebuchet.soc.toolchain import require_tool
+from trebuchet.soc.toolchain import provide_tools, require_tool
 from typer.testing import CliRunner
 
 
@@ -105,3 +108,10 @@ def test_usage_after_synthesis(tmp_path):
     found = usage(tmp_path, "top", True, 62_500_000)
     assert (found["lut4"], found["ff"], found["bram"], found["dsp"]) == (132, 7, 2, 0)
     assert found["sys_mhz"] is None
+
+
+def test_makefiles_find_this_environments_python(tmp_path, monkeypatch):
+    """LiteX's makefiles run `python3 -m litex…`, also when no environment was activated."""
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    provide_tools(tmp_path)
+    assert shutil.which("python3") == str(Path(sys.executable).parent / "python3")
