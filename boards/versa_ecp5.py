@@ -7,13 +7,17 @@ import copy
 
 from .schema import Board
 
-SYS_CLK_HZ = 62_500_000
+SYS_CLK_HZ = 50_000_000
 
 
 def _platform():
     from litex_boards.platforms import lattice_versa_ecp5
 
-    return lattice_versa_ecp5.Platform(device="LFE5UM", toolchain="trellis")
+    platform = lattice_versa_ecp5.Platform(device="LFE5UM", toolchain="trellis")
+    # Comparisons with constants cost fewer LUTs outside the carry chains. LiteX has no option
+    # for this, and its tool description is where it keeps the options of Yosys.
+    platform.toolchain._synth_opts += "-cmp2softlogic "
+    return platform
 
 
 def _attach(soc):

@@ -116,7 +116,7 @@ class LiteDramAdapter(wiring.Component):
         latency.
     """
 
-    def __init__(self, width=32, tag_width=2, native_width=128, addr_width=23, depth=32):
+    def __init__(self, width=32, tag_width=2, native_width=128, addr_width=23, depth=16):
         mem = MemorySignature(width, tag_width)
         native = NativePortSignature(native_width, addr_width)
         if native_width < width:

@@ -233,7 +233,7 @@ def _build_board(board, directory, shell, synth_only, seed, fresh):
             return report
     report_path.unlink(missing_ok=True)
     with _clean_environment(directory):
-        soc = _build_soc(board, shell, directory, timingstrict=True, seed=seed)
+        soc = _build_soc(board, shell, directory, timingstrict=True, seed=seed, nowidelut=True)
         top = soc.platform.name
         _run_tools(directory / "gateware", top, synth_only)
     report = {
