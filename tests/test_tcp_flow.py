@@ -294,6 +294,27 @@ def test_loss_burst(seed):
     World(seed=seed).run(script)
 
 
+@seeds(2)
+def test_full_window_and_time_out_do_not_lock_both_ends_out(seed):
+    """Each end must look at the other's pure ACKs: ours from SND.MAX, theirs from our edge."""
+
+    async def script(ctx, world):
+        peer, service = await opened(ctx, world, mss=536)
+        service.send(0, noise(536 * 3))
+        await world.until(ctx, lambda: world.csr(ctx, "rto") == 1)
+        await world.pause(ctx, 5)
+        world.out.clear()
+        peer.raw(peer.seq, data=b"x")
+        s = await peer.get(ctx)
+        while s["length"]:
+            s = await peer.get(ctx)
+        assert s["seq"] == (peer.ack + 536 * 3) & M32  # SND.NXT has gone back to one segment
+        peer.raw(s["ack"] + s["window"], ack=peer.ack + 536 * 3)
+        await world.until(ctx, lambda: not service.state[0]["tags"], ticks=20)
+
+    World(seed=seed).run(script)
+
+
 def test_slow_start_and_avoidance():
     """RFC 5681: after a time-out one segment, then two; beyond ssthresh one more a round trip."""
 

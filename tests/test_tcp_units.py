@@ -178,7 +178,7 @@ def test_judge(seed):
             assert j.exact == (off == 0)
             assert j.ahead == after(nxt + off, nxt)
             assert j.in_window == (off == 0 or 0 < off < room)
-            assert j.valid == (off == 0 or 0 < off < room or ends)
+            assert j.valid == (0 <= off <= room or ends)
             if j.valid and not j.ahead:
                 assert j.skip == -off
                 assert j.take == min(room, length + off)

@@ -19,7 +19,7 @@ JudgementLayout = data.StructLayout(
         "previous": 1,  # SEG.SEQ = RCV.NXT - 1
         "ahead": 1,  # SEG.SEQ > RCV.NXT
         "in_window": 1,  # RCV.NXT <= SEG.SEQ < right edge
-        "valid": 1,  # acceptable: it starts or ends in the window
+        "valid": 1,  # acceptable: it starts or ends in the window, or starts at its right edge
         "skip": 16,  # bytes at the front that we have already
         "take": 16,  # new bytes after them that fit the window
         "whole": 1,  # nothing behind them is cut off
@@ -80,7 +80,7 @@ class SegmentJudge(wiring.Component):
         exact, near = Signal(), Signal()  # near: at most 65,535 bytes behind
         left = Signal(signed(18))  # bytes of text from RCV.NXT on
         room_2, take, whole = Signal(17), Signal(16), Signal()
-        starts, ends = Signal(), Signal()
+        starts, ends, edge = Signal(), Signal(), Signal()
         behind = off[31]
         m.d.comb += near.eq(off[16:31].all())
         m.d.sync += [
@@ -92,13 +92,15 @@ class SegmentJudge(wiring.Component):
             j.ahead.eq(~behind & (off != 0)),
             j.previous.eq(off == -1),
             starts.eq((off == 0) | (~behind & (off[17:31] == 0) & (off[:17] < room))),
+            # A peer that has filled the window acknowledges from there (as Linux takes it).
+            edge.eq(~behind & (off[17:31] == 0) & (off[:17] == room)),
             ends.eq(behind & near),
             left.eq(Mux(behind, seg.length + off[:18].as_signed(), seg.length)),
             room_2.eq(room),
             # 3
             j.exact.eq(exact),
             j.in_window.eq(starts),
-            j.valid.eq(starts | (ends & ((left > 0) | ((left == 0) & seg.flags.fin)))),
+            j.valid.eq(starts | edge | (ends & ((left > 0) | ((left == 0) & seg.flags.fin)))),
             take.eq(Mux(left > room_2, room_2, left)),
             whole.eq(~(left > room_2)),
             # 4

@@ -163,6 +163,8 @@ class TransmitEngine(wiring.Component):
             m.next = "READ"
         with m.Elif(r.keepalive & ~r.syn_due & ~r.rst_due):
             m.d.sync += self.seq.eq(r.snd_una - 1)
+        with m.Elif(~r.syn_due):  # SND.NXT may have been set back: the peer would not look at it
+            m.d.sync += self.seq.eq(r.snd_max)
 
     def _size(self, m):
         """How much the descriptor has left; on to the next one if there is nothing."""
@@ -179,7 +181,7 @@ class TransmitEngine(wiring.Component):
             m.next = "READ"
             with m.If(self.slot + 1 >= r.count):
                 m.d.sync += [self.text.eq(0), self.stuck.eq(1), self.slot.eq(self.slot)]
-                m.d.sync += self.seq.eq(r.snd_nxt)
+                m.d.sync += self.seq.eq(r.snd_max)
                 m.next = "TOTAL"
 
     def _fit(self, m):
@@ -195,7 +197,7 @@ class TransmitEngine(wiring.Component):
             m.d.sync += [self.length.eq(self.want != 0), self.fin.eq(self.want == 0)]
         with m.Else():
             m.d.sync += [self.text.eq(0), self.stuck.eq(1), self.length.eq(0)]
-            m.d.sync += self.seq.eq(r.snd_nxt)
+            m.d.sync += self.seq.eq(r.snd_max)
 
     def _emit(self, m, session):
         r, w, o = self.port.record, self.port.result, self.tx_segment
