@@ -57,7 +57,9 @@ class Board:
     sessions, segment_bytes : int
         TCP sessions, and the receive buffer of each.
     cpu_variant : str
-        VexRiscv variant.
+        VexRiscv variant. Firmware runs from on-chip memory, so the smallest, without caches, does.
+    counter_width : int
+        Bits of the TCP engine's event counters, which wrap.
     rom_bytes, sram_bytes : int
         On-chip memories of the firmware.
     uart_baud : int
@@ -83,7 +85,8 @@ class Board:
     data_width: int = 32
     sessions: int = 64
     segment_bytes: int = 32768
-    cpu_variant: str = "lite"
+    cpu_variant: str = "minimal"
+    counter_width: int = 32
     rom_bytes: int = 0x10000
     sram_bytes: int = 0x4000
     uart_baud: int = 115200
@@ -102,6 +105,7 @@ class Board:
         self._range("uart_baud", 9600, 3_000_000)
         self._range("lut4_budget", 0, 10_000_000)
         self._range("sessions", 1, 131_072)
+        self._range("counter_width", 16, 32)
         for name, low, high in (
             ("segment_bytes", 512, 1 << 16),
             ("dram_bytes", 1 << 20, 1 << 32),

@@ -6,12 +6,27 @@ The registers that a component keeps as attributes are no ports: the proofs' inv
 
 from amaranth.hdl import Module, Mux, Signal, Value, unsigned
 from amaranth.lib import stream, wiring
+from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from .stream import PacketSignature
 
-__all__ = ["PacketFifo", "SkidBuffer", "StreamFifo"]
+__all__ = ["BlockFifo", "PacketFifo", "SkidBuffer", "StreamFifo"]
+
+
+class BlockFifo(SyncFIFOBuffered):
+    """Amaranth's :class:`~amaranth.lib.fifo.SyncFIFOBuffered`, its storage always in block RAM.
+
+    For lists that are some ten places deep: as LUT RAM, which is what the tools choose by
+    themselves, each costs a hundred LUTs, and block RAMs are left over.
+    """
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        if self.depth > 1:  # a single place is a register
+            m.submodules.storage.attrs["ram_style"] = "block"
+        return m
 
 
 class SkidBuffer(wiring.Component):

@@ -65,6 +65,7 @@ def make_shell(board):
         sessions=board.sessions,
         segments=None,
         half_open=None,
+        counter_width=board.counter_width,
         segment_log2=board.segment_bytes.bit_length() - 1,
     )
     config = ShellConfig(tcp=tcp, base=memory_map.base)

@@ -2,10 +2,10 @@
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In
 
+from ..buffers import BlockFifo
 from ..memory import ADDR_WIDTH
 from ..tcp.service import (
     LENGTH_WIDTH,
@@ -87,7 +87,7 @@ class Echo(wiring.Component):
         self.read, self.write = table.read_port(), table.write_port()
         self.end_read, self.end_write = ends.read_port(), ends.write_port()
         bits = max(1, (self.sessions - 1).bit_length())
-        m.submodules.active = active = SyncFIFOBuffered(width=bits, depth=self.sessions)
+        m.submodules.active = active = BlockFifo(width=bits, depth=self.sessions)
         event = Signal(EventLayout)
         state = Signal(self.state_layout)
         session = Signal(bits)

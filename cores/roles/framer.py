@@ -6,12 +6,12 @@ the naive model of the decisions made here.
 
 from amaranth import Array, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from trebuchet.models.smp_framing import TYPE_DATA, TYPE_RESPONSE
 from trebuchet.models.status import Status
 
+from ..buffers import BlockFifo
 from ..csr import CsrSignature, Register, RegisterBlock, counter
 from ..memory import ADDR_WIDTH, MemorySignature
 from ..stream import check_data_width
@@ -154,7 +154,7 @@ class SmpFramer(wiring.Component):
         m.submodules.table = table = Memory(shape=self.state_layout, depth=self.sessions, init=[])
         self.read, self.write = table.read_port(), table.write_port()
         bits = max(1, (self.sessions - 1).bit_length())
-        m.submodules.active = self.active = SyncFIFOBuffered(width=bits, depth=self.sessions)
+        m.submodules.active = self.active = BlockFifo(width=bits, depth=self.sessions)
         m.submodules.reader = self.reader = SmpHeaderReader(self.width, self.segment_log2)
         self.state = state = Signal(self.state_layout)
         self.session = Signal(bits)

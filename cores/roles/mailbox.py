@@ -2,10 +2,10 @@
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from ..buffers import BlockFifo
 from ..csr import CsrSignature, Field, Register, RegisterBlock, counter
 from ..memory import ADDR_WIDTH, MemorySignature
 from ..stream import check_data_width
@@ -155,7 +155,7 @@ class Mailbox(wiring.Component):
         m.submodules.table = table = Memory(shape=self.state_layout, depth=self.sessions, init=[])
         self.read, self.write = table.read_port(), table.write_port()
         bits = max(1, (self.sessions - 1).bit_length())
-        m.submodules.active = self.active = SyncFIFOBuffered(width=bits, depth=self.sessions)
+        m.submodules.active = self.active = BlockFifo(width=bits, depth=self.sessions)
         m.submodules.request = self.request = RequestCopier(self.width, self.segment_log2)
         m.submodules.response = self.response = ResponseCopier(self.width)
         self.state = state = Signal(self.state_layout)

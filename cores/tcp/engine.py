@@ -2,10 +2,10 @@
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from ..buffers import BlockFifo
 from ..csr import CsrSignature
 from ..memory import MemorySignature
 from ..stream import PacketSignature
@@ -172,7 +172,7 @@ class TcpEngine(wiring.Component):
     def _pool(self, m):
         """The pool: each segment is used for the first time, then comes from a FIFO."""
         config, pool = self.config, self.receive.pool
-        m.submodules.pool = fifo = SyncFIFOBuffered(
+        m.submodules.pool = fifo = BlockFifo(
             width=config.segment_bits, depth=max(2, config.pool_segments)
         )
         unused = Signal(range(config.pool_segments + 1), init=config.pool_segments)

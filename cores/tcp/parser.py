@@ -5,9 +5,9 @@ Sources: RFC 791 (IPv4), RFC 1071 (checksum), RFC 9293 sections 3.1 and 3.2 (TCP
 
 from amaranth import C, Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
+from ..buffers import BlockFifo
 from ..csr import CsrSignature, RegisterBlock, counter
 from ..net.checksum import Checksum
 from ..net.rollback_fifo import RollbackFifo
@@ -340,7 +340,7 @@ class Parser(wiring.Component):
     def _verdict(self, m, strip, c, f, sums, mss, fifo):
         """Two cycles after `end` was in stage c: keep the frame or count why not."""
         segment = Signal(RxSegmentLayout)
-        m.submodules.queue = queue = SyncFIFO(width=len(segment.as_value()), depth=self.segments)
+        m.submodules.queue = queue = BlockFifo(width=len(segment.as_value()), depth=self.segments)
         end, judge = Signal(), Signal()
         errors, malformed, overflow = Signal(), Signal(), Signal()
         m.d.sync += [end.eq(c.end), judge.eq(end)]

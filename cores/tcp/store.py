@@ -2,10 +2,10 @@
 
 from amaranth.hdl import Module, Signal, unsigned
 from amaranth.lib import wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from ..buffers import BlockFifo
 from .record import CheckoutSignature, Phase, record_layout
 
 __all__ = ["SessionStore"]
@@ -201,7 +201,7 @@ class SessionStore(wiring.Component):
     def _fifo(self, m, name, session, push, pop):
         """One list; return its two outputs."""
         config = self.config
-        fifo = SyncFIFOBuffered(width=config.session_bits, depth=config.sessions)
+        fifo = BlockFifo(width=config.session_bits, depth=config.sessions)
         m.submodules[name] = fifo
         m.d.comb += [fifo.w_data.eq(session), fifo.w_en.eq(push), fifo.r_en.eq(pop)]
         return fifo.r_rdy, fifo.r_data

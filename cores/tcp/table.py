@@ -2,10 +2,10 @@
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import data, wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from ..buffers import BlockFifo
 from .speck import ROUNDS, Speck
 
 __all__ = ["SessionTable"]
@@ -78,8 +78,8 @@ class SessionTable(wiring.Component):
         m.submodules.nexts = nexts = Memory(shape=link, depth=n, init=[])
         m.submodules.entries = entries = Memory(shape=entry, depth=n, init=[])
         m.submodules.speck = speck = Speck()
-        m.submodules.reaped = reaped = SyncFIFOBuffered(width=s, depth=n)
-        m.submodules.free = free = SyncFIFOBuffered(width=s, depth=n)
+        m.submodules.reaped = reaped = BlockFifo(width=s, depth=n)
+        m.submodules.free = free = BlockFifo(width=s, depth=n)
         head_r, head_w = heads.read_port(), heads.write_port()
         next_r, next_w = nexts.read_port(), nexts.write_port()
         entry_r, entry_w = entries.read_port(), entries.write_port()

@@ -2,10 +2,10 @@
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from ..buffers import BlockFifo
 from .record import KILL_WRITES, TIME_WIDTH, CheckoutSignature, Phase, keep, kill
 from .registers import settings_layout
 
@@ -68,7 +68,7 @@ class TimerEngine(wiring.Component):
         link = data.StructLayout({"valid": 1, "session": s})
         m.submodules.heads = heads = Memory(shape=link, depth=slots, init=[])
         m.submodules.nexts = nexts = Memory(shape=link, depth=config.sessions, init=[])
-        m.submodules.arrivals = arrivals = SyncFIFOBuffered(width=s, depth=config.sessions)
+        m.submodules.arrivals = arrivals = BlockFifo(width=s, depth=config.sessions)
         head_r, head_w = heads.read_port(), heads.write_port()
         next_r, next_w = nexts.read_port(), nexts.write_port()
         r = port.record
