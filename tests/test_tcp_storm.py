@@ -189,6 +189,6 @@ def test_bad_link(seed):
 
 
 @pytest.mark.slow
-@seeds(5)
+@seeds(2)
 def test_long_storm(seed):
     storm(seed, count=24, size=5000, loss=0.05, limit=8000)
