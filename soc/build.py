@@ -260,7 +260,8 @@ def _run_tools(gateware, top, synth_only):
         if tool not in LINKS or (synth_only and tool != "yosys"):
             continue
         if tool == "nextpnr-ecp5":
-            words += ["--report", f"{top}_pnr.json"]
+            # The default router does not come to an end on a device this full.
+            words += ["--report", f"{top}_pnr.json", "--router", "router2"]
         log = gateware / f"{tool}.log"
         with log.open("w") as out:
             code = subprocess.run(
