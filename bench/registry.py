@@ -53,6 +53,8 @@ class Budget:
     budget: float
     unit: str
     better: str
+    #: Why there is no figure yet; its tests are skipped with this reason.
+    pending: str = ""
 
     def __post_init__(self) -> None:
         if self.better not in ("lower", "higher"):

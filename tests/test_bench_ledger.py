@@ -12,12 +12,17 @@ BUDGETS = load_budgets()
 
 @pytest.mark.parametrize("name", GROUPS)
 def test_no_row_is_stale(name):
+    pending = [b.pending for f, b in BUDGETS.items() if group_of(f) == name and b.pending]
+    if pending:
+        pytest.skip(pending[0])
     old = stale([GROUPS[name]], Ledger(LEDGER))
     assert old == [], f"measured on other sources, or never: run `trebuchet bench {name}`"
 
 
 @pytest.mark.parametrize("figure", BUDGETS)
 def test_figure_keeps_its_budget(figure):
+    if BUDGETS[figure].pending:
+        pytest.skip(BUDGETS[figure].pending)
     row = Ledger(LEDGER).rows.get(figure)
     assert row is not None, f"never measured: run `trebuchet bench {group_of(figure)}`"
     budget = BUDGETS[figure]
