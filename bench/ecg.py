@@ -9,7 +9,7 @@ import numpy as np
 from amaranth.sim import Simulator
 
 from ..cores.roles.ecg.network import Network
-from ..cores.roles.ecg.role import EcgPipeline
+from ..cores.roles.ecg.pipeline import EcgPipeline
 from ..models.ecg import model
 from ..models.ecg.synthetic import synthesise
 

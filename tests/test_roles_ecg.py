@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from streams import MemoryResponder, make_rng, run, seeds, stream_checker, stream_get, stream_put
 from trebuchet.cores.roles.ecg.network import Network
-from trebuchet.cores.roles.ecg.role import EcgPipeline, EcgRole
+from trebuchet.cores.roles.ecg.pipeline import EcgPipeline
+from trebuchet.cores.roles.ecg.role import EcgRole
 from trebuchet.models.ecg import model
 from trebuchet.models.status import Status
 
