@@ -1,0 +1,93 @@
+"""Area of one component, from synthesis alone: what the budgets of roles are written in.
+
+``synth_xilinx -family xcup`` (UltraScale+) counts as the sources' tables do: a LUT is a LUT6 of
+any number of inputs, a LUT RAM or shift register the LUTs that it takes; CARRY8 is not counted,
+since it comes with the LUTs that feed it. ``synth_ecp5`` counts LUT4s, carry chains as the two LUTs
+of each CCU2C, LUT RAM as the four of each DPR16X4: the way ``trebuchet build --synth-only`` does.
+"""
+
+import json
+import subprocess
+import tempfile
+from pathlib import Path
+
+from amaranth.back import rtlil
+
+from ..models.errors import TrebuchetError
+from ..sim.build import build_folder
+from ..soc.toolchain import provide_tools, require_tool
+
+__all__ = ["FAMILIES", "area"]
+
+#: What to run, and cost of a cell by resource; cells that are not named cost nothing.
+FAMILIES: dict[str, tuple[str, dict[str, dict[str, float]]]] = {
+    "xcup": (
+        "synth_xilinx -family xcup -top top -flatten -noiopad -noclkbuf",
+        {
+            "LUT6": {
+                **{f"LUT{n}": 1 for n in range(1, 7)},
+                **{"INV": 1, "SRL16E": 1, "SRLC16E": 1, "SRLC32E": 1},
+                **{"RAM16X1S": 1, "RAM32X1S": 1, "RAM64X1S": 1, "RAM32X1D": 2, "RAM64X1D": 2},
+                **{"RAM32M": 4, "RAM64M": 4, "RAM32M16": 8, "RAM64M8": 8},
+                **{"RAM128X1D": 4, "RAM128X1S": 2, "RAM256X1S": 4, "RAM256X1D": 8, "RAM512X1S": 8},
+            },
+            "FF": {name: 1 for name in ("FDRE", "FDSE", "FDCE", "FDPE")},
+            "BRAM36": {"RAMB36E2": 1, "RAMB18E2": 0.5},
+            "DSP": {"DSP48E2": 1},
+        },
+    ),
+    "ecp5": (
+        "synth_ecp5 -top top -nowidelut",
+        {
+            "LUT4": {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 4},
+            "FF": {"TRELLIS_FF": 1},
+            "BRAM18": {"DP16KD": 1},
+            "DSP": {"MULT18X18D": 1},
+        },
+    ),
+}
+
+#: Cells that cost nothing, or that come with others that are counted.
+FREE = {"CARRY8", "CARRY4", "MUXF7", "MUXF8", "MUXF9", "BUFG", "VCC", "GND", "$scopeinfo"}
+
+
+def area(component, family: str = "xcup") -> dict[str, float]:
+    """Resources of an Amaranth component, flattened, by name: LUT6, FF, BRAM36, DSP for ``xcup``.
+
+    For ``ecp5`` they are LUT4, FF, BRAM18 and DSP. A cell that no rule knows is an error.
+    """
+    if family not in FAMILIES:
+        raise ValueError(f"family must be one of {', '.join(FAMILIES)}, not {family!r}")
+    command, rules = FAMILIES[family]
+    cells = _cells(component, command)
+    known = {name for costs in rules.values() for name in costs} | FREE
+    if unknown := sorted(set(cells) - known):
+        raise TrebuchetError(f"cells of unknown cost for {family}: {', '.join(unknown)}")
+    return {
+        resource: sum(cost * cells.get(name, 0) for name, cost in costs.items())
+        for resource, costs in rules.items()
+    }
+
+
+def _cells(component, command: str) -> dict[str, int]:
+    """Number of cells by type after ``command``."""
+    tools = build_folder().parent
+    provide_tools(tools / "tools")
+    # Not the system's folder for temporary files, which the WebAssembly build of Yosys cannot see.
+    with tempfile.TemporaryDirectory(dir=tools) as name:
+        folder = Path(name)
+        (folder / "top.il").write_text(rtlil.convert(component, name="top", emit_src=False))
+        (folder / "top.ys").write_text(
+            f"read_rtlil top.il\n{command}\ntee -q -o stat.json stat -json -top top\n"
+        )
+        run = subprocess.run(
+            [require_tool("yosys"), "-q", "top.ys"],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if run.returncode:
+            raise TrebuchetError(f"yosys failed: {(run.stdout + run.stderr).strip()[-500:]}")
+        stat = json.loads((folder / "stat.json").read_text())
+    return stat["design"]["num_cells_by_type"]
