@@ -16,6 +16,9 @@ member      dir   meaning
 =============  =====  =======================================================================
 field          width  meaning
 =============  =====  =======================================================================
+``kind``       2      what is asked for, a :class:`JobKind`
+``first``      1      for ``STREAM``: the record begins here. 1 as long as no stream message of
+                      the connection was answered ``OK``, and again after any that was not
 ``source``     4      who asked; the answer goes back there
 ``session``    17     the session it belongs to, opaque to the role
 ``id``         32     the message's ID, opaque to the role
@@ -37,11 +40,15 @@ Rules:
    states. Wrong input is answered with the status that names the reason.
 2. A role reads the operand only between taking the job and offering its answer. When the answer
    is offered, the result is in memory (every ``wdone`` has come).
-3. A role writes nothing outside ``result`` .. ``result + room``.
+3. A role writes nothing outside ``result`` .. ``result + room`` and the scratch memory that the
+   shell sets aside for it.
 4. A role may take further jobs before it answers earlier ones.
 5. Writing 1 to ``start`` runs one job from the CSR operand registers (``source`` =
    :data:`SOURCE_CPU`) when ``busy`` is 0; ``done`` says it is finished. The role *slot*
    (``cores/roles/slot.py``) does this and the on/off switch for every role alike.
+6. ``DATA`` jobs are independent of each other; every role knows them. ``STREAM`` jobs of a session
+   are parts of one record, in order, one at a time; ``CONFIGURE`` changes the role itself. They
+   come only where shell and role were built for them.
 
 The CSR block begins with the standard layout of distributed-fpga-framework, table 3.1: ``busy`` at
 0x00, ``start`` at 0x08, ``interrupt_enable`` at 0x10, ``interrupt_status`` at 0x18 (bit 0 ``done``,
@@ -49,7 +56,7 @@ bit 1 ``interrupt_status``, write 1 to clear); then the slot's registers, then t
 """
 
 from amaranth import unsigned
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..csr import CsrSignature, Field, Register, RegisterBlock, counter
@@ -62,6 +69,7 @@ __all__ = [
     "SOURCE_WIDTH",
     "STATUS_WIDTH",
     "AnswerLayout",
+    "JobKind",
     "JobLayout",
     "RoleSignature",
     "role_block",
@@ -73,8 +81,19 @@ SOURCE_CPU = 15
 ID_WIDTH = 32
 STATUS_WIDTH = 8
 
+
+class JobKind(enum.Enum, shape=2):
+    """What a job asks for (rule 6)."""
+
+    DATA = 0
+    STREAM = 1
+    CONFIGURE = 2
+
+
 JobLayout = data.StructLayout(
     {
+        "kind": JobKind,
+        "first": unsigned(1),
         "source": unsigned(SOURCE_WIDTH),
         "session": unsigned(SESSION_WIDTH),
         "id": unsigned(ID_WIDTH),
