@@ -12,7 +12,11 @@ from amaranth.lib.wiring import In, Out
 
 from .stream import PacketSignature
 
-__all__ = ["BlockFifo", "PacketFifo", "SkidBuffer", "StreamFifo"]
+__all__ = ["NO_COLLISIONS", "BlockFifo", "PacketFifo", "SkidBuffer", "StreamFifo"]
+
+#: For a memory of which no word is used that was read in the cycle in which it was written:
+#: synthesis then need not care for that case, which costs two registers and a multiplexer a bit.
+NO_COLLISIONS = {"no_rw_check": 1}
 
 
 class BlockFifo(SyncFIFOBuffered):
@@ -25,7 +29,7 @@ class BlockFifo(SyncFIFOBuffered):
     def elaborate(self, platform):
         m = super().elaborate(platform)
         if self.depth > 1:  # a single place is a register
-            m.submodules.storage.attrs["ram_style"] = "block"
+            m.submodules.storage.attrs.update(NO_COLLISIONS, ram_style="block")
         return m
 
 
@@ -63,10 +67,6 @@ class SkidBuffer(wiring.Component):
         with m.Elif(self.i.valid & ~skid_full):
             m.d.sync += [skid.eq(self.i.payload), skid_full.eq(1)]
         return m
-
-
-#: No beat is read in the cycle in which it is written, so synthesis need not care for that.
-NO_COLLISIONS = {"no_rw_check": 1}
 
 
 class _RamReader:

@@ -5,6 +5,8 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from ..buffers import NO_COLLISIONS
+
 __all__ = ["RollbackFifo"]
 
 
@@ -54,7 +56,9 @@ class RollbackFifo(wiring.Component):
         # Pointers carry one bit more than the address, so equal addresses tell full from empty.
         m = Module()
         bits = self.depth.bit_length() - 1
-        m.submodules.ram = ram = Memory(shape=self.shape, depth=self.depth, init=[])
+        m.submodules.ram = ram = Memory(
+            shape=self.shape, depth=self.depth, init=[], attrs=NO_COLLISIONS
+        )
         wp, rp = ram.write_port(), ram.read_port()
         write, kept, read = Signal(bits + 1), Signal(bits + 1), Signal(bits + 1)
         after = Signal(bits + 1)

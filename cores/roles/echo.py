@@ -5,7 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In
 
-from ..buffers import BlockFifo
+from ..buffers import NO_COLLISIONS, BlockFifo
 from ..memory import ADDR_WIDTH
 from ..tcp.service import (
     LENGTH_WIDTH,
@@ -80,9 +80,11 @@ class Echo(wiring.Component):
     # session is on the list at most once; while it has more to post it goes to its end.
     def elaborate(self, platform):
         m = Module()
-        m.submodules.table = table = Memory(shape=self.state_layout, depth=self.sessions, init=[])
+        m.submodules.table = table = Memory(
+            shape=self.state_layout, depth=self.sessions, init=[], attrs=NO_COLLISIONS
+        )
         m.submodules.ends = ends = Memory(
-            shape=POSITION_WIDTH, depth=self.sessions * TX_PER_SESSION, init=[]
+            shape=POSITION_WIDTH, depth=self.sessions * TX_PER_SESSION, init=[], attrs=NO_COLLISIONS
         )
         self.read, self.write = table.read_port(), table.write_port()
         self.end_read, self.end_write = ends.read_port(), ends.write_port()

@@ -6,9 +6,9 @@ packet stream into the job's result, :class:`MemoryJoin` puts both on a role's o
 
 from amaranth import C, Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
+from ..buffers import BlockFifo
 from ..memory import ADDR_WIDTH, MemorySignature
 from ..stream import PacketSignature, check_data_width
 from ..tcp.service import LENGTH_WIDTH
@@ -90,7 +90,7 @@ class OperandReader(wiring.Component):
         block = log2n + BURST_BEATS.bit_length() - 1  # log2 of the bytes of a burst
         beats_width = LENGTH_WIDTH + 2 - log2n
 
-        m.submodules.fifo = fifo = SyncFIFOBuffered(width=self.width, depth=READ_AHEAD)
+        m.submodules.fifo = fifo = BlockFifo(width=self.width, depth=READ_AHEAD)
         operand = Signal(OperandLayout)
         mask = Signal(LENGTH_WIDTH)
         shift = Signal(log2n)
@@ -247,7 +247,7 @@ class ResultWriter(wiring.Component):
         m = Module()
         n = self.width // 8
         log2n = n.bit_length() - 1
-        m.submodules.fifo = fifo = SyncFIFOBuffered(width=self.width + n, depth=2 * BURST_BEATS)
+        m.submodules.fifo = fifo = BlockFifo(width=self.width + n, depth=2 * BURST_BEATS)
 
         room = Signal(LENGTH_WIDTH)
         count = Signal(log2n + 1)

@@ -11,45 +11,21 @@ from amaranth.lib.wiring import In, Out
 from trebuchet.models.smp_framing import TYPE_DATA, TYPE_RESPONSE
 from trebuchet.models.status import Status
 
-from ..buffers import BlockFifo
-from ..csr import CsrSignature, Register, RegisterBlock, counter
+from ..buffers import NO_COLLISIONS, BlockFifo
+from ..csr import CsrSignature
 from ..memory import ADDR_WIDTH, MemorySignature
 from ..stream import check_data_width
 from ..tcp.service import LENGTH_WIDTH, POSITION_WIDTH, EventKind, ServiceSignature
-from .contract import SOURCE_CPU, AnswerLayout, JobLayout
+from .contract import SOURCE_CPU, AnswerLayout, JobKind, JobLayout
 from .discard import check_sessions
 from .echo import check_segment_log2
 from .smp_header import SmpHeaderReader
+from .smp_registers import COUNTED, HEADER_BYTES, SMP_BLOCK, TYPES
 
 __all__ = ["SMP_BLOCK", "SmpFramer"]
 
-HEADER_BYTES = 8
 #: Descriptor tag of a FIN without data; 0 and 1 are the result slots.
 FIN_TAG = 2
-
-#: Counted statuses; an answer with another one is sent, not counted.
-COUNTED = (
-    Status.BAD_TYPE,
-    Status.BAD_LENGTH,
-    Status.TOO_LARGE,
-    Status.NO_ROLE,
-    Status.STOPPED,
-    Status.NO_ROOM,
-)
-
-SMP_BLOCK = RegisterBlock(
-    "smp",
-    (
-        counter("messages", "data messages given to the role"),
-        counter("answers", "results posted"),
-        *(
-            Register(s.name.lower(), "ro", 16, f"error answers with status {s.name} (wraps)")
-            for s in COUNTED
-        ),
-        Register("aborted", "ro", 16, "connections lost in mid-message or mid-job (wraps)"),
-    ),
-    "SMP framer: messages on TCP port 4000",
-)
 
 
 class SmpFramer(wiring.Component):
@@ -70,6 +46,8 @@ class SmpFramer(wiring.Component):
         slot_bytes`` bytes.
     slot_bytes : int
         Bytes of a result slot, a power of two; a result may have 16 fewer.
+    kinds : tuple of JobKind
+        Kinds of job the role takes besides ``DATA``; each has a message type of its own.
 
     ===========  ====  ==========================================================================
     member       dir   meaning
@@ -85,16 +63,19 @@ class SmpFramer(wiring.Component):
 
     1. A data message (type 3) of at least 4 bytes becomes one job when all of it is there and one
        of the session's two result slots is free. The next message becomes a job when this one is
-       answered.
+       answered. So do a stream message (type 4) and a configuration message (type 1) if ``kinds``
+       has theirs; otherwise they are of another type (4.).
     2. The result goes back as a data message with the same ID; the framer writes its header into
        the 16 bytes before it. Any status but ``OK`` goes back as a type 2 message with a payload
-       of 8 bytes: status, three zero bytes, ID.
-    3. A data message of fewer than 4 bytes is answered ``BAD_LENGTH`` (ID 0) and skipped.
+       of 8 bytes: status, three zero bytes, ID. So does ``OK`` of a configuration message.
+    3. A message of fewer than 4 bytes is answered ``BAD_LENGTH`` (ID 0) and skipped.
     4. Another type, or a message larger than the segment, is answered ``BAD_TYPE`` or
        ``TOO_LARGE`` (ID 0) and the connection is closed; what still comes is consumed and
        ignored.
     5. After the peer's FIN the complete messages are answered, then the connection is closed.
-    6. A session that is over is released when the role has answered its job and the engine every
+    6. A stream message's job has ``first`` = 1 if none of the connection's stream messages was
+       answered ``OK`` before, or the latest was answered with another status.
+    7. A session that is over is released when the role has answered its job and the engine every
        descriptor: until then the role may read the ring and the engine the slot.
 
     Bad input: 2 to 5. A job's session may vanish; the role still answers, and nothing is sent.
@@ -105,7 +86,7 @@ class SmpFramer(wiring.Component):
     reset with it.
     """
 
-    def __init__(self, width, sessions, source, segment_log2, slots_base, slot_bytes):
+    def __init__(self, width, sessions, source, segment_log2, slots_base, slot_bytes, kinds=()):
         self.width = check_data_width(width)
         self.sessions = check_sessions(sessions)
         self.segment_log2 = check_segment_log2(segment_log2)
@@ -118,7 +99,11 @@ class SmpFramer(wiring.Component):
                 f"Bytes of a slot must be a power of two from 32 to {1 << (LENGTH_WIDTH - 1)}, "
                 f"not {slot_bytes!r}"
             )
+        for kind in kinds:
+            if kind not in (JobKind.STREAM, JobKind.CONFIGURE):
+                raise ValueError(f"Kinds must be STREAM or CONFIGURE, not {kind!r}")
         self.source, self.slots_base, self.slot_bytes = source, slots_base, slot_bytes
+        self.kinds = tuple(kinds)
         super().__init__(
             {
                 "service": In(ServiceSignature()),
@@ -128,8 +113,14 @@ class SmpFramer(wiring.Component):
                 "csr": In(CsrSignature(SMP_BLOCK)),
             }
         )
+        extra = {}
+        if JobKind.STREAM in kinds:
+            extra = {"job_stream": 1, "going": 1}  # the job's kind; a record has begun
+        if JobKind.CONFIGURE in kinds:
+            extra["job_configure"] = 1
         self.state_layout = data.StructLayout(
             {
+                **extra,
                 "base": ADDR_WIDTH - segment_log2,
                 "consumed": POSITION_WIDTH,
                 "latest": segment_log2 + 1,  # low bits of the position after the newest byte
@@ -151,7 +142,9 @@ class SmpFramer(wiring.Component):
     # work is ever found by looking through the table.
     def elaborate(self, platform):
         m = Module()
-        m.submodules.table = table = Memory(shape=self.state_layout, depth=self.sessions, init=[])
+        m.submodules.table = table = Memory(
+            shape=self.state_layout, depth=self.sessions, init=[], attrs=NO_COLLISIONS
+        )
         self.read, self.write = table.read_port(), table.write_port()
         bits = max(1, (self.sessions - 1).bit_length())
         m.submodules.active = self.active = BlockFifo(width=bits, depth=self.sessions)
@@ -280,7 +273,7 @@ class SmpFramer(wiring.Component):
             m.d.comb += self.answer.ready.eq(1)
             m.d.sync += [
                 state.busy.eq(0),
-                self.reply.error.eq(answer.status != Status.OK),
+                self.reply.error.eq((answer.status != Status.OK) | self._configures(state)),
                 self.reply.fatal.eq(0),
                 self.reply.status.eq(answer.status),
                 self.reply.id.eq(answer.id),
@@ -289,9 +282,15 @@ class SmpFramer(wiring.Component):
                 self.total.eq(state.need),
             ]
             m.next = "REPLY"
+            if JobKind.STREAM in self.kinds:
+                with m.If(state.job_stream):
+                    m.d.sync += state.going.eq(answer.status == Status.OK)
             with m.If(state.dead):
                 m.d.sync += state.slots.bit_select(state.job_slot, 1).eq(0)
                 m.next = "SETTLE"
+
+    def _configures(self, state):
+        return state.job_configure if JobKind.CONFIGURE in self.kinds else 0
 
     def _run(self, m, state):
         svc = self.service
@@ -337,7 +336,7 @@ class SmpFramer(wiring.Component):
         size = header[32:64]
         with m.State("HEADER"):
             m.d.sync += [
-                bad_type.eq(header[:8] != TYPE_DATA),
+                bad_type.eq(~header[:8].matches(TYPE_DATA, *(TYPES[k] for k in self.kinds))),
                 too_large.eq(size > segment - HEADER_BYTES),
                 short.eq(size < 4),
                 self.total.eq(size[: self.segment_log2 + 1] + HEADER_BYTES),
@@ -391,6 +390,16 @@ class SmpFramer(wiring.Component):
             job.result.eq(self._slot_address(slot) + 16),
             job.room.eq(self.slot_bytes - 16),
         ]
+        if self.kinds:
+            m.d.sync += job.kind.eq(JobKind.DATA)
+        for kind in self.kinds:
+            asked = header[:8] == TYPES[kind]
+            with m.If(asked):
+                m.d.sync += job.kind.eq(kind)
+            if kind == JobKind.STREAM:
+                m.d.sync += [state.job_stream.eq(asked), job.first.eq(~state.going)]
+            else:
+                m.d.sync += state.job_configure.eq(asked)
         self._count(m, "messages")
 
     def _slot_address(self, slot):

@@ -5,7 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from ..buffers import BlockFifo
+from ..buffers import NO_COLLISIONS, BlockFifo
 from ..csr import CsrSignature, Field, Register, RegisterBlock, counter
 from ..memory import ADDR_WIDTH, MemorySignature
 from ..stream import check_data_width
@@ -152,7 +152,9 @@ class Mailbox(wiring.Component):
     # that one place, so the end of a connection may come at any moment of its request's life.
     def elaborate(self, platform):
         m = Module()
-        m.submodules.table = table = Memory(shape=self.state_layout, depth=self.sessions, init=[])
+        m.submodules.table = table = Memory(
+            shape=self.state_layout, depth=self.sessions, init=[], attrs=NO_COLLISIONS
+        )
         self.read, self.write = table.read_port(), table.write_port()
         bits = max(1, (self.sessions - 1).bit_length())
         m.submodules.active = self.active = BlockFifo(width=bits, depth=self.sessions)

@@ -5,6 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from ..buffers import NO_COLLISIONS
 from ..memory import ADDR_WIDTH, MemorySignature
 
 __all__ = ["REQUEST_BYTES", "RESPONSE_BYTES", "RequestCopier", "ResponseCopier"]
@@ -50,7 +51,9 @@ class RequestCopier(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         log2n = (self.width // 8).bit_length() - 1
-        m.submodules.copy = copy = Memory(shape=32, depth=REQUEST_BYTES // 4, init=[])
+        m.submodules.copy = copy = Memory(
+            shape=32, depth=REQUEST_BYTES // 4, init=[], attrs=NO_COLLISIONS
+        )
         read = copy.read_port()
         write = copy.write_port(granularity=8)
         place = Signal(self.segment_log2)  # of the next byte to look at
@@ -152,7 +155,7 @@ class ResponseCopier(wiring.Component):
         words = RESPONSE_BYTES // 4
         lanes = self.width // 32
         lane_bits = (lanes - 1).bit_length()
-        m.submodules.copy = copy = Memory(shape=32, depth=words, init=[])
+        m.submodules.copy = copy = Memory(shape=32, depth=words, init=[], attrs=NO_COLLISIONS)
         read, write = copy.read_port(), copy.write_port()
         end = Signal(range(words))
         at = Signal(range(words + 1))

@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from ..buffers import BlockFifo
+from ..buffers import NO_COLLISIONS, BlockFifo
 from ..csr import CsrSignature
 from ..memory import MemorySignature
 from ..stream import PacketSignature
@@ -158,7 +158,9 @@ class TcpEngine(wiring.Component):
     def _descriptors(self, m):
         """The descriptor RAM: four slots a session, read by two engines, written by one."""
         app, depth = self.application, TX_PER_SESSION * self.config.sessions
-        m.submodules.descriptors = ram = Memory(shape=descriptor_layout(), depth=depth, init=[])
+        m.submodules.descriptors = ram = Memory(
+            shape=descriptor_layout(), depth=depth, init=[], attrs=NO_COLLISIONS
+        )
         write = ram.write_port()
         m.d.comb += [write.en.eq(app.write), write.addr.eq(app.address)]
         m.d.comb += write.data.eq(app.descriptor)

@@ -5,7 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from ..buffers import BlockFifo
+from ..buffers import NO_COLLISIONS, BlockFifo
 from .record import CheckoutSignature, Phase, record_layout
 
 __all__ = ["SessionStore"]
@@ -83,7 +83,9 @@ class SessionStore(wiring.Component):
         layout = record_layout(config)
         ports = [getattr(self, name) for name in names]
         size = layout.size
-        m.submodules.ram = ram = Memory(shape=unsigned(size), depth=config.sessions, init=[])
+        m.submodules.ram = ram = Memory(
+            shape=unsigned(size), depth=config.sessions, init=[], attrs=NO_COLLISIONS
+        )
         ram_r, ram_w = ram.read_port(), ram.write_port()
         record, after = Signal(layout), Signal(layout)  # as checked out; as handed back
         session = Signal(config.session_bits)

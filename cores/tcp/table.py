@@ -5,7 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from ..buffers import BlockFifo
+from ..buffers import NO_COLLISIONS, BlockFifo
 from .speck import ROUNDS, Speck
 
 __all__ = ["SessionTable"]
@@ -76,7 +76,7 @@ class SessionTable(wiring.Component):
         entry = data.StructLayout({"tuple": 64, "bucket": s + 1})
         m.submodules.heads = heads = Memory(shape=link, depth=2 * n, init=[])
         m.submodules.nexts = nexts = Memory(shape=link, depth=n, init=[])
-        m.submodules.entries = entries = Memory(shape=entry, depth=n, init=[])
+        m.submodules.entries = entries = Memory(shape=entry, depth=n, init=[], attrs=NO_COLLISIONS)
         m.submodules.speck = speck = Speck()
         m.submodules.reaped = reaped = BlockFifo(width=s, depth=n)
         m.submodules.free = free = BlockFifo(width=s, depth=n)

@@ -6,6 +6,7 @@ from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from ..buffers import NO_COLLISIONS
 from ..memory import ADDR_WIDTH, MemorySignature
 from ..net.checksum import Checksum
 
@@ -131,7 +132,9 @@ class PayloadReader(wiring.Component):
         n = self.width // 8
         bits = n.bit_length() - 1
         now = Signal(plan)
-        m.submodules.ram = ram = Memory(shape=self.width, depth=self.depth, init=[])
+        m.submodules.ram = ram = Memory(
+            shape=self.width, depth=self.depth, init=[], attrs=NO_COLLISIONS
+        )
         m.submodules.adder = adder = Checksum(self.width)
         wp, rp = ram.write_port(), ram.read_port()
         rdata = self.mem.rdata
