@@ -1,0 +1,1 @@
+"""The matrix-multiply role."""
