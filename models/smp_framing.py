@@ -2,7 +2,8 @@
 
 SMP (distributed-fpga-framework, 3.2): a message is ``type`` u8, three reserved bytes, ``size``
 u32 little-endian, then ``size`` bytes of payload; a data message's payload is an ``ID`` u32 and
-data.
+data. A board may know two more types than data messages: stream messages (type 4, ours) look like
+them; of a configuration message the first word counts as the ID, and the answer has no result.
 """
 
 import struct
@@ -13,6 +14,7 @@ __all__ = [
     "TYPE_CONFIGURATION",
     "TYPE_DATA",
     "TYPE_RESPONSE",
+    "TYPE_STREAM",
     "data_message",
     "error_message",
     "frame",
@@ -21,11 +23,12 @@ __all__ = [
 TYPE_CONFIGURATION = 1
 TYPE_RESPONSE = 2
 TYPE_DATA = 3
+TYPE_STREAM = 4
 
 
-def data_message(ident, data):
-    """A data message: operand on the way in, result on the way out."""
-    return struct.pack("<B3xII", TYPE_DATA, 4 + len(data), ident) + data
+def data_message(ident, data, kind=TYPE_DATA):
+    """A data message: operand on the way in, result on the way out. ``kind``: another type."""
+    return struct.pack("<B3xII", kind, 4 + len(data), ident) + data
 
 
 def error_message(status, ident=0):
@@ -33,7 +36,7 @@ def error_message(status, ident=0):
     return struct.pack("<B3xIB3xI", TYPE_RESPONSE, 8, status, ident)
 
 
-def frame(stream, segment, role):
+def frame(stream, segment, role, types=(TYPE_DATA,)):
     """All that the framer sends for the bytes of a connection, and what it told the role.
 
     Parameters
@@ -44,6 +47,8 @@ def frame(stream, segment, role):
         Bytes of the receive ring; a message with its header must fit.
     role : callable
         ``role(ident, data)`` gives ``(status, result)``.
+    types : tuple of int
+        Types of message that make a job.
 
     Returns
     -------
@@ -55,7 +60,7 @@ def frame(stream, segment, role):
     jobs: list[tuple[int, bytes]] = []
     while len(stream) - at >= 8:
         kind, size = struct.unpack_from("<B3xI", stream, at)
-        if kind != TYPE_DATA:
+        if kind not in types:
             return out + error_message(Status.BAD_TYPE), jobs, True
         if 8 + size > segment:
             return out + error_message(Status.TOO_LARGE), jobs, True
@@ -69,5 +74,6 @@ def frame(stream, segment, role):
         (ident,) = struct.unpack_from("<I", payload)
         jobs.append((ident, payload[4:]))
         status, result = role(ident, payload[4:])
-        out += data_message(ident, result) if status == Status.OK else error_message(status, ident)
+        good = status == Status.OK and kind != TYPE_CONFIGURATION
+        out += data_message(ident, result) if good else error_message(status, ident)
     return out, jobs, False

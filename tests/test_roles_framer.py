@@ -5,9 +5,16 @@ import struct
 import pytest
 from service_model import Connection, EngineModel
 from streams import MemoryResponder, make_rng, run, seeds, stream_checker
-from trebuchet.cores.roles.contract import AnswerLayout
+from trebuchet.cores.roles.contract import AnswerLayout, JobKind
 from trebuchet.cores.roles.framer import SmpFramer
-from trebuchet.models.smp_framing import data_message, error_message, frame
+from trebuchet.models.smp_framing import (
+    TYPE_CONFIGURATION,
+    TYPE_DATA,
+    TYPE_STREAM,
+    data_message,
+    error_message,
+    frame,
+)
 from trebuchet.models.status import Status
 
 SEGMENT_LOG2 = 9
@@ -37,6 +44,7 @@ class RoleModel:
         self.jobs = []
         self.now = 0
         self.seen = []
+        self.kinds = []
         self.blocked = False
 
     def operand(self, job):
@@ -55,6 +63,7 @@ class RoleModel:
         assert all(other.session != job.session for other, *_ in self.jobs), "two jobs in flight"
         operand = self.operand(job)
         self.seen.append((job.id, operand))
+        self.kinds.append((job.id, JobKind(job.kind), job.first))
         self.jobs.append((job, operand, self.now + self.rng.randint(*self.delay)))
 
     def finish(self):
@@ -98,12 +107,12 @@ class RoleModel:
 class Bench:
     """A framer with everything around it."""
 
-    def __init__(self, seed, *, width=32, sessions=4, **role):
+    def __init__(self, seed, *, width=32, sessions=4, kinds=(), **role):
         self.rng = make_rng(seed, "bench")
         self.seed = seed
         self.sessions = sessions
         self.memory = bytearray(self.rng.randbytes(SIZE))
-        self.dut = SmpFramer(width, sessions, 2, SEGMENT_LOG2, SLOTS, SLOT)
+        self.dut = SmpFramer(width, sessions, 2, SEGMENT_LOG2, SLOTS, SLOT, kinds)
         self.responder = MemoryResponder(
             self.dut.mem, self.memory, rng=make_rng(seed, "memory"), latency=(2, 30)
         )
@@ -270,6 +279,56 @@ def test_client_vanishes_while_the_role_works():
         check(conn)
 
 
+def mixed_stream(rng, numbers, messages):
+    """Messages of every type; also what kind of job each becomes and whether a record begins."""
+    stream, jobs, going = b"", [], False
+    for _ in range(messages):
+        ident = next(numbers)
+        kind, job = rng.choice(
+            [
+                (TYPE_DATA, JobKind.DATA),
+                (TYPE_STREAM, JobKind.STREAM),
+                (TYPE_STREAM, JobKind.STREAM),
+                (TYPE_CONFIGURATION, JobKind.CONFIGURE),
+            ]
+        )
+        stream += data_message(ident, rng.randbytes(rng.randint(0, 40)), kind)
+        jobs.append((ident, job, not going if kind == TYPE_STREAM else None))
+        if kind == TYPE_STREAM:
+            going = work(ident, b"")[0] == Status.OK
+    return stream, jobs
+
+
+@seeds(2)
+def test_kinds(seed):
+    """Stream and configuration messages; session numbers are used again by new connections."""
+    bench = Bench(seed, kinds=(JobKind.STREAM, JobKind.CONFIGURE))
+    numbers = iter(range(1000))
+    conns, wanted = [], []
+    for _ in range(10):
+        payload, jobs = mixed_stream(bench.rng, numbers, bench.rng.randint(1, 6))
+        conns.append(Connection(payload, chunk=bench.rng.choice([11, 200])))
+        wanted += jobs
+    bench.run(conns)
+    for conn in conns:
+        types = (TYPE_DATA, TYPE_STREAM, TYPE_CONFIGURATION)
+        assert conn.ok
+        assert conn.received == frame(conn.payload, SEGMENT, work, types)[0]
+    seen = {ident: (kind, first) for ident, kind, first in bench.role.kinds}
+    assert len(seen) == len(wanted)
+    for ident, kind, first in wanted:
+        assert seen[ident][0] == kind
+        assert first is None or seen[ident][1] == first
+    assert {first for _, _, first in wanted} == {None, True, False}
+
+
+def test_kinds_the_role_does_not_have():
+    bench = Bench(5)
+    conns = [Connection(data_message(1, bytes(8), kind)) for kind in (TYPE_STREAM, 1)]
+    bench.run(conns)
+    assert [conn.received for conn in conns] == 2 * [error_message(Status.BAD_TYPE)]
+
+
 @pytest.mark.parametrize("sessions", [1, 3])
 def test_table_sizes(sessions):
     bench = Bench(sessions, sessions=sessions)
@@ -293,6 +352,7 @@ def test_bad_parameters():
         ((32, 4, 0, 21, 0, 256), "Segment size must be"),
         ((32, 4, 0, 12, 8, 256), "Base of the slots must be a multiple of 16, not 8"),
         ((32, 4, 0, 12, 0, 200), "Bytes of a slot must be a power of two from 32"),
+        ((32, 4, 0, 12, 0, 256, (JobKind.DATA,)), "Kinds must be STREAM or CONFIGURE, not"),
     ]:
         with pytest.raises(ValueError, match=message):
             SmpFramer(*args)
