@@ -30,7 +30,9 @@ def _table(results: dict[str, dict[str, Any]]) -> Table:
 
 
 def bench(
-    group: Annotated[str | None, typer.Argument(help="ecg, tcp or board; all if left out.")] = None,
+    group: Annotated[
+        str | None, typer.Argument(help="ecg, roles, toe, board, …; all if left out.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Measure again.")] = False,
 ) -> None:

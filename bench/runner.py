@@ -8,7 +8,7 @@ from typing import Any
 
 from ..models.errors import TrebuchetError
 from ..models.ledger import Ledger
-from .registry import GROUPS, LEDGER, Group, load_budgets
+from .registry import COLLECTIONS, GROUPS, LEDGER, Group, load_budgets
 
 __all__ = ["Progress", "figures", "select", "stale"]
 
@@ -17,12 +17,24 @@ Progress = Callable[[Group], None]
 
 
 def select(name: str | None) -> list[Group]:
-    """The group called ``name``, or all."""
+    """The group called ``name``, the groups of its collection or its part, or all.
+
+    A part is what figures' names begin with: ``ecg`` stands for all that measure ``ecg.…``.
+    """
     if name is None:
         return list(GROUPS.values())
-    if name not in GROUPS:
-        raise TrebuchetError(f"group must be one of {', '.join(GROUPS)}, not {name!r}")
-    return [GROUPS[name]]
+    if name in GROUPS:
+        return [GROUPS[name]]
+    parts = COLLECTIONS.get(name, (name,))
+    found = [
+        group
+        for group in GROUPS.values()
+        if any(figure.partition(".")[0] in parts for figure in group.figures)
+    ]
+    if not found:
+        known = ", ".join(dict.fromkeys([*GROUPS, *COLLECTIONS]))
+        raise TrebuchetError(f"group must be one of {known}, not {name!r}")
+    return found
 
 
 @contextmanager
@@ -45,7 +57,7 @@ def stale(groups: Iterable[Group], ledger: Ledger) -> list[str]:
         figure
         for group in groups
         for digest in [group.digest()]
-        for figure in group.figures()
+        for figure in group.figures
         if ledger.current(figure, digest) is None
     ]
 
@@ -68,7 +80,7 @@ def figures(
                 values = group.measure()
             for figure, value in values.items():
                 ledger.record(figure, inputs, value=value)
-        for figure in group.figures():
+        for figure in group.figures:
             row, budget = ledger.rows[figure], budgets[figure]
             result[figure] = {
                 "value": row["value"],

@@ -21,7 +21,9 @@ def lab(tmp_path, monkeypatch):
     budgets.write_text(json.dumps({"t.one": entry, "t.two": entry, "other.x": entry}))
     subject = ROOT / "build" / "pytest" / f"subject-{os.getpid()}.txt"
     subject.write_text("1")
-    group = Group("t", "somewhere:measure", (str(subject.relative_to(ROOT)),), "a test")
+    group = Group(
+        "t", "somewhere:measure", (str(subject.relative_to(ROOT)),), "", ("t.one", "t.two")
+    )
     lab = Lab(subject, group, Ledger(tmp_path / "ledger.json"))
     monkeypatch.setattr(registry, "BUDGETS", budgets)
     monkeypatch.setattr(runner, "LEDGER", lab.ledger.path)
@@ -88,8 +90,14 @@ def test_a_measurement_must_yield_its_figures(lab):
 
 
 def test_unknown_group():
-    with pytest.raises(TrebuchetError, match="group must be one of ecg, tcp, board, not 'gpu'"):
+    with pytest.raises(TrebuchetError, match="group must be one of ecg, .*toe, not 'gpu'"):
         runner.select("gpu")
+
+
+def test_collections_and_parts():
+    assert runner.select("toe") == runner.select("tcp")
+    assert {f.partition(".")[0] for g in runner.select("roles") for f in g.figures} >= {"ecg"}
+    assert runner.select("board") == [registry.GROUPS["board"]]
 
 
 def test_budget_bounds():
