@@ -24,7 +24,7 @@ def test_figure_keeps_its_budget(figure):
     if BUDGETS[figure].pending:
         pytest.skip(BUDGETS[figure].pending)
     row = Ledger(LEDGER).rows.get(figure)
-    assert row is not None, f"never measured: run `trebuchet bench`"
+    assert row is not None, "never measured: run `trebuchet bench`"
     budget = BUDGETS[figure]
     assert budget.kept_by(row["value"]), (
         f"{figure} is {row['value']} {budget.unit}, {budget.better} is better than {budget.budget}"
