@@ -214,6 +214,8 @@ class ResultWriter(wiring.Component):
     ``request``   In    stream of :data:`ResultLayout`: ``addr``, a multiple of 16 (lower bits are
                         taken as 0), and the bytes that may be written
     ``packet``    In    packet stream; the packet after a request is its result
+    ``finish``    In    1 for one cycle, after a request was taken and not in a cycle with a beat:
+                        the packet ends here; for who has no beat left to mark, or none at all
     ``done``      Out   1 for one cycle when the whole packet was taken and is in memory
     ``length``    Out   bytes written; valid with ``done`` and until the next request is taken
     ``overflow``  Out   the packet was longer than ``room``: the beat that would have passed it
@@ -235,6 +237,7 @@ class ResultWriter(wiring.Component):
             {
                 "request": In(stream.Signature(ResultLayout)),
                 "packet": In(PacketSignature(width)),
+                "finish": In(1),
                 "done": Out(1),
                 "length": Out(LENGTH_WIDTH),
                 "overflow": Out(1),
@@ -289,6 +292,8 @@ class ResultWriter(wiring.Component):
                     m.next = "RUN"
             with m.State("RUN"):
                 m.d.comb += active.eq(1)
+                with m.If(self.finish):
+                    m.d.sync += ended.eq(1)
                 with m.If(ended & idle):
                     m.d.comb += self.done.eq(1)
                     m.next = "IDLE"

@@ -1,137 +1,118 @@
-"""The ECG role: one pipeline behind the role contract."""
+"""The ECG role: one or more pipelines behind the role contract."""
 
-from amaranth import Module, Mux, Signal
+from amaranth import Module
 from amaranth.lib import wiring
 
-from ....models.ecg import model
 from ....models.status import Status
 from ...csr import RegisterBlock, counter
+from ...memory_arbiter import MemoryArbiter
 from ...stream import check_data_width
-from ..contract import AnswerLayout, JobLayout, RoleSignature
-from ..fetch import MemoryJoin, OperandReader, ResultWriter
-from .pipeline import EcgPipeline, PairSplitter
+from ..contract import RoleSignature
+from ..dispatch import Dispatcher
+from .lane import EcgLane
+from .pipeline import EcgPipeline
 
 __all__ = ["ECG_BLOCK", "EcgRole"]
 
 ECG_BLOCK = RegisterBlock(
     "ecg_pipeline",
     (counter("blocks", "blocks classified"), counter("beats", "beats reported")),
-    "the ECG pipeline's own counters",
+    "the ECG role's own counters",
 )
+
+#: Jobs that a pipeline has at a time: one is loaded while the other's beats are worked on.
+JOBS_PER_LANE = 2
 
 
 class EcgRole(wiring.Component):
-    """Classifies the beats of a block of samples (role contract: ``cores/roles/contract.py``).
+    """Classifies heart beats (role contract: ``cores/roles/contract.py``).
 
-    The operand holds 64 to 4,096 samples, int16 little-endian; any other length is answered
-    ``BAD_LENGTH``. The result holds 16 bytes a beat (step 10 of the data sheet); none is an empty
-    result. A result longer than ``room`` is answered ``NO_ROOM``.
+    Parameters
+    ----------
+    width, tag_width : int
+        Of the memory port. The tag holds the pipeline's number and, with ``scratch``, a bit more.
+    pipelines : int
+        Pipelines, 1 or more; the next job goes to an idle one.
+    weights : Weights or None
+        The network's; ``None``: those in ``models/ecg``.
+    scratch : int or None
+        Address of 2 KiB of scratch memory a session, a multiple of 2 KiB, which makes the role
+        take ``STREAM`` jobs; ``None``: there is none, and no such jobs come.
+    sessions : int
+        With ``scratch``: session numbers 0 to ``sessions - 1`` may come.
 
-    Parameters: ``width``, data path of the memory port; ``weights``, see :class:`EcgPipeline`.
-    One job at a time; bound: the pipeline's cycles plus memory latency. Reset: abandons the job.
+    1. The operand of a ``DATA`` job holds 64 to 4,096 samples, int16 little-endian: a block.
+    2. The operand of a ``STREAM`` job is part of a record: 64 to 3,392 samples, a multiple of four,
+       or nothing, which ends the record. It is put behind what is kept of the record, at most 704
+       samples, and together they are a block. Beats of the parts together are those of the record:
+       each is reported once, with the first part that has all it depends on (the 160 samples after
+       it). Positions count from the beginning of the block (``models/ecg/record.py``).
+    3. Any other length is answered ``BAD_LENGTH``. The result holds 16 bytes a beat (step 10 of the
+       data sheet); none is an empty result. A result longer than ``room`` is answered ``NO_ROOM``.
+
+    Each pipeline takes two jobs, so 4,096 samples with 12 beats take it no longer than their beats.
+    Answers come in any order. Bound: the pipeline's cycles for the job and the one before it, plus
+    memory latencies. Back-pressure on ``answer`` stops everything in the end. Reset: abandons all
+    jobs; what is kept of records stays as it is.
     """
 
-    def __init__(self, width=32, weights=None, tag_width=2):
-        self.width = check_data_width(width)
-        self.tag_width = tag_width
-        self.weights = weights
+    def __init__(
+        self,
+        width=32,
+        weights=None,
+        tag_width=2,
+        *,
+        pipelines=1,
+        scratch=None,
+        sessions=1,
+    ):
+        self.width, self.tag_width = check_data_width(width), tag_width
+        if not isinstance(pipelines, int) or pipelines < 1:
+            raise ValueError(f"Number of pipelines must be an integer >= 1, not {pipelines!r}")
+        bits = (pipelines - 1).bit_length() + (scratch is not None)
+        if tag_width < bits:
+            raise ValueError(f"Tag width must be at least {bits}, not {tag_width!r}")
+        lane_tag_width = tag_width - (pipelines - 1).bit_length()
+        self.lanes = [
+            EcgLane(
+                width,
+                lane_tag_width,
+                pipeline=EcgPipeline(weights),
+                scratch=scratch,
+                sessions=sessions,
+            )
+            for _ in range(pipelines)
+        ]
         super().__init__(RoleSignature(ECG_BLOCK, width, tag_width))
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.reader = reader = OperandReader(self.width, self.tag_width)
-        m.submodules.splitter = splitter = PairSplitter(self.width)
-        m.submodules.pipeline = pipeline = EcgPipeline(self.weights)
-        m.submodules.writer = writer = ResultWriter(self.width, self.tag_width)
-        m.submodules.join = join = MemoryJoin(self.width, self.tag_width)
-        wiring.connect(m, reader.packet, splitter.i)
-        wiring.connect(m, splitter.o, pipeline.pair)
-        wiring.connect(m, reader.mem, join.reader)
-        wiring.connect(m, writer.mem, join.writer)
-        wiring.connect(m, wiring.flipped(self.mem), join.mem)
-
-        job = Signal(JobLayout)
-        emitted = Signal.like(pipeline.found)
-        answer = Signal(AnswerLayout)
-        wanted, room_wanted, start = Signal(), Signal(), Signal()
-        samples = job.length[1:]
-        fits = Signal()
-        m.d.comb += [
-            fits.eq(
-                ~job.length[0] & (samples >= model.MIN_SAMPLES) & (samples <= model.MAX_SAMPLES)
-            ),
-            pipeline.samples.eq(samples),
-            pipeline.start.eq(start),
-            reader.request.valid.eq(wanted),
-            writer.request.valid.eq(room_wanted),
-            writer.request.payload.addr.eq(job.result),
-            writer.request.payload.room.eq(job.room),
-            self.answer.payload.eq(answer),
-        ]
-        for name in ("base", "offset", "ring_log2", "length"):
-            m.d.comb += reader.request.payload[name].eq(job[name])
-        self._emit(m, writer.packet, pipeline, emitted)
-
-        with m.If(reader.request.ready):
-            m.d.sync += wanted.eq(0)
-        with m.If(writer.request.ready):
-            m.d.sync += room_wanted.eq(0)
-        with m.FSM(name="role"):
-            with m.State("IDLE"):
-                m.d.comb += self.job.ready.eq(1)
-                m.d.sync += job.eq(self.job.payload)
-                with m.If(self.job.valid):
-                    m.next = "CHECK"
-            with m.State("CHECK"):
-                m.d.sync += [answer[name].eq(job[name]) for name in ("source", "session", "id")]
-                m.d.sync += [answer.status.eq(Status.OK), answer.length.eq(0), emitted.eq(0)]
-                with m.If(fits):
-                    m.d.comb += start.eq(1)
-                    m.d.sync += wanted.eq(1)
-                    m.next = "RUN"
-                with m.Else():
-                    m.d.sync += answer.status.eq(Status.BAD_LENGTH)
-                    m.next = "ANSWER"
-            with m.State("RUN"):
-                # A writer is started only when there is something to write: packets are not empty.
-                with m.If(pipeline.record.valid):
-                    m.d.sync += room_wanted.eq(1)
-                    m.next = "WRITE"
-                with m.Elif(pipeline.counted & (pipeline.found == 0) & ~pipeline.busy):
-                    m.next = "ANSWER"
-            with m.State("WRITE"):
-                with m.If(writer.done):
-                    m.d.sync += answer.length.eq(writer.length)
-                    with m.If(writer.overflow):
-                        m.d.sync += [answer.length.eq(0), answer.status.eq(Status.NO_ROOM)]
-                    m.next = "ANSWER"
-            with m.State("ANSWER"):
-                m.d.comb += self.answer.valid.eq(1)
-                with m.If(self.answer.ready):
-                    m.next = "IDLE"
-        self._count(m, answer)
-        return m
-
-    def _emit(self, m, packet, pipeline, emitted):
-        """Cut records into beats. The first goes when it is known how many there are."""
-        count = 128 // self.width
-        at = Signal(range(max(count, 2)))
-        record = pipeline.record
-        m.d.comb += [
-            packet.valid.eq(record.valid & pipeline.counted),
-            packet.payload.data.eq(record.payload.as_value().word_select(at, self.width)),
-            packet.payload.first.eq((emitted == 0) & (at == 0)),
-            packet.payload.last.eq((emitted + 1 == pipeline.found) & (at == count - 1)),
-            record.ready.eq(packet.ready & pipeline.counted & (at == count - 1)),
-        ]
-        with m.If(packet.valid & packet.ready):
-            m.d.sync += at.eq(Mux(at == count - 1, 0, at + 1))
-            with m.If(at == count - 1):
-                m.d.sync += emitted.eq(emitted + 1)
-
-    def _count(self, m, answer):
+        for i, lane in enumerate(self.lanes):
+            m.submodules[f"lane{i}"] = lane
+        if len(self.lanes) == 1:
+            (lane,) = self.lanes
+            wiring.connect(m, wiring.flipped(self.job), lane.job)
+            wiring.connect(m, lane.answer, wiring.flipped(self.answer))
+            wiring.connect(m, lane.mem, wiring.flipped(self.mem))
+        else:
+            self._share(m)
+        answer = self.answer.payload
         with m.If(self.answer.valid & self.answer.ready & (answer.status == Status.OK)):
             m.d.sync += [
                 self.csr.blocks.eq(self.csr.blocks + 1),
                 self.csr.beats.eq(self.csr.beats + (answer.length >> 4)),
             ]
+        return m
+
+    def _share(self, m):
+        """Jobs, answers and the memory port among several lanes."""
+        n = len(self.lanes)
+        m.submodules.dispatcher = dispatcher = Dispatcher(n, JOBS_PER_LANE)
+        m.submodules.memory = memory = MemoryArbiter(n, self.width, self.lanes[0].tag_width)
+        wiring.connect(m, wiring.flipped(self.job), dispatcher.job)
+        wiring.connect(m, dispatcher.answer, wiring.flipped(self.answer))
+        for i, lane in enumerate(self.lanes):
+            wiring.connect(m, dispatcher.jobs[i], lane.job)
+            wiring.connect(m, lane.answer, dispatcher.answers[i])
+            wiring.connect(m, lane.mem, memory.ports[i])
+        wiring.connect(m, memory.mem, wiring.flipped(self.mem))
