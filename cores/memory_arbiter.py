@@ -8,7 +8,21 @@ from .arbiter import StreamArbiter, StreamDemux
 from .buffers import StreamFifo
 from .memory import MemorySignature
 
-__all__ = ["MemoryArbiter"]
+__all__ = ["MemoryArbiter", "connect_narrow"]
+
+
+def connect_narrow(m, requester, port):
+    """Connect a requester to an arbiter's port whose tag may have more bits; those are 0."""
+    for member in ("cmd", "wdata"):
+        theirs, ours = getattr(requester, member), getattr(port, member)
+        m.d.comb += [ours.valid.eq(theirs.valid), theirs.ready.eq(ours.ready)]
+        for name in ours.payload.shape().members:
+            m.d.comb += ours.payload[name].eq(theirs.payload[name])
+    for member in ("rdata", "wdone"):
+        theirs, ours = getattr(requester, member), getattr(port, member)
+        m.d.comb += [theirs.valid.eq(ours.valid), ours.ready.eq(theirs.ready)]
+        for name in theirs.payload.shape().members:
+            m.d.comb += theirs.payload[name].eq(ours.payload[name])
 
 
 class MemoryArbiter(wiring.Component):

@@ -10,10 +10,11 @@ from ..models.ecg import model as ecg_model
 from .arbiter import PacketArbiter
 from .csr import CsrSignature, Register, RegisterBlock
 from .memory import MemorySignature
-from .memory_arbiter import MemoryArbiter
+from .memory_arbiter import MemoryArbiter, connect_narrow
 from .net.classify import CLASSIFIER_BLOCK, Classifier
-from .roles.contract import role_block
+from .roles.contract import JobKind, role_block
 from .roles.discard import Discard
+from .roles.ecg.load import STORE_LOG2
 from .roles.ecg.role import ECG_BLOCK, EcgRole
 from .roles.echo import Echo
 from .roles.framer import SMP_BLOCK, SmpFramer
@@ -50,12 +51,14 @@ class ShellMemory:
     """Where the shell's data lie in external memory, from ``base`` on, a multiple of a segment.
 
     In this order: the receive pool; two result slots a session for the SMP framer; a transmit
-    slot a session for the mailbox; the fixed page.
+    slot a session for the mailbox; the fixed page; the ECG role's scratch memory for records, if it
+    takes them.
     """
 
     base: int
     pool: int
     sessions: int
+    records: bool = False
 
     #: A result slot holds 16 bytes of header and the largest result.
     RESULT_SLOT = 1 << (16 + ecg_model.MAX_RESULT - 1).bit_length()
@@ -75,9 +78,14 @@ class ShellMemory:
         return self.mailbox_slots + self.sessions * self.MAILBOX_SLOT
 
     @property
+    def scratch(self):
+        return self.page + self.PAGE
+
+    @property
     def size(self):
         """Bytes needed from ``base`` on."""
-        return self.page + self.PAGE - self.base
+        scratch = self.sessions << STORE_LOG2 if self.records else 0
+        return self.scratch + scratch - self.base
 
 
 @dataclass(frozen=True)
@@ -91,10 +99,16 @@ class ShellConfig:
         ``pool_base`` are set by the shell.
     base : int
         First address of the shell's part of external memory.
+    ecg_pipelines : int
+        Pipelines of the ECG role.
+    ecg_stream : bool
+        The ECG role takes records in parts (SMP message type 4).
     """
 
     tcp: TcpConfig = field(default=TINY)
     base: int = 0
+    ecg_pipelines: int = 1
+    ecg_stream: bool = False
 
     def __post_init__(self):
         tcp = replace(self.tcp, ports=tuple(SERVICES.values()), pool_base=self.base)
@@ -106,7 +120,12 @@ class ShellConfig:
 
     @property
     def memory(self):
-        return ShellMemory(self.base, self.tcp.pool_size, self.tcp.sessions)
+        return ShellMemory(self.base, self.tcp.pool_size, self.tcp.sessions, self.ecg_stream)
+
+    @property
+    def role_tag_width(self):
+        """Tag bits of the role's memory port, and so of the shell's arbiter."""
+        return max(self.tcp.tag_width, EcgRole.tag_bits(self.ecg_pipelines, self.ecg_stream))
 
 
 class Shell(wiring.Component):
@@ -133,7 +152,7 @@ class Shell(wiring.Component):
     def __init__(self, config=None):
         self.config = config = config or ShellConfig()
         width = config.width
-        self._arbiter = MemoryArbiter(5, width, config.tcp.tag_width)
+        self._arbiter = MemoryArbiter(5, width, config.role_tag_width)
         blocks = {
             "shell": SHELL_BLOCK,
             "classifier": CLASSIFIER_BLOCK,
@@ -165,7 +184,7 @@ class Shell(wiring.Component):
             wiring.connect(m, engine.services[i], service.service)
         m.submodules.memory = arbiter = self._arbiter
         for i, mem in enumerate((engine.mem, sender.mem, *memories)):
-            wiring.connect(m, mem, arbiter.ports[i])
+            connect_narrow(m, mem, arbiter.ports[i])
         wiring.connect(m, wiring.flipped(self.mem), arbiter.mem)
         m.d.comb += self.irq.eq(irq)
         return m
@@ -204,8 +223,15 @@ class Shell(wiring.Component):
             sender.ip.eq(shell.ip),
             engine.tick.eq(self.tick),
         ]
-        role = EcgRole(width, tag_width=self.config.tcp.tag_width)
-        m.submodules.ecg = slot = RoleSlot(role, "ecg", width, self.config.tcp.tag_width)
+        tag_width = self.config.role_tag_width
+        role = EcgRole(
+            width,
+            tag_width=tag_width,
+            pipelines=self.config.ecg_pipelines,
+            scratch=self.config.memory.scratch if self.config.ecg_stream else None,
+            sessions=self.config.tcp.sessions,
+        )
+        m.submodules.ecg = slot = RoleSlot(role, "ecg", width, tag_width)
         self._csr(m, "ecg", slot)
         return engine, sender, slot
 
@@ -216,7 +242,13 @@ class Shell(wiring.Component):
         discard = Discard(tcp.sessions)
         mailbox = Mailbox(tcp.width, tcp.sessions, tcp.segment_log2, memory.mailbox_slots)
         framer = SmpFramer(
-            tcp.width, tcp.sessions, 0, tcp.segment_log2, memory.result_slots, memory.RESULT_SLOT
+            tcp.width,
+            tcp.sessions,
+            0,
+            tcp.segment_log2,
+            memory.result_slots,
+            memory.RESULT_SLOT,
+            (JobKind.STREAM,) if self.config.ecg_stream else (),
         )
         page = Responder(tcp.sessions)
         m.submodules += [echo, discard, mailbox, framer, page]

@@ -69,7 +69,7 @@ class EcgRole(wiring.Component):
         self.width, self.tag_width = check_data_width(width), tag_width
         if not isinstance(pipelines, int) or pipelines < 1:
             raise ValueError(f"Number of pipelines must be an integer >= 1, not {pipelines!r}")
-        bits = (pipelines - 1).bit_length() + (scratch is not None)
+        bits = self.tag_bits(pipelines, scratch is not None)
         if tag_width < bits:
             raise ValueError(f"Tag width must be at least {bits}, not {tag_width!r}")
         lane_tag_width = tag_width - (pipelines - 1).bit_length()
@@ -84,6 +84,11 @@ class EcgRole(wiring.Component):
             for _ in range(pipelines)
         ]
         super().__init__(RoleSignature(ECG_BLOCK, width, tag_width))
+
+    @staticmethod
+    def tag_bits(pipelines, stream):
+        """Least ``tag_width`` for so many pipelines, with or without records."""
+        return (pipelines - 1).bit_length() + bool(stream)
 
     def elaborate(self, platform):
         m = Module()
