@@ -16,6 +16,7 @@ class Status(IntEnum):
     STOPPED = 5
     ABORTED = 6
     NO_ROOM = 7
+    BAD_DATA = 8
 
 
 #: What each status means and what to do about it, for error messages and docs.
@@ -28,4 +29,5 @@ DESCRIPTIONS = {
     Status.STOPPED: "the role is switched off; start it first",
     Status.ABORTED: "the job was given up because its session went away or the role was reset",
     Status.NO_ROOM: "the result does not fit the result buffer",
+    Status.BAD_DATA: "the role cannot work on what the payload says; see the role's page",
 }

@@ -22,6 +22,7 @@ from ..models.lock import FileLock
 __all__ = ["Source", "build", "build_folder", "harness_files"]
 
 HARNESS = Path(__file__).resolve().parent / "harness"
+ROLE_HARNESS = HARNESS.parent / "role_harness"
 _CXXFLAGS = ["-std=c++17", "-O2", "-Wall", "-Wextra"]
 _VERILATOR = ["--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--threads", "1"]
 # Generated Verilog is not written for a linter; errors still stop.
@@ -38,7 +39,8 @@ class Source:
     Attributes
     ----------
     kind : str
-        ``"fabric"``, ``"board"`` or ``"wire"``: which ``dut_<kind>.cpp`` goes around it.
+        ``"fabric"``, ``"board"`` or ``"wire"``: which ``dut_<kind>.cpp`` goes around it; or
+        ``"role"``, which has a harness of its own, ``sim/role_harness``.
     top : str
         Name of the top module; unused for ``"wire"``.
     texts : dict
@@ -173,6 +175,13 @@ def _trace_flags(folder):
     return include, libraries
 
 
+def _main_file(source):
+    """The C++ file that knows the ports of the top."""
+    if source.kind == "role":
+        return ROLE_HARNESS / "role.cpp"
+    return HARNESS / f"dut_{source.kind}.cpp"
+
+
 def _compile_verilog(folder, source, library, trace):
     for name, text in source.texts.items():
         (folder / name).write_text(text)
@@ -190,7 +199,7 @@ def _compile_verilog(folder, source, library, trace):
         command += ["-CFLAGS", f]
     for f in [*link, str(library / "libharness.a")]:
         command += ["-LDFLAGS", f]
-    command += [*verilog, HARNESS / f"dut_{source.kind}.cpp"]
+    command += [*verilog, _main_file(source)]
     env = {**os.environ, "VERILATOR_ROOT": str(root)}
     log = folder / "build.log"
     _run(command, log, env=env)
@@ -217,6 +226,8 @@ def build(source, trace=False):
     parts = [*harness_parts, *sorted(source.texts.items())]
     parts += [(p.name, Path(p).read_bytes()) for p in source.files]
     parts += [("kind", source.kind), ("top", source.top), ("trace", trace)]
+    if source.kind == "role":
+        parts += [(p.name, p.read_bytes()) for p in sorted(ROLE_HARNESS.iterdir())]
     parts += [("verilator", _verilator_root()), ("options", [*_VERILATOR, *_MAKE])]
     key = f"{source.kind}-{_digest(parts)}"
     return _cached(key, lambda f: _compile_verilog(f, source, library, trace)) / "sim"

@@ -1,0 +1,36 @@
+"""The smallest role: the result is the operand."""
+
+from amaranth import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from ..stream import PacketSignature, check_data_width
+from ..tcp.service import LENGTH_WIDTH
+from .packet_role import PacketRole
+
+__all__ = ["LoopbackRole", "Wire"]
+
+
+class Wire(wiring.Component):
+    """A packet stream in, the same packet stream out; no latency, no state."""
+
+    def __init__(self, width=32):
+        check_data_width(width)
+        super().__init__({"i": In(PacketSignature(width)), "o": Out(PacketSignature(width))})
+
+    def elaborate(self, platform):
+        m = Module()
+        wiring.connect(m, wiring.flipped(self.i), wiring.flipped(self.o))
+        return m
+
+
+class LoopbackRole(PacketRole):
+    """Answers with the operand's bytes: measures the system without compute.
+
+    Parameters: ``width``, ``tag_width`` of the memory port. Any length; an empty operand gives an
+    empty result, one that is larger than ``room`` ``NO_ROOM``. Ports, latency, throughput, reset:
+    :class:`~trebuchet.cores.roles.packet_role.PacketRole`.
+    """
+
+    def __init__(self, width=32, tag_width=2):
+        super().__init__(Wire(width), width, tag_width, range(0, 1 << LENGTH_WIDTH))
