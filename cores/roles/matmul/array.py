@@ -6,7 +6,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from ...stream import check_data_width
-from .lane import A_DELAY, ACC_DELAY, LANE_DELAY, MacLane
+from .lane import ACC_DELAY, BLOCK_RAM, LANE_DELAY, MacLane
 
 __all__ = ["GROUP", "MacArray", "Shape", "StepLayout", "StoreLayout"]
 
@@ -96,7 +96,7 @@ class MacArray(wiring.Component):
     first step. Sweeps begin at least ``shape.sweep`` cycles apart; steps of a sweep follow
     each other without gap. A step may read what was stored in an earlier cycle. Throughput: a
     step and a store a cycle. Nothing can be held up: who gives a step must have room for its beats.
-    Reset: forgets steps under way, keeps what is stored. Bad input: see the rules of this paragraph.
+    Reset: forgets steps under way, keeps what is stored. Bad input: see these rules.
     """
 
     def __init__(self, shape):
@@ -147,7 +147,7 @@ class MacArray(wiring.Component):
         return m
 
     def _row_store(self, m):
-        """Both halves of A in one bank a word of the beat; returns a[row][k], 4 cycles late - 1."""
+        """Both halves of A, a bank for each word of a beat; returns a[row][k], 3 cycles late."""
         shape = self.shape
         store, step = self.store, self.step
         word_bits = (shape.words - 1).bit_length()
@@ -156,7 +156,7 @@ class MacArray(wiring.Component):
         m.d.sync += (at_later := Signal(word_bits)).eq(at)
         for i in range(shape.words):
             m.submodules[f"a{i}"] = bank = Memory(
-                shape=unsigned(32), depth=2 * shape.result_beats, init=[]
+                shape=unsigned(32), depth=2 * shape.result_beats, init=[], attrs=BLOCK_RAM
             )
             write, read = bank.write_port(), bank.read_port()
             word = Signal(32, name=f"a_word{i}")

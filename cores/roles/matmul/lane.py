@@ -5,8 +5,12 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["ACC_DELAY", "A_DELAY", "LANE_DELAY", "MacLane"]
+from ...buffers import NO_COLLISIONS
 
+__all__ = ["ACC_DELAY", "A_DELAY", "BLOCK_RAM", "LANE_DELAY", "MacLane"]
+
+#: Attributes of the operand stores: no word is read in the cycle in which it is written.
+BLOCK_RAM = {**NO_COLLISIONS, "ram_style": "block"}
 #: ``a`` belongs to the address given this many cycles before.
 A_DELAY = 2
 #: ``first`` belongs to the address given this many cycles before.
@@ -34,7 +38,7 @@ class MacLane(wiring.Component):
     ==========  ====  ============================================================================
 
     Throughput: one product a cycle. There is nothing to wait for. Reset: the bank keeps its words.
-    Bad input: a read of a word in the cycle in which it is written gives either value.
+    Bad input: a word read in the cycle in which it is written is undefined.
     """
 
     def __init__(self, depth):
@@ -58,7 +62,9 @@ class MacLane(wiring.Component):
     # follows every RAM, multiplier and adder, so that none shares a cycle with another.
     def elaborate(self, platform):
         m = Module()
-        m.submodules.bank = bank = Memory(shape=unsigned(32), depth=self.depth, init=[])
+        m.submodules.bank = bank = Memory(
+            shape=unsigned(32), depth=self.depth, init=[], attrs=BLOCK_RAM
+        )
         write, read = bank.write_port(), bank.read_port()
         a, b = self.a, Signal(32)
         low, low_later = Signal(32), Signal(32)

@@ -2,14 +2,15 @@
 
 from amaranth import Module, Signal, unsigned
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.fifo import SyncFIFO, SyncFIFOBuffered
+from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
 from ....models.status import Status
+from ...buffers import BlockFifo
 from ...csr import RegisterBlock, counter
 from ...memory import ADDR_WIDTH
 from ...tcp.service import LENGTH_WIDTH
-from ..contract import AnswerLayout, JobLayout, RoleSignature
+from ..contract import AnswerLayout, JobKind, JobLayout, RoleSignature
 from ..fetch import MemoryJoin, OperandReader, ResultWriter
 from .array import MacArray, Shape
 from .sequencer import Sequencer
@@ -67,7 +68,7 @@ class Multiplier(wiring.Component):
         m = Module()
         m.submodules.sequencer = sequencer = Sequencer(self.shape, self.depth)
         m.submodules.array = array = MacArray(self.shape)
-        m.submodules.fifo = fifo = SyncFIFOBuffered(width=self.shape.width, depth=self.depth)
+        m.submodules.fifo = fifo = BlockFifo(width=self.shape.width, depth=self.depth)
         wiring.connect(m, wiring.flipped(self.i), sequencer.i)
         m.d.comb += [
             array.store.eq(sequencer.store),
@@ -93,11 +94,12 @@ EntryLayout = data.StructLayout(
 class MatmulRole(wiring.Component):
     """Multiplies matrices of 32-bit integers (role contract: ``cores/roles/contract.py``).
 
-    The operand is one or more pairs of n by n matrices, A before B, each row by row in little-endian
-    32-bit words: ``8 * n * n`` bytes a pair. The result is the products in the same order and form,
-    half as long. They are those of C: the low 32 bits, whatever the signs. A length that is 0
-    or no multiple of a pair is answered ``BAD_LENGTH``, a result longer than ``room`` ``NO_ROOM``,
-    both without reading the operand. Source: distributed-fpga-framework, 4.3.
+    The operand is one or more pairs of n by n matrices, A before B, each row by row in 32-bit
+    little-endian words: ``8 * n * n`` bytes a pair. The result is the products in the same order
+    and form, half as long, as C computes them: the low 32 bits, whatever the signs. A length that
+    is 0 or no multiple of a pair is answered ``BAD_LENGTH``, a result longer than ``room``
+    ``NO_ROOM``, another kind of job than ``DATA`` ``BAD_TYPE``, each without reading the operand.
+    Source: distributed-fpga-framework, 4.3.
 
     Parameters
     ----------
@@ -110,10 +112,10 @@ class MatmulRole(wiring.Component):
 
     Cycles: a product takes ``n**3 / macs``, sustained over the inputs of a job and over jobs, as
     long as the memory moves the ``3 * n * n`` words of a product in that time. A job alone takes in
-    addition the reading of its first pair and the latency of the memory. Jobs are taken while others
-    are in work, up to 6, and answered in order; an answer comes at the latest when all jobs
-    before have been computed. Back-pressure on ``answer`` stops everything in the end.
-    Reset: abandons all jobs; bursts under way must be drained outside.
+    addition the reading of its first pair and the latency of the memory. Jobs are taken while
+    others are in work, up to 6, and answered in order, at the latest when all jobs before have been
+    computed. Back-pressure on ``answer`` stops everything in the end. Reset: abandons all jobs;
+    bursts under way must be drained outside.
     """
 
     def __init__(self, width=32, tag_width=2, *, macs=32, n=64):
@@ -163,7 +165,9 @@ class MatmulRole(wiring.Component):
                 answer = entry.answer
                 m.d.sync += [answer[name].eq(job[name]) for name in ("source", "session", "id")]
                 m.d.sync += [entry.result.eq(job.result), answer.length.eq(0)]
-                with m.If(odd):
+                with m.If(job.kind != JobKind.DATA):
+                    m.d.sync += answer.status.eq(Status.BAD_TYPE)
+                with m.Elif(odd):
                     m.d.sync += answer.status.eq(Status.BAD_LENGTH)
                 with m.Elif(job.room < job.length[1:]):
                     m.d.sync += answer.status.eq(Status.NO_ROOM)

@@ -30,8 +30,9 @@ class Sequencer(wiring.Component):
 
     A half is filled only when every step on it has been done, and no step is done on it
     before it is full. A sweep begins only when all its beats have room. Latency from the last
-    beat of a pair to its first step: 2 cycles. Throughput: a beat and a step a cycle. Back-pressure:
-    ``i`` waits while both halves are in use. Reset: both halves are empty. Bad input: none.
+    beat of a pair to its first step: 2 cycles. Throughput: a beat and a step a cycle.
+    Back-pressure: ``i`` waits while both halves are in use. Reset: both halves are empty.
+    Bad input: none.
     """
 
     def __init__(self, shape, depth):
