@@ -10,6 +10,7 @@ from amaranth.sim import Simulator
 
 from ..cores.roles.ecg.network import Network
 from ..cores.roles.ecg.pipeline import EcgPipeline
+from ..cores.roles.ecg.window import FEATURE_ORDER
 from ..models.ecg import model
 from ..models.ecg.synthetic import synthesise
 
@@ -57,38 +58,46 @@ def _packed(record) -> bytes:
     return record.as_bits().to_bytes(model.RECORD_BYTES, "little")
 
 
-def pipeline_cycles(samples: np.ndarray) -> tuple[int, bytes]:
-    """``(cycles, result)`` from ``start`` to the last record; nobody makes the pipeline wait."""
+def pipeline_cycles(samples: np.ndarray, blocks: int = 3) -> tuple[int, bytes]:
+    """``(cycles, result)`` of the last of some equal blocks in succession: from the end of the
+    block before to its own. Nobody makes the pipeline wait."""
     dut = EcgPipeline()
     bench = _Bench(dut)
     pairs = samples.reshape(-1, 2).tolist()
-    records = []
+    records: list[bytes] = []
+    ends: list[int] = []
 
     async def drive(ctx):
-        ctx.set(dut.record.ready, 1)
-        ctx.set(dut.samples, len(samples))
-        ctx.set(dut.start, 1)
-        await ctx.tick()
-        ctx.set(dut.start, 0)
-        ctx.set(dut.pair.valid, 1)
-        for number, (even, odd) in enumerate(pairs, 1):
-            ctx.set(dut.pair.payload, {"even": even, "odd": odd, "last": number == len(pairs)})
-            await ctx.tick().until(dut.pair.ready)
-        ctx.set(dut.pair.valid, 0)
-        await ctx.tick().until(~dut.busy)
+        whole = {"samples": len(samples), "low": 8, "high": len(samples) // 4 - 7}
+        ctx.set(dut.block.payload, whole)
+        for _ in range(blocks):
+            ctx.set(dut.block.valid, 1)
+            await ctx.tick().until(dut.block.ready)
+            ctx.set(dut.block.valid, 0)
+            ctx.set(dut.pair.valid, 1)
+            for number, (even, odd) in enumerate(pairs, 1):
+                ctx.set(dut.pair.payload, {"even": even, "odd": odd, "last": number == len(pairs)})
+                await ctx.tick().until(dut.pair.ready)
+            ctx.set(dut.pair.valid, 0)
 
     async def take(ctx):
-        async for _, _, valid, record in ctx.tick().sample(dut.record.valid, dut.record.payload):
-            if valid:
+        ctx.set(dut.record.ready, 1)
+        ctx.set(dut.end.ready, 1)
+        while len(ends) < blocks:
+            sampled = (dut.record.valid, dut.record.payload, dut.end.valid)
+            _, _, valid, record, end = await ctx.tick().sample(*sampled)
+            if valid and len(ends) == blocks - 1:
                 records.append(_packed(record))
+            if end:
+                ends.append(bench.cycle)
 
-    bench.run(drive, take)
-    return bench.cycle, b"".join(records)
+    bench.run(take, drive)
+    return ends[-1] - ends[-2], b"".join(records)
 
 
 def network_cycles(samples: np.ndarray) -> tuple[list[int], bytes]:
-    """``(cycles of each beat, result)``: from the transfer on ``go`` to that of the record."""
-    dut = Network(model.load_weights())
+    """``(cycles of each beat, result)``: from the transfer of the last input to the record's."""
+    dut = Network(model.load_weights(), order=FEATURE_ORDER)
     bench = _Bench(dut)
     beats = model.reported(samples)
     windows = np.stack([model.window(samples, place) for place, _ in beats])
@@ -98,20 +107,17 @@ def network_cycles(samples: np.ndarray) -> tuple[list[int], bytes]:
     async def drive(ctx):
         ctx.set(dut.record.ready, 1)
         for (place, _), vector in zip(beats, vectors.tolist(), strict=True):
-            ctx.set(dut.f_valid, 1)
-            for index, value in enumerate(vector):
-                ctx.set(dut.f_index, index)
-                ctx.set(dut.f_value, value)
-                await ctx.tick()
-            ctx.set(dut.f_valid, 0)
-            ctx.set(dut.go.payload, place // 4)
-            ctx.set(dut.go.valid, 1)
-            await ctx.tick().until(dut.go.ready)
-            ctx.set(dut.go.valid, 0)
+            ctx.set(dut.vector.valid, 1)
+            for feature in FEATURE_ORDER:
+                last = feature == FEATURE_ORDER[-1]
+                value = {"value": vector[feature], "last": last, "index": place // 4}
+                ctx.set(dut.vector.payload, value)
+                await ctx.tick().until(dut.vector.ready)
+            ctx.set(dut.vector.valid, 0)
             begin = bench.cycle
-            record = await ctx.tick().sample(dut.record.payload).until(dut.record.valid)
+            sampled = await ctx.tick().sample(dut.record.payload.record).until(dut.record.valid)
             cycles.append(bench.cycle - begin)
-            records.append(_packed(record[0]))
+            records.append(_packed(sampled[0]))
 
     bench.run(drive)
     return cycles, b"".join(records)

@@ -1,21 +1,34 @@
 """R peak detection on D2 of a block (steps 2 to 5 of the data sheet)."""
 
-from amaranth import Cat, Module, Mux, Signal, signed, unsigned
+from amaranth import C, Cat, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from ....models.ecg import model
-from ...buffers import StreamFifo
+from ...buffers import NO_COLLISIONS, StreamFifo
 
-__all__ = ["BeatLayout", "Detector"]
+__all__ = ["BeatLayout", "Detector", "index_width"]
 
-SCORE_WIDTH = 20
-INDEX_WIDTH = 10
-MAX_RUNS = 8
+#: Of a score: eight magnitudes of at most 65,535.
+SCORE_WIDTH = 19
+MAGNITUDE_WIDTH = 16
+#: Places for beats between detection and what follows; detection waits when they are taken.
+BEATS = 16
 
-#: A beat to classify: ``index`` of the crossing (R = 4 index) and the RR interval in samples.
-BeatLayout = data.StructLayout({"index": unsigned(INDEX_WIDTH), "rr": unsigned(9)})
+
+def index_width(max_samples):
+    """Bits of the index of a crossing, and of the number of D2 values of a block."""
+    return (max_samples // 4).bit_length()
+
+
+def BeatLayout(width):
+    """A beat to classify, or the end of a block.
+
+    ``index`` of the crossing (R = 4 index; ``width`` bits) and the RR interval in samples; or
+    ``end``: the block has no more beats, the rest means nothing.
+    """
+    return data.StructLayout({"index": unsigned(width), "rr": unsigned(9), "end": unsigned(1)})
 
 
 class Detector(wiring.Component):
@@ -25,28 +38,37 @@ class Detector(wiring.Component):
     ``i_valid``    In   a value of D2 is there
     ``i_last``     In   it is the block's last
     ``i_d2``       In   signed 17
-    ``samples``    In   samples in the block, stable while ``busy``
+    ``low``        In   beats are reported from this index on; stable until ``done``
+    ``high``       In   beats are reported below this index; stable until ``done``
     ``clear``      In   1 for one cycle: forget the block; before the first value of the next
-    ``beat``       Out  stream of :data:`BeatLayout`: the reported beats, in order
+    ``beat``       Out  stream of :func:`BeatLayout`: the reported beats, in order, then the end
     ``found``      Out  beats put on ``beat`` so far
     ``done``       Out  all beats of the block were found (``found`` is final)
     =============  ===  ==========================================================================
 
+    Parameters: ``max_samples``, of a block, 64 or more.
+
     Throughput: a value every other cycle. Latency: from the last value 3 cycles, the signal level
-    at most 90 cycles, then 3 cycles for each crossing above the least score. ``i_*`` has no
-    back-pressure; ``beat`` is buffered for a whole block, so it may wait for ever. Reset: as
-    after ``clear``.
+    at most 90 cycles (of 4,096 samples), then 3 cycles for each crossing above the least score.
+    ``i_*`` has no back-pressure; when ``beat`` is not taken the second pass waits. Reset: as after
+    ``clear``.
     """
 
-    def __init__(self):
+    def __init__(self, max_samples=model.MAX_SAMPLES):
+        if not isinstance(max_samples, int) or max_samples < model.MIN_SAMPLES:
+            raise ValueError(f"Samples of a block must be at least 64, not {max_samples!r}")
+        self.max_samples = max_samples
+        self.index_width = index_width(max_samples)
+        self.max_runs = max(1, max_samples // 4 >> model.RUN_LOG2)
         super().__init__(
             {
                 "i_valid": In(1),
                 "i_last": In(1),
                 "i_d2": In(signed(17)),
-                "samples": In(13),
+                "low": In(self.index_width),
+                "high": In(self.index_width),
                 "clear": In(1),
-                "beat": Out(stream.Signature(BeatLayout)),
+                "beat": Out(stream.Signature(BeatLayout(self.index_width))),
                 "found": Out(range(model.MAX_BEATS + 1)),
                 "done": Out(1),
             }
@@ -58,13 +80,17 @@ class Detector(wiring.Component):
     # candidate that the next crossing, or the end, accepts as well.
     def elaborate(self, platform):
         m = Module()
-        entry = data.StructLayout({"index": INDEX_WIDTH, "score": SCORE_WIDTH})
-        m.submodules.ram = ram = Memory(shape=entry, depth=1 << INDEX_WIDTH, init=[])
-        m.submodules.fifo = self._fifo = StreamFifo(BeatLayout, model.MAX_BEATS)
+        entry = data.StructLayout({"index": self.index_width, "score": SCORE_WIDTH})
+        depth = self.max_samples // 4
+        m.submodules.ram = ram = Memory(shape=entry, depth=depth, init=[], attrs=NO_COLLISIONS)
+        layout = self.beat.payload.shape()
+        m.submodules.fifo = self._fifo = StreamFifo(layout, BEATS)
         wiring.connect(m, wiring.flipped(self.beat), self._fifo.o)
-        m.submodules.largest = self._largest = Memory(shape=SCORE_WIDTH, depth=MAX_RUNS, init=[])
-        self._runs = Signal(range(MAX_RUNS + 1))
-        self._entries = Signal(INDEX_WIDTH)
+        m.submodules.largest = self._largest = Memory(
+            shape=SCORE_WIDTH, depth=1 << (self.max_runs - 1).bit_length(), init=[]
+        )
+        self._runs = Signal(range(self.max_runs + 1))
+        self._entries = Signal(range(depth))
         self._level = Signal(SCORE_WIDTH)
         self._start_level, self._start_pass = Signal(), Signal()
 
@@ -77,7 +103,7 @@ class Detector(wiring.Component):
 
     def _collect(self, m, ram):
         """First pass: scores, crossings, run maxima."""
-        magnitude, step, positive = Signal(17), Signal(), Signal()
+        magnitude, step, positive = Signal(MAGNITUDE_WIDTH), Signal(), Signal()
         pads = Signal(2)
         ending = Signal()
         step_last = Signal()
@@ -93,11 +119,11 @@ class Detector(wiring.Component):
             m.d.sync += pads.eq(pads - 1)
 
         depth = 2 * model.SCORE_HALF
-        history = [Signal(17, name=f"history{i}") for i in range(depth)]
+        history = [Signal(MAGNITUDE_WIDTH, name=f"history{i}") for i in range(depth)]
         signs = Signal(model.SCORE_HALF + 1)
         score = Signal(SCORE_WIDTH)
         index = Signal(
-            signed(INDEX_WIDTH + 2), init=-model.SCORE_HALF
+            signed(self.index_width + 2), init=-model.SCORE_HALF
         )  # of the value that `score` belongs to
         check = Signal()
         m.d.sync += [check.eq(step), ending.eq(step & step_last)]
@@ -119,7 +145,7 @@ class Detector(wiring.Component):
         port = ram.write_port()
         m.d.comb += [
             port.addr.eq(self._entries),
-            port.data.index.eq(index[:INDEX_WIDTH]),
+            port.data.index.eq(index[: self.index_width]),
             port.data.score.eq(score),
             port.en.eq(check & crossing & (score > model.MIN_SCORE)),
         ]
@@ -139,7 +165,7 @@ class Detector(wiring.Component):
 
     def _rank(self, m):
         """The lower median: the value that (runs - 1) >> 1 others come before."""
-        i, j, rank = Signal(3), Signal(range(MAX_RUNS + 1)), Signal(range(MAX_RUNS + 1))
+        i, j, rank = Signal.like(self._runs), Signal.like(self._runs), Signal.like(self._runs)
         value, other, before = Signal(SCORE_WIDTH), Signal(SCORE_WIDTH), Signal()
         largest = self._largest.read_port(domain="comb")
         m.d.sync += self._start_pass.eq(0)
@@ -159,46 +185,48 @@ class Detector(wiring.Component):
                 with m.If(j == self._runs):
                     m.next = "DECIDE"
             with m.State("COMPARE"):
-                m.d.sync += rank.eq(rank + ((other < value) | ((other == value) & before)))
+                # other < value, or equal and before it
+                m.d.sync += rank.eq(rank + (Cat(C(0, 1), other) < Cat(before, value)))
                 m.next = "FETCH"
             with m.State("DECIDE"):
                 m.d.sync += i.eq(i + 1)
                 m.next = "LOAD"
-                with m.If(rank == (self._runs - 1)[:4] >> 1):
+                with m.If(rank == (self._runs - 1)[: len(rank)] >> 1):
                     m.d.sync += [self._level.eq(value), self._start_pass.eq(1)]
                     m.next = "IDLE"
 
     def _select(self, m, ram):
         """Second pass: three cycles a crossing (fetch, accept the candidate, take the new one)."""
         port = ram.read_port()
-        at = Signal(INDEX_WIDTH)
+        at = Signal.like(self._entries)
         crossing = Signal(port.data.shape())
         candidate, last = Signal(port.data.shape()), Signal(port.data.shape())
         has_candidate, has_last = Signal(), Signal()
-        threshold = Signal(SCORE_WIDTH + 3)
-        above, accept = Signal(), Signal()
+        above, accept, end = Signal(), Signal(), Signal()
+        room = self._fifo.i.ready
         m.d.comb += port.addr.eq(at)
         with m.FSM(name="select"):
             with m.State("IDLE"):
                 m.d.sync += [at.eq(0), has_candidate.eq(0), has_last.eq(0)]
                 with m.If(self._start_pass):
-                    m.d.sync += threshold.eq(model.THRESHOLD * self._level)
                     m.next = "WAIT"
             with m.State("WAIT"):
                 m.next = "FETCH"
             with m.State("FETCH"):
-                m.d.sync += [crossing.eq(port.data), at.eq(at + 1)]
-                m.next = "ACCEPT"
-                with m.If(at == self._entries):
-                    m.next = "END"
+                m.d.sync += crossing.eq(port.data)
+                with m.If(room):
+                    m.d.sync += at.eq(at + 1)
+                    m.next = "ACCEPT"
+                    with m.If(at == self._entries):
+                        m.next = "END"
             with m.State("ACCEPT"):
                 apart = crossing.index - candidate.index
                 m.d.comb += accept.eq(has_candidate & (apart > model.REFRACTORY))
-                m.d.sync += above.eq((crossing.score << 4) > threshold)
+                m.d.sync += above.eq(_exceeds(crossing.score, model.THRESHOLD, self._level))
                 m.next = "TAKE"
             with m.State("TAKE"):
                 far = (crossing.index - last.index) > model.T_WAVE
-                strong = (crossing.score << 4) > model.T_THRESHOLD * last.score
+                strong = _exceeds(crossing.score, model.T_THRESHOLD, last.score)
                 more = crossing.score > candidate.score
                 with m.If(above & (~has_last | far | strong) & (~has_candidate | more)):
                     m.d.sync += [candidate.eq(crossing), has_candidate.eq(1)]
@@ -207,26 +235,36 @@ class Detector(wiring.Component):
                 m.d.comb += accept.eq(has_candidate)
                 m.next = "FINISH"
             with m.State("FINISH"):
-                m.d.sync += self.done.eq(1)
-                m.next = "IDLE"
+                m.d.comb += end.eq(1)
+                with m.If(room):
+                    m.d.sync += self.done.eq(1)
+                    m.next = "IDLE"
         with m.If(accept):
             m.d.sync += [last.eq(candidate), has_last.eq(1), has_candidate.eq(0)]
-        self._report(m, accept, candidate, last, has_last)
+        self._report(m, accept, end, candidate, last, has_last)
 
-    def _report(self, m, accept, candidate, last, has_last):
-        """Hand an accepted beat on if its window lies inside the block."""
-        half = model.WINDOW // 2 // 4
-        apart = Signal(INDEX_WIDTH)
+    def _report(self, m, accept, end, candidate, last, has_last):
+        """Hand an accepted beat on if it is to be reported, and the block's end."""
+        apart = Signal(self.index_width)
         inside = Signal()
         fifo = self._fifo.i
         m.d.comb += [
             apart.eq(candidate.index - last.index),
-            inside.eq((candidate.index >= half) & (candidate.index <= self.samples[2:] - half)),
-            fifo.valid.eq(accept & inside),
+            inside.eq((candidate.index >= self.low) & (candidate.index < self.high)),
+            fifo.valid.eq((accept & inside) | end),
             fifo.payload.index.eq(candidate.index),
             fifo.payload.rr.eq(
                 Mux(has_last & (apart < (model.RR_MAX + 1) // 4), apart << 2, model.RR_MAX)
             ),
+            fifo.payload.end.eq(end),
         ]
-        with m.If(fifo.valid):
+        with m.If(accept & inside):
             m.d.sync += self.found.eq(self.found + 1)
+
+
+def _exceeds(score, factor, other):
+    """``16 score > factor other``, without the factors of two that both sides share."""
+    shift = 4
+    while shift and factor % 2 == 0:
+        shift, factor = shift - 1, factor // 2
+    return (score << shift) > factor * other

@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ....models.ecg import model
-from .detect import INDEX_WIDTH
+from .network import VectorLayout
 from .window import ItemKind, ItemLayout
 
 __all__ = ["FeatureStage"]
@@ -17,25 +17,20 @@ SUM_WIDTH = 22
 class FeatureStage(wiring.Component):
     """Turns items into features.
 
-    ==================================  ===  ====================================================
-    ``item``                            In   stream of :data:`~.window.ItemLayout`
-    ``valid`` ``feature`` ``value``     Out  feature number ``feature`` is ``value`` (signed 16)
-    ``go``                              Out  stream: all features of a beat were put out;
-                                             payload: the index of the beat
-    ==================================  ===  ====================================================
+    ==========  ===  ==========================================================================
+    ``item``    In   stream of :data:`~.window.ItemLayout`
+    ``vector``  Out  stream of :func:`~.network.VectorLayout`, in the order of the items
+    ==========  ===  ==========================================================================
 
-    Cycles: at most 43 for a variance, 30 for a ratio, 2 for the rhythm: 395 a beat. The next item
-    is taken when ``go`` was. Reset: idle.
+    Cycles: at most 43 for a variance, 30 for a ratio, 2 for the rhythm: 395 a beat. A feature that
+    is not taken holds up what follows. Reset: idle.
     """
 
     def __init__(self):
         super().__init__(
             {
                 "item": In(stream.Signature(ItemLayout)),
-                "valid": Out(1),
-                "feature": Out(4),
-                "value": Out(signed(16)),
-                "go": Out(stream.Signature(INDEX_WIDTH)),
+                "vector": Out(stream.Signature(VectorLayout())),
             }
         )
 
@@ -54,9 +49,12 @@ class FeatureStage(wiring.Component):
         logarithm = Signal(signed(16))
         magnitude = Signal(SUM_WIDTH)
 
+        out = self.vector
+        index = Signal(14)
         m.d.comb += [
             logarithm.eq(0),
-            self.feature.eq(item.feature),
+            out.payload.last.eq(item.last),
+            out.payload.index.eq(index),
             magnitude.eq(Mux(item.a[-1], -item.a, item.a)),
         ]
         with m.If(value[-1]):
@@ -84,11 +82,12 @@ class FeatureStage(wiring.Component):
                         m.next = "NORMALISE"
                     with m.Default():
                         m.d.comb += [
-                            self.valid.eq(1),
-                            self.value.eq(item.a[:9] << model.RR_SHIFT),
+                            out.valid.eq(1),
+                            out.payload.value.eq(item.a[:9] << model.RR_SHIFT),
                         ]
-                        m.d.sync += self.go.payload.eq(item.b)
-                        m.next = "IDLE"
+                        m.d.sync += index.eq(item.b)
+                        with m.If(out.ready):
+                            m.next = "IDLE"
             with m.State("SCALE"):
                 m.d.sync += [value.eq(value << 1), steps.eq(steps - 1)]
                 with m.If(steps == 0):
@@ -108,19 +107,15 @@ class FeatureStage(wiring.Component):
                 with m.Else():
                     m.d.sync += [value.eq(value << 1), exponent.eq(exponent - 1)]
             with m.State("EMIT"):
-                m.next = "IDLE"
-                with m.If(item.kind == ItemKind.VARIANCE):
-                    scale = item.shift << (model.PLOG_FRACTION + 1)
-                    m.d.comb += [self.valid.eq(1), self.value.eq(logarithm + scale)]
-                    with m.If(item.last):
-                        m.next = "GO"
-                with m.Elif(~second):
+                with m.If((item.kind == ItemKind.RATIO) & ~second):
                     m.d.sync += [positive.eq(logarithm), second.eq(1)]
                     m.next = "SET"
                 with m.Else():
-                    m.d.comb += [self.valid.eq(1), self.value.eq(logarithm - positive)]
-            with m.State("GO"):
-                m.d.comb += self.go.valid.eq(1)
-                with m.If(self.go.ready):
-                    m.next = "IDLE"
+                    scale = item.shift << (model.PLOG_FRACTION + 1)
+                    m.d.comb += out.valid.eq(1)
+                    m.d.comb += out.payload.value.eq(
+                        Mux(second, logarithm - positive, logarithm + scale)
+                    )
+                    with m.If(out.ready):
+                        m.next = "IDLE"
         return m

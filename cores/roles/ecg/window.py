@@ -8,13 +8,15 @@ from amaranth.lib.wiring import In, Out
 from ....models.ecg import model
 from ...buffers import StreamFifo
 from .correlate import VALUE_WIDTH, Correlator
-from .detect import BeatLayout
+from .detect import BeatLayout, index_width
 from .dwt import TwoLevelDwt
 
-__all__ = ["ItemKind", "ItemLayout", "Moments", "WindowStage"]
+__all__ = ["FEATURE_ORDER", "ItemKind", "ItemLayout", "Moments", "WindowStage"]
 
 PAIRS = model.WINDOW // 2
 BANDS = ("d1", "d2", "a2")
+#: Features in the order in which their items leave.
+FEATURE_ORDER = (0, 1, 2, 3, 7, 8, 9, 10, 4, 5, 6)
 #: Places for items between this stage and the next.
 ITEMS = 16
 
@@ -106,11 +108,12 @@ class WindowStage(wiring.Component):
     FIFO; a beat is begun only when there is room for its items. Reset: idle.
     """
 
-    def __init__(self):
+    def __init__(self, max_samples=model.MAX_SAMPLES):
+        self.index_width = index_width(max_samples)
         super().__init__(
             {
-                "beat": In(stream.Signature(BeatLayout)),
-                "addr": Out(model.MAX_SAMPLES.bit_length() - 2),
+                "beat": In(stream.Signature(BeatLayout(self.index_width))),
+                "addr": Out(self.index_width + 1),
                 "pair": In(32),
                 "item": Out(stream.Signature(ItemLayout)),
                 "busy": Out(1),
@@ -121,7 +124,7 @@ class WindowStage(wiring.Component):
         m = Module()
         m.submodules.items = items = StreamFifo(ItemLayout, ITEMS)
         wiring.connect(m, wiring.flipped(self.item), items.o)
-        beat = Signal(BeatLayout)
+        beat = Signal(self.beat.payload.shape())
         begin = Signal()  # a beat was taken
         pair_valid, pair_last, even, odd, reading, subtracting = self._read(m, beat)
         mean = self._mean(m, begin, pair_valid & ~subtracting, even, odd)
