@@ -222,7 +222,7 @@ def test_slot_runs_it_for_network_and_cpu():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Shape(n=48), "Order of the matrices must be 8, 16, 32 or 64, not 48"),
+        (lambda: Shape(n=48), "Order of the matrices must be 4, 8, 16, 32 or 64, not 48"),
         (lambda: Shape(macs=48), "Number of MACs must be a power of two from 4 to 64, not 48"),
         (lambda: Shape(n=8, macs=16), "Number of MACs must be a power of two from 4 to 8, not 16"),
         (lambda: Shape(macs=2), "Number of MACs must be a power of two from 4 to 64, not 2"),

@@ -24,8 +24,8 @@ class Shape:
 
     def __init__(self, n=64, macs=32, width=32):
         self.width = check_data_width(width)
-        if n not in (8, 16, 32, 64):
-            raise ValueError(f"Order of the matrices must be 8, 16, 32 or 64, not {n!r}")
+        if n not in (4, 8, 16, 32, 64):
+            raise ValueError(f"Order of the matrices must be 4, 8, 16, 32 or 64, not {n!r}")
         if macs not in [1 << i for i in range(2, n.bit_length())]:
             raise ValueError(f"Number of MACs must be a power of two from 4 to {n}, not {macs!r}")
         self.n, self.macs = n, macs

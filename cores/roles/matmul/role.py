@@ -108,7 +108,7 @@ class MatmulRole(wiring.Component):
     macs : int
         Multiply-accumulate units, a power of two from 4 to ``n``; three 18x18 multipliers each.
     n : int
-        Order of the matrices: 64, or for tests 8, 16 or 32.
+        Order of the matrices: 64, or for tests 4, 8, 16 or 32.
 
     Cycles: a product takes ``n**3 / macs``, sustained over the inputs of a job and over jobs, as
     long as the memory moves the ``3 * n * n`` words of a product in that time. A job alone takes in

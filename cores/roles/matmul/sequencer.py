@@ -51,30 +51,37 @@ class Sequencer(wiring.Component):
                 "taken": In(1),
             }
         )
+        self.free = Signal(range(3), init=2)  # halves that nobody uses
+        self.full = Signal(range(3))  # halves that hold a pair that was not begun
+        self.at = Signal(range(shape.pair_beats))  # place of the next beat
+        self.half = Signal()  # where its pair goes; toggled with the first beat
+        self.room = Signal(range(depth + 1), init=depth)
+        self.enough = Signal()  # room for a sweep
+        self.running = Signal()
+        self.count = Signal(range(shape.sweep))
+        self.upcoming = Signal(range(shape.n * shape.tiles))  # the sweep that begins next
+        self.final = Signal()  # the present one is the last of its pair
 
     def elaborate(self, platform):
         m = Module()
         self.claim = Signal()  # the first beat of a pair is taken
         self.stored = Signal()  # the last one is
-        self.begin = Signal()  # the first sweep of a pair begins
-        self.release = Signal()  # its last step is done
-        self.free = Signal(range(3), init=2)  # halves that nobody uses
-        self.full = Signal(range(3))  # halves that hold a pair that was not begun
+        self.start = Signal()  # a sweep begins
+        self.begin = Signal()  # it is the first of its pair
+        self.release = Signal()  # the last step of a pair is done
         m.d.sync += [
             self.free.eq(self.free + self.release - self.claim),
             self.full.eq(self.full + self.stored - self.begin),
         ]
         self._fill(m)
-        self._sweep(m, self._room(m))
+        self._room(m)
+        self._sweep(m)
         return m
 
     def _fill(self, m):
-        shape = self.shape
+        shape, store, at = self.shape, self.store, self.at
         row_bits = (shape.n // shape.words - 1).bit_length()
-        self.at = at = Signal(range(shape.pair_beats))
-        self.half = Signal()
         taken = Signal()
-        store = self.store
         m.d.comb += [
             self.i.ready.eq((at != 0) | (self.free != 0)),
             taken.eq(self.i.valid & self.i.ready),
@@ -95,31 +102,25 @@ class Sequencer(wiring.Component):
             m.d.sync += self.half.eq(~self.half)
 
     def _room(self, m):
-        """Whether a sweep's beats have room; one cycle late, and sweeps are further apart."""
-        self.start = Signal()
-        self.room = Signal(range(self.depth + 1), init=self.depth)
-        enough = Signal()
+        # `enough` comes a cycle late, and sweeps are further apart.
         beats = self.shape.sweep_beats
         with m.If(self.start):
             m.d.sync += self.room.eq(self.room + self.taken - beats)
         with m.Elif(self.taken):
             m.d.sync += self.room.eq(self.room + 1)
-        m.d.sync += enough.eq(self.room >= beats)
-        return enough
+        m.d.sync += self.enough.eq(self.room >= beats)
 
-    def _sweep(self, m, enough):
+    # A half is released while its last step is done. What is stored from then on cannot overtake
+    # that step: the first row of A comes first, and B only n rows later.
+    def _sweep(self, m):
         shape, step = self.shape, self.step
         sweeps = shape.n * shape.tiles
-        self.running = running = Signal()
-        self.count = count = Signal(range(shape.sweep))
-        self.upcoming = upcoming = Signal(range(sweeps))  # the sweep that begins next
-        self.final = Signal()  # the present one is the last of its pair
-        fresh = Signal()
-        turn = Signal()
+        running, count, upcoming = self.running, self.count, self.upcoming
+        fresh, turn = Signal(), Signal()
         m.d.comb += [
             fresh.eq(upcoming == 0),
             turn.eq(~running | (count == shape.sweep - 1)),
-            self.start.eq(turn & enough & (~fresh | (self.full != 0))),
+            self.start.eq(turn & self.enough & (~fresh | (self.full != 0))),
             self.begin.eq(self.start & fresh),
             step.k.eq(count),
             self.step_en.eq(running & (count < shape.n)),
