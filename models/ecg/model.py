@@ -74,6 +74,7 @@ Block
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,9 +82,11 @@ import numpy as np
 
 __all__ = [
     "CLASSES",
+    "FAITHFUL",
     "MAX_SAMPLES",
     "MIN_SAMPLES",
     "Beat",
+    "Preset",
     "Weights",
     "autocorrelation",
     "classify_block",
@@ -114,10 +117,10 @@ SCORE_HALF = 4
 #: log2 of the D2 values in a run whose maximum counts for the signal level.
 RUN_LOG2 = 7
 #: Detection constants; see the data sheet, step 4. Indices are D2 values (4 samples).
-MIN_SCORE = 64
-THRESHOLD = 6
-REFRACTORY = 25
-T_WAVE = 36
+MIN_SCORE = 72
+THRESHOLD = 5
+REFRACTORY = 27
+T_WAVE = 34
 T_THRESHOLD = 8
 WINDOW = 64
 WINDOW_MAX = 2047
@@ -285,19 +288,20 @@ def features(qrs, rr):
 
 @dataclass(frozen=True)
 class Weights:
-    """What training produces; ``table`` has 1,024 entries of 16 bit."""
+    """What training produces; the shapes say how large the network is."""
 
-    w1: np.ndarray  # int16 [20][11]
-    b1: np.ndarray  # int34 [20]
-    w2: np.ndarray  # int16 [6][20]
+    w1: np.ndarray  # int16 [hidden][inputs]
+    b1: np.ndarray  # int34 [hidden]
+    w2: np.ndarray  # int16 [6][hidden]
     b2: np.ndarray  # int34 [6]
-    table: np.ndarray
+    table: np.ndarray  # uint16 [1024]
 
     def __post_init__(self):
+        hidden, inputs = self.w1.shape
         shapes = {
-            "w1": (HIDDEN, FEATURES),
-            "b1": (HIDDEN,),
-            "w2": (OUTPUTS, HIDDEN),
+            "w1": (hidden, inputs),
+            "b1": (hidden,),
+            "w2": (OUTPUTS, hidden),
             "b2": (OUTPUTS,),
             "table": (1 << TABLE_LOG2,),
         }
@@ -314,17 +318,44 @@ class Weights:
             raise ValueError("table must be 16 bit unsigned")
 
 
+@dataclass(frozen=True)
+class Preset:
+    """A set of features and the network behind them; detection and records are common to all."""
+
+    name: str
+    inputs: int
+    hidden: int
+    #: Scale of the two layers (step 9).
+    shifts: tuple
+    #: Samples after a beat, in a multiple of four, on which its record may depend (``record.py``).
+    tail: int
+    #: ``vectors(samples, peaks, chosen)``: inputs of the network for those of a block's ``peaks``
+    #: (:func:`r_peaks`) whose indices are ``chosen``, one row each.
+    vectors: Callable
+    weights_file: Path
+
+    def load_weights(self, path=None):
+        return load_weights(path or self.weights_file, self)
+
+
 def sigmoid_table():
     """The table of the data sheet, step 9."""
     z = (np.arange(1 << TABLE_LOG2) - (1 << TABLE_LOG2 - 1) + 0.5) / 64
     return np.rint(65535 / (1 + np.exp(-z))).astype(np.int64)
 
 
-def load_weights(path=WEIGHTS_FILE):
+def load_weights(path=WEIGHTS_FILE, preset=None):
     """Weights from a JSON file that :mod:`trebuchet.models.ecg.train` wrote."""
     content = json.loads(Path(path).read_text(encoding="utf-8"))
     arrays = {k: np.array(content[k], np.int64) for k in ("w1", "b1", "w2", "b2", "table")}
-    return Weights(**arrays)
+    weights = Weights(**arrays)
+    preset = preset or FAITHFUL
+    if weights.w1.shape != (preset.hidden, preset.inputs):
+        raise ValueError(
+            f"{path} must have weights of the {preset.name} preset, {preset.inputs} inputs and "
+            f"{preset.hidden} hidden neurons, not {weights.w1.shape[::-1]}"
+        )
+    return weights
 
 
 def table_address(z, shift):
@@ -333,12 +364,12 @@ def table_address(z, shift):
     return np.clip(z >> shift, -half, half - 1) + half
 
 
-def network(vector, weights):
-    """``(class, scores, y)`` of feature vectors (last axis 11)."""
+def network(vector, weights, shifts=(SHIFT1, SHIFT2)):
+    """``(class, scores, y)`` of vectors of inputs (last axis)."""
     z = weights.b1 + vector @ weights.w1.T
-    hidden = weights.table[table_address(z, SHIFT1)] >> 1
+    hidden = weights.table[table_address(z, shifts[0])] >> 1
     y = weights.b2 + hidden @ weights.w2.T
-    return y.argmax(axis=-1), weights.table[table_address(y, SHIFT2)], y
+    return y.argmax(axis=-1), weights.table[table_address(y, shifts[1])], y
 
 
 @dataclass(frozen=True)
@@ -365,30 +396,60 @@ def unpack_records(result):
     return [Beat(int(f[0]), int(f[1]) & 255, tuple(int(s) for s in f[2:])) for f in fields]
 
 
+def inside(samples, peaks):
+    """Indices of the ``peaks`` whose QRS window lies in the block: those that are reported."""
+    half = WINDOW // 2
+    return [i for i, (r, _) in enumerate(peaks) if half <= r <= len(samples) - half]
+
+
 def reported(samples):
     """``(position, rr)`` of the beats whose window lies in the block."""
-    half = WINDOW // 2
-    return [(r, rr) for r, rr in r_peaks(samples) if half <= r <= len(samples) - half]
+    peaks = r_peaks(samples)
+    return [peaks[i] for i in inside(samples, peaks)]
 
 
-_default = None
+def faithful_vectors(samples, peaks, chosen):
+    """The 11 features of the chosen peaks."""
+    qrs = np.stack([window(samples, peaks[i][0]) for i in chosen])
+    return features(qrs, np.array([peaks[i][1] for i in chosen]))
 
 
-def classify_block(samples, weights=None):
-    """The result of one block of int16 samples: 16 bytes a beat."""
-    global _default
+FAITHFUL = Preset(
+    name="faithful",
+    inputs=FEATURES,
+    hidden=HIDDEN,
+    shifts=(SHIFT1, SHIFT2),
+    tail=160,
+    vectors=faithful_vectors,
+    weights_file=WEIGHTS_FILE,
+)
+_defaults: dict = {}
+
+
+def default_weights(preset):
+    """The trained weights of a preset, read once."""
+    if preset.name not in _defaults:
+        _defaults[preset.name] = preset.load_weights()
+    return _defaults[preset.name]
+
+
+def classify_block(samples, weights=None, preset=None):
+    """The result of one block of int16 samples: 16 bytes a beat.
+
+    ``preset``: :data:`FAITHFUL` if None; ``weights``: those trained for it if None.
+    """
+    preset = preset or FAITHFUL
     samples = np.asarray(samples)
     if not MIN_SAMPLES <= len(samples) <= MAX_SAMPLES:
         raise ValueError(f"a block must have 64 to 4096 samples, not {len(samples)}")
-    if weights is None:
-        weights = _default = _default or load_weights()
-    beats = reported(samples)
-    if not beats:
+    weights = weights or default_weights(preset)
+    peaks = r_peaks(samples)
+    chosen = inside(samples, peaks)
+    if not chosen:
         return b""
-    qrs = np.stack([window(samples, position) for position, _ in beats])
-    vector = features(qrs, np.array([rr for _, rr in beats]))
-    labels, score, _ = network(vector, weights)
+    vector = preset.vectors(samples, peaks, chosen)
+    labels, score, _ = network(vector, weights, preset.shifts)
     return b"".join(
-        Beat(position, int(labels[i]), tuple(int(s) for s in score[i])).pack()
-        for i, (position, _) in enumerate(beats)
+        Beat(peaks[i][0], int(label), tuple(int(s) for s in row)).pack()
+        for i, label, row in zip(chosen, labels, score, strict=True)
     )
