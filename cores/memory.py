@@ -18,7 +18,8 @@ Rules:
 1. Every stream keeps the ready/valid rules 1 to 3 of :mod:`trebuchet.cores.stream`.
 2. A command asks for a burst of ``beats + 1`` consecutive beats from ``addr`` on.
 3. A write command's data are the next ``beats + 1`` beats of ``wdata``, in command order; ``last``
-   marks the final one. The responder accepts a command without waiting for its data; it may
+   marks the final one. Bytes that ``strb`` leaves out mean nothing and may change while a beat
+   waits. The responder accepts a command without waiting for its data; it may
    hold data back until the command was accepted. A requester may offer the command first and
    the data after.
 4. Read data of one burst come together, never interleaved with another burst's; ``last`` marks

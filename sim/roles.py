@@ -29,7 +29,16 @@ from ..soc.toolchain import provide_tools
 from .build import Source, build_folder
 from .fabric import _csr_members
 
-__all__ = ["Answer", "Job", "RoleFault", "RoleRun", "Write", "role_source", "run_jobs"]
+__all__ = [
+    "Answer",
+    "Job",
+    "RoleFault",
+    "RoleRun",
+    "Write",
+    "place_jobs",
+    "role_source",
+    "run_jobs",
+]
 
 TOP = "trebuchet_role"
 _MEMORY = {
@@ -180,16 +189,42 @@ def _register_names(binary: Path) -> tuple[list[str], list[str]]:
     return found["// writable"], found["// readable"]
 
 
-def _batch(operations: Sequence[Job | Write], writable, seed, regions, base) -> tuple[bytes, int]:
-    """The batch file and the bytes of memory that it needs."""
+def place_jobs(jobs: Sequence[Job], seed: int, regions: int, base: int = 0):
+    """The fields of each job's ``JobLayout`` and its region; and the bytes of memory they need.
+
+    Jobs take turns in ``regions`` regions of memory from ``base`` on: two jobs of the same region
+    must not be under way together.
+    """
     rng = random.Random(f"jobs/{seed}")
-    jobs = [op for op in operations if isinstance(op, Job)]
     rings = [_ring(job) for job in jobs]
     ring = 1 << max(rings, default=10)
     # Rings are aligned to their size; a margin on both sides of a result catches stray bytes.
     room = -(-max((job.room for job in jobs), default=0) // 16) * 16 + 256
     stride = ring * -(-(ring + room) // ring)
     start = -(-base // ring) * ring
+    placed = []
+    for number, job in enumerate(jobs):
+        at = start + number % regions * stride
+        mask = (1 << rings[number]) - 1
+        fields = {
+            "kind": job.kind.value,
+            "first": job.first,
+            "source": rng.randrange(15) if job.source is None else job.source,
+            "ring_log2": rings[number],
+            "session": rng.getrandbits(17) if job.session is None else job.session,
+            "id": number if job.id is None else job.id,
+            "base": at,
+            "offset": rng.getrandbits(20) & mask if job.offset is None else job.offset,
+            "length": len(job.operand),
+            "result": at + ring + 128,
+            "room": job.room,
+        }
+        placed.append((fields, number % regions))
+    return placed, start + regions * stride
+
+
+def _batch(operations: Sequence[Job | Write], writable, placed) -> bytes:
+    """The batch file."""
     out, number = [], 0
     for op in operations:
         if isinstance(op, Write):
@@ -200,30 +235,11 @@ def _batch(operations: Sequence[Job | Write], writable, seed, regions, base) -> 
             at = writable.index(op.register)
             out.append(b"W" + struct.pack("<IIBQ", at, op.wait, op.idle, op.value))
             continue
-        at = start + number % regions * stride
-        mask = (1 << rings[number]) - 1
-        out.append(
-            b"J"
-            + struct.pack(
-                "<BBBBIIIIIIIII",
-                op.kind.value,
-                op.first,
-                rng.randrange(15) if op.source is None else op.source,
-                rings[number],
-                rng.getrandbits(17) if op.session is None else op.session,
-                number if op.id is None else op.id,
-                at,
-                rng.getrandbits(20) & mask if op.offset is None else op.offset,
-                len(op.operand),
-                at + ring + 128,
-                op.room,
-                number % regions,
-                op.wait,
-            )
-            + op.operand
-        )
+        fields, region = placed[number]
         number += 1
-    return b"".join(out), start + regions * stride
+        out.append(b"J" + struct.pack("<BBBBIIIIIIIII", *fields.values(), region, op.wait))
+        out.append(op.operand)
+    return b"".join(out)
 
 
 def _ring(job: Job) -> int:
@@ -272,7 +288,9 @@ def run_jobs(
     Raises :class:`RoleFault`, with the cycle and the seed, when a rule is broken.
     """
     writable, readable = _register_names(binary)
-    batch, size = _batch(operations, writable, seed, in_flight, sum(scratch))
+    jobs = [op for op in operations if isinstance(op, Job)]
+    placed, size = place_jobs(jobs, seed, in_flight, sum(scratch))
+    batch = _batch(operations, writable, placed)
     options = {
         "seed": seed,
         "stall": stall,
@@ -297,7 +315,7 @@ def run_jobs(
             said = " ".join(run.stderr.split()) or f"exit code {run.returncode}"
             raise RoleFault(f"the role failed with seed {seed}: {said}")
         raw = (folder / "out").read_bytes()
-    return _outcome(raw, sum(isinstance(op, Job) for op in operations), readable)
+    return _outcome(raw, len(jobs), readable)
 
 
 def _outcome(raw: bytes, jobs: int, readable: list[str]) -> RoleRun:

@@ -21,6 +21,13 @@ def _set_stream(ctx, stream, payload):
         ctx.set(stream.payload, payload)
 
 
+def _strobed(payload):
+    """A beat of write data without the bytes that mean nothing (rule 3)."""
+    strb = payload.strb
+    mask = sum(0xFF << 8 * lane for lane in range(strb.bit_length()) if strb >> lane & 1)
+    return payload.data & mask, strb, payload.last
+
+
 class _Hold:
     """Rule 2 on one stream that is sampled every cycle."""
 
@@ -30,8 +37,11 @@ class _Hold:
     def check(self, valid, ready, payload):
         if self.held is not None:
             assert valid, f"{self.name}: valid fell before the transfer (stream rule 2)"
-            assert bits(payload) == self.held, f"{self.name}: payload changed (stream rule 2)"
-        self.held = bits(payload) if valid and not ready else None
+            assert self._word(payload) == self.held, f"{self.name}: payload changed (rule 2)"
+        self.held = self._word(payload) if valid and not ready else None
+
+    def _word(self, payload):
+        return _strobed(payload) if self.name == "wdata" else bits(payload)
 
 
 class _Burst:

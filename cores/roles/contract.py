@@ -21,7 +21,7 @@ field          width  meaning
                       the connection was answered ``OK``, and again after any that was not
 ``source``     4      who asked; the answer goes back there
 ``session``    17     the session it belongs to, opaque to the role
-``id``         32     the message's ID, opaque to the role
+``id``         32     which job this is, opaque to the role
 ``base``       32     start of the ring the operand lies in, a multiple of the ring's size
 ``offset``     20     where in the ring the operand begins
 ``ring_log2``  5      the ring's size is ``2**ring_log2`` bytes: byte i of the operand is at
@@ -36,13 +36,15 @@ field          width  meaning
 
 Rules:
 
-1. Each accepted job is answered exactly once, whatever its contents, within a bound the role
-   states. Wrong input is answered with the status that names the reason.
+1. Each accepted job is answered exactly once, from the cycle after it was taken on, whatever its
+   contents, within a bound the role states. Wrong input is answered with the status that names
+   the reason.
 2. A role reads the operand only between taking the job and offering its answer. When the answer
    is offered, the result is in memory (every ``wdone`` has come).
 3. A role writes nothing outside ``result`` .. ``result + room`` and the scratch memory that the
    shell sets aside for it.
-4. A role may take further jobs before it answers earlier ones.
+4. A role may take further jobs before it answers earlier ones. One that holds more than three has
+   an attribute ``outstanding``, the number of jobs it may hold: the slot gives it no more.
 5. Writing 1 to ``start`` runs one job from the CSR operand registers (``source`` =
    :data:`SOURCE_CPU`) when ``busy`` is 0; ``done`` says it is finished. The role *slot*
    (``cores/roles/slot.py``) does this and the on/off switch for every role alike.
@@ -131,6 +133,17 @@ def role_block(name, registers=(), description=""):
             fields=(Field("done", 0), Field("interrupt_status", 1)),
         ),
         Register("enable", "rw", 1, "1: jobs are run; 0: they are answered STOPPED", reset=1),
+        Register("reset", "stb", 1, "write 1: reset the role; its jobs are answered ABORTED"),
+        Register(
+            "state",
+            "ro",
+            2,
+            "of the role's life cycle",
+            fields=(
+                Field("active", 0, 1, "a job is in the role"),
+                Field("resetting", 1, 1, "the role is being reset"),
+            ),
+        ),
         Register("operand_addr", "rw", 32, "address of the operand (linear)"),
         Register("operand_length", "rw", LENGTH_WIDTH, "bytes of operand"),
         Register("result_addr", "rw", 32, "address for the result, a multiple of 16"),
@@ -138,7 +151,7 @@ def role_block(name, registers=(), description=""):
         Register("result_length", "ro", LENGTH_WIDTH, "bytes of result of the last CPU job"),
         Register("result_status", "ro", STATUS_WIDTH, "status of the last CPU job"),
         counter("jobs", "jobs taken"),
-        counter("errors", "jobs answered with another status than OK"),
+        Register("errors", "ro", 16, "jobs answered with another status than OK (wraps)"),
         counter("cycles", "clock cycles in which a job was in the role"),
     )
     return RegisterBlock(name, standard + tuple(registers), description)

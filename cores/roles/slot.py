@@ -1,7 +1,8 @@
 """The role slot: what every role has around it, so that a role is only its data path."""
 
-from amaranth import C, Module, Mux, Signal
-from amaranth.lib import stream, wiring
+from amaranth import Cat, Module, Mux, ResetInserter, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from trebuchet.models.status import Status
 
@@ -9,21 +10,25 @@ from ..csr import CsrSignature
 from ..memory import ADDR_WIDTH, MemorySignature
 from ..tcp.service import LENGTH_WIDTH
 from .contract import SOURCE_CPU, AnswerLayout, JobLayout, role_block
+from .gate import MemoryGate
 
 __all__ = ["RoleSlot"]
 
-#: Jobs a role may have taken and not answered; a further one waits outside.
-IN_FLIGHT = 255
+#: Jobs that a role may hold if it does not say (rule 4 of the contract).
+OUTSTANDING = 3
+IDENTITY = ("source", "session", "id")
+IdentityLayout = data.StructLayout({name: JobLayout[name].shape for name in IDENTITY})
 
 
 class RoleSlot(wiring.Component):
-    """Wraps a role: standard registers, on/off switch, jobs started by the CPU, counters.
+    """Wraps a role: standard registers, life cycle, jobs started by the CPU, counters.
 
     Parameters
     ----------
     role : Component or None
         A component with :class:`~trebuchet.cores.roles.contract.RoleSignature`; ``None``: an empty
-        slot, which answers every job ``NO_ROLE``.
+        slot, which answers every job ``NO_ROLE``. Its attribute ``outstanding``, if it has one, is
+        how many jobs it may hold.
     name : str
         Name of the slot's register block.
     width, tag_width : int
@@ -36,37 +41,52 @@ class RoleSlot(wiring.Component):
     ``answer``  Out   stream of :data:`~trebuchet.cores.roles.contract.AnswerLayout`
     ``csr``     In    :func:`~trebuchet.cores.roles.contract.role_block`
     ``irq``     Out   1 while bit 1 of ``interrupt_status`` is set
-    ``mem``     Out   the role's memory port; idle in an empty slot
+    ``mem``     Out   the role's memory port behind a ``MemoryGate``; idle in an empty slot
     ==========  ====  ===========================================================================
 
     1. ``enable`` is looked at when a job is taken: 0 answers it ``STOPPED``. Jobs in the role
-       finish.
-    2. ``start`` with bit 0 set, while ``busy`` is 0, copies the operand registers and queues one
+       finish: it is off when ``state.active`` is 0, too.
+    2. Writing 1 to ``reset`` resets the role, and nothing else: its commands and data on offer are
+       taken first, what the memory still owes is awaited, then each job in the role is answered
+       ``ABORTED``. ``state.resetting`` is 1 until then, and no job is taken. Switched off or on, it
+       stays so. This takes as long as the memory does, whatever the role does.
+    3. ``start`` with bit 0 set, while ``busy`` is 0, copies the operand registers and queues one
        job; it goes before a waiting job of the network. At the end ``result_status`` and
        ``result_length`` are set, ``busy`` falls, bit 0 of ``interrupt_status`` rises, and bit 1
        if ``interrupt_enable`` is set. A start while busy is ignored.
-    3. The operand of a CPU job may have any alignment but must not cross a multiple of
-       1 MiB: it is handed over as an operand in a ring of that size. Otherwise, and when
-       ``result_addr`` is no multiple of 16, the job is answered ``BAD_LENGTH`` by the slot.
-    4. ``jobs`` counts every job taken, ``errors`` every answer that is not ``OK``, those of the
+    4. The operand of a CPU job may have any alignment and is handed over as an operand in a ring of
+       1 MiB: one that crosses a multiple of 1 MiB goes on at the one before. When ``result_addr``
+       is no multiple of 16, the job is answered ``BAD_LENGTH`` by the slot.
+    5. ``jobs`` counts every job taken, ``errors`` every answer that is not ``OK``, those of the
        slot included.
+    6. The ``id`` that the role sees is a number of the slot's own; the answer has the job's again.
 
     Latency: 1 cycle each way. Throughput: a job or an answer every 2 cycles. Back-pressure: an
-    answer that is not taken holds all further answers, and in the end jobs. Reset: forgets all;
-    the role must be reset with it. Bad input: 1 and 3.
+    answer that is not taken holds all further answers, and in the end jobs; a role that holds
+    ``outstanding`` jobs gets no more. Reset: forgets all, with the role. Bad input: 1, 4; a role
+    that answers a job twice, or in the cycle in which it takes it, is not caught.
     """
 
     def __init__(self, role, name, width=32, tag_width=2):
-        self.role = role
+        self.role, self.width, self.tag_width = role, width, tag_width
         mem = MemorySignature(width, tag_width)
-        if role is not None and role.signature.members["mem"].signature != mem:
-            raise ValueError(
-                f"Memory port of role {name!r} must be {mem!r}, "
-                f"not {role.signature.members['mem'].signature!r}"
-            )
-        own = role.signature.members.get("csr") if role is not None else None
-        own = own.signature.block.registers if own is not None else ()
+        own = ()
+        if role is not None:
+            members = role.signature.members
+            if members["mem"].signature != mem:
+                raise ValueError(
+                    f"Memory port of role {name!r} must be {mem!r}, "
+                    f"not {members['mem'].signature!r}"
+                )
+            if "csr" in members:
+                own = members["csr"].signature.block.registers
         self.own = own
+        self.outstanding = getattr(role, "outstanding", OUTSTANDING)
+        if not isinstance(self.outstanding, int) or not 1 <= self.outstanding < 256:
+            raise ValueError(
+                f"Attribute 'outstanding' of role {name!r} must be 1 to 255, "
+                f"not {self.outstanding!r}"
+            )
         super().__init__(
             {
                 "job": In(stream.Signature(JobLayout)),
@@ -77,35 +97,52 @@ class RoleSlot(wiring.Component):
             }
         )
 
-    # A job goes to the role or to the slot's own answer register (`refused`); answers of the role
-    # and that register meet again, and those for the CPU are turned to its registers.
+    # Who asked lies in a table, and the role gets its row as `id`: so whatever the answer is, the
+    # role's, a refusal or ABORTED, it says who asked from there. Row `outstanding` is for refusals,
+    # which need no room in the role. Answers for the CPU are turned to its registers.
     def elaborate(self, platform):
         m = Module()
+        n = self.outstanding
+        m.submodules.table = table = Memory(shape=IdentityLayout, depth=n + 1, init=[])
+        self.table_write = table.write_port()
+        self.table_read = table.read_port(domain="comb")
+        self.used = Signal(n)  # rows of jobs in the role
+        self.resetting = Signal()
+        self.drained = Signal()  # the role is in reset and the memory owes nothing
         self.cpu_job = Signal(JobLayout)
         self.cpu_waits = Signal()  # the CPU's job is not yet taken
         self.cpu_bad = Signal()
-        self.refused = Signal(AnswerLayout)
-        self.refusing = Signal()
+        self.refusal = Signal(8)  # status of the job in the refusals' row; OK: there is none
         self.role_job = stream.Signature(JobLayout).create()
         self.role_answer = stream.Signature(AnswerLayout).create()
         if self.role is not None:
-            m.submodules.role = role = self.role
-            wiring.connect(m, wiring.flipped(self.mem), role.mem)
-            m.d.comb += [
-                role.job.valid.eq(self.role_job.valid),
-                role.job.payload.eq(self.role_job.payload),
-                self.role_job.ready.eq(role.job.ready),
-                self.role_answer.valid.eq(role.answer.valid),
-                self.role_answer.payload.eq(role.answer.payload),
-                role.answer.ready.eq(self.role_answer.ready),
-            ]
+            self._wrap_role(m)
             self._connect_registers(m)
         else:
             m.d.comb += [self.mem.rdata.ready.eq(1), self.mem.wdone.ready.eq(1)]
+            m.d.comb += self.drained.eq(1)
         self._take_jobs(m)
         self._give_answers(m)
         self._cpu(m)
+        m.d.comb += self.csr.state.eq(Cat(self.used.any(), self.resetting))
         return m
+
+    def _wrap_role(self, m):
+        role = self.role
+        m.submodules.gate = gate = MemoryGate(self.width, self.tag_width)
+        m.submodules.role = ResetInserter(gate.shut)(role)
+        wiring.connect(m, role.mem, gate.i)
+        wiring.connect(m, gate.o, wiring.flipped(self.mem))
+        m.d.comb += [
+            gate.stop.eq(self.resetting),
+            self.drained.eq(gate.idle),
+            role.job.valid.eq(self.role_job.valid),
+            role.job.payload.eq(self.role_job.payload),
+            self.role_job.ready.eq(role.job.ready),
+            self.role_answer.valid.eq(role.answer.valid),
+            self.role_answer.payload.eq(role.answer.payload),
+            role.answer.ready.eq(self.role_answer.ready),
+        ]
 
     def _connect_registers(self, m):
         for register in self.own:
@@ -120,59 +157,63 @@ class RoleSlot(wiring.Component):
                 m.d.comb += getattr(self.role.csr, clear).eq(getattr(self.csr, clear))
 
     def _take_jobs(self, m):
-        csr, role_job = self.csr, self.role_job
+        csr, role_job, write = self.csr, self.role_job, self.table_write
+        n = self.outstanding
         cpu = Signal()  # whose job is being handed over
         chosen = Signal(JobLayout)
         status = Signal(8)
-        self.taken = Signal()
-        self.in_flight = Signal(range(IN_FLIGHT + 1))
-        m.d.comb += chosen.eq(Mux(cpu, self.cpu_job, self.job.payload))
-        absent = C(self.role is None, 1)
+        row, free = Signal(range(n + 1)), Signal(range(n + 1))
+        taken = Signal()
+        for k in reversed(range(n)):
+            with m.If(~self.used[k]):
+                m.d.comb += free.eq(k)
+        m.d.comb += [
+            chosen.eq(Mux(cpu, self.cpu_job, self.job.payload)),
+            role_job.payload.eq(chosen),
+            role_job.payload.id.eq(row),
+            write.addr.eq(row),
+            *(write.data[name].eq(chosen[name]) for name in IDENTITY),
+            self.job.ready.eq(taken & ~cpu),
+        ]
+        next_status = Signal(8)
+        if self.role is None:
+            m.d.comb += next_status.eq(Status.NO_ROLE)
+        else:
+            with m.If(~csr.enable):
+                m.d.comb += next_status.eq(Status.STOPPED)
+            with m.Elif(self.cpu_waits & self.cpu_bad):
+                m.d.comb += next_status.eq(Status.BAD_LENGTH)
+        fits = ~self.used.all() | (next_status != Status.OK)
         with m.FSM():
             with m.State("IDLE"):
-                m.d.sync += cpu.eq(self.cpu_waits)
-                m.d.sync += status.eq(
-                    Mux(
-                        absent,
-                        Status.NO_ROLE,
-                        Mux(
-                            ~csr.enable,
-                            Status.STOPPED,
-                            Mux(self.cpu_waits & self.cpu_bad, Status.BAD_LENGTH, Status.OK),
-                        ),
-                    )
-                )
-                with m.If((self.cpu_waits | self.job.valid) & (self.in_flight != IN_FLIGHT)):
+                m.d.sync += [
+                    cpu.eq(self.cpu_waits),
+                    status.eq(next_status),
+                    row.eq(Mux(next_status == Status.OK, free, n)),
+                ]
+                with m.If((self.cpu_waits | self.job.valid) & fits & ~self.resetting):
                     m.next = "HAND"
             with m.State("HAND"):
-                with m.If(status == Status.OK):
-                    m.d.comb += [
-                        role_job.valid.eq(1),
-                        role_job.payload.eq(chosen),
-                        self.taken.eq(role_job.ready),
-                    ]
-                with m.Elif(~self.refusing):
-                    m.d.comb += self.taken.eq(1)
-                    m.d.sync += [
-                        self.refusing.eq(1),
-                        self.refused.source.eq(chosen.source),
-                        self.refused.session.eq(chosen.session),
-                        self.refused.id.eq(chosen.id),
-                        self.refused.status.eq(status),
-                    ]
-                m.d.comb += self.job.ready.eq(self.taken & ~cpu)
-                with m.If(self.taken):
+                m.d.comb += write.en.eq(taken)
+                with m.If(self.resetting):
+                    m.next = "IDLE"
+                with m.Elif(status == Status.OK):
+                    m.d.comb += [role_job.valid.eq(1), taken.eq(role_job.ready)]
+                    with m.If(taken):
+                        m.d.sync += self.used.bit_select(row, 1).eq(1)
+                with m.Elif(self.refusal == Status.OK):
+                    m.d.comb += taken.eq(1)
+                    m.d.sync += self.refusal.eq(status)
+                with m.If(taken):
                     m.next = "IDLE"
                     m.d.sync += csr.jobs.eq(csr.jobs + 1)
                     with m.If(cpu):
                         m.d.sync += self.cpu_waits.eq(0)
-        entered = role_job.valid & role_job.ready
-        left = self.role_answer.valid & self.role_answer.ready
-        m.d.sync += self.in_flight.eq(self.in_flight + entered - left)
-        with m.If(self.in_flight != 0):
+        with m.If(self.used.any()):
             m.d.sync += csr.cycles.eq(csr.cycles + 1)
 
     def _give_answers(self, m):
+        n = self.outstanding
         answer = Signal(AnswerLayout)
         self.got = Signal(AnswerLayout)  # an answer that the CPU's registers take
         self.got_valid = Signal()
@@ -184,16 +225,39 @@ class RoleSlot(wiring.Component):
             self.answer.payload.eq(answer),
             self.answer.valid.eq(full & ~to_cpu),
         ]
+        row, ends = Signal(range(n + 1)), Signal()  # the row, and that a job in the role ends
+        refuses = self.refusal != Status.OK
+        m.d.comb += [self.table_read.addr.eq(row), row.eq(self.role_answer.payload.id)]
+        with m.If(self.resetting):
+            for k in reversed(range(n)):
+                with m.If(self.used[k]):
+                    m.d.comb += row.eq(k)
+        with m.If(refuses):
+            m.d.comb += row.eq(n)
         with m.If(~full):
-            with m.If(self.refusing):
-                m.d.sync += [answer.eq(self.refused), full.eq(1), self.refusing.eq(0)]
+            m.d.sync += [answer[name].eq(self.table_read.data[name]) for name in IDENTITY]
+            m.d.sync += [full.eq(refuses | ends), answer.length.eq(0)]
+            with m.If(refuses):
+                m.d.sync += [answer.status.eq(self.refusal), self.refusal.eq(Status.OK)]
+            with m.Elif(self.resetting):
+                m.d.comb += ends.eq(self.drained & self.used.any())
+                m.d.sync += answer.status.eq(Status.ABORTED)
             with m.Else():
-                m.d.comb += self.role_answer.ready.eq(1)
-                m.d.sync += [answer.eq(self.role_answer.payload), full.eq(self.role_answer.valid)]
+                m.d.comb += [self.role_answer.ready.eq(1), ends.eq(self.role_answer.valid)]
+                m.d.sync += [
+                    answer.status.eq(self.role_answer.payload.status),
+                    answer.length.eq(self.role_answer.payload.length),
+                ]
         with m.Elif(self.answer.ready | to_cpu):
             m.d.sync += full.eq(0)
             with m.If(answer.status != Status.OK):
                 m.d.sync += self.csr.errors.eq(self.csr.errors + 1)
+        with m.If(ends):
+            m.d.sync += self.used.bit_select(row, 1).eq(0)
+        with m.If(self.csr.reset):
+            m.d.sync += self.resetting.eq(1)
+        with m.Elif(self.drained & ~self.used.any()):
+            m.d.sync += self.resetting.eq(0)
 
     def _cpu(self, m):
         csr, job = self.csr, self.cpu_job
@@ -201,13 +265,11 @@ class RoleSlot(wiring.Component):
         m.d.comb += [csr.interrupt_status.eq(pending), self.irq.eq(pending[1])]
         left = pending & ~csr.interrupt_status_clear[:2]
         m.d.sync += pending.eq(left)
-        end = Signal(LENGTH_WIDTH + 1)
-        m.d.comb += end.eq(csr.operand_addr[:LENGTH_WIDTH] + csr.operand_length)
         with m.If(csr.start[0] & ~csr.busy[0]):
             m.d.sync += [
                 csr.busy.eq(1),
                 self.cpu_waits.eq(1),
-                self.cpu_bad.eq((end > 1 << LENGTH_WIDTH) | (csr.result_addr[:4] != 0)),
+                self.cpu_bad.eq(csr.result_addr[:4] != 0),
                 job.source.eq(SOURCE_CPU),
                 job.base.eq(csr.operand_addr & -(1 << LENGTH_WIDTH) & ((1 << ADDR_WIDTH) - 1)),
                 job.offset.eq(csr.operand_addr),

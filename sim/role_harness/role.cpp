@@ -222,8 +222,11 @@ class RoleBench : public Access {
         const Vtop& t = *top_;
         uint8_t lanes[kLanes];
         get_lanes(t.mem_wdata_data, lanes);
-        uint64_t words[2] = {};
-        memcpy(words, lanes, kLanes);
+        uint8_t used[16] = {};  // bytes that are not strobed may change
+        for (size_t lane = 0; lane < kLanes; ++lane)
+            if (t.mem_wdata_strb >> lane & 1) used[lane] = lanes[lane];
+        uint64_t words[2];
+        memcpy(words, used, sizeof words);
         cmd_.check(t.mem_cmd_valid, t.mem_cmd_ready,
                    {t.mem_cmd_write, t.mem_cmd_addr, t.mem_cmd_beats, t.mem_cmd_tag});
         wdata_.check(t.mem_wdata_valid, t.mem_wdata_ready,

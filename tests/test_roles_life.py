@@ -1,0 +1,236 @@
+"""Life of a role in its slot: on, off, reset alone; nothing is lost, neighbours go on."""
+
+import pytest
+from amaranth import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+from role_bench import Job, RoleBench, Write
+from streams import MemoryRequester, MemoryResponder, make_rng, run, seeds, stream_checker
+from trebuchet.cores.memory import MemorySignature
+from trebuchet.cores.memory_arbiter import MemoryArbiter
+from trebuchet.cores.roles.contract import RoleSignature
+from trebuchet.cores.roles.gate import MemoryGate
+from trebuchet.cores.roles.loopback import LoopbackRole
+from trebuchet.cores.roles.slot import RoleSlot
+from trebuchet.models.status import Status
+
+
+class Hung(wiring.Component):
+    """Takes two jobs, asks for memory all the time, never answers."""
+
+    def __init__(self):
+        super().__init__(RoleSignature(None, 32, 2))
+
+    def elaborate(self, platform):
+        m = Module()
+        taken = Signal(2)
+        cmd, beat = self.mem.cmd, Signal(4)
+        m.d.comb += [
+            self.job.ready.eq(taken != 2),
+            cmd.valid.eq(taken != 0),
+            cmd.payload.beats.eq(15),
+            self.mem.rdata.ready.eq(1),
+            self.mem.wdone.ready.eq(1),
+            self.mem.wdata.valid.eq(taken != 0),
+            self.mem.wdata.payload.strb.eq(1),
+            self.mem.wdata.payload.last.eq(beat == 15),
+        ]
+        with m.If(self.mem.wdata.valid & self.mem.wdata.ready):
+            m.d.sync += beat.eq(beat + 1)
+        with m.If(cmd.valid & cmd.ready):
+            m.d.sync += cmd.payload.write.eq(~cmd.payload.write)
+        with m.If(self.job.valid & self.job.ready):
+            m.d.sync += taken.eq(taken + 1)
+            m.d.sync += cmd.payload.addr.eq(self.job.payload.result)
+        return m
+
+
+def check(jobs, answers, allowed):
+    for job, answer in zip(jobs, answers, strict=True):
+        assert answer.status in allowed
+        assert answer.result == (job.operand if answer.status == Status.OK else b"")
+
+
+@seeds(3)
+def test_reset_at_any_time(seed):
+    """Jobs in the role are answered ABORTED, after their last access to memory; the next runs."""
+    rng = make_rng(seed, "operations")
+    operations = []
+    for _ in range(20):
+        operations.append(Job(rng.randbytes(rng.choice([1, 20, 200])), room=200))
+        if rng.random() < 0.5:
+            operations.append(Write("reset", wait=rng.randrange(60), idle=False))
+    last = Job(rng.randbytes(40))
+    dut = RoleSlot(LoopbackRole(), "role0")
+    answers = RoleBench(dut, seed=seed).run([*operations, last], limit=30_000)
+    jobs = [op for op in operations if isinstance(op, Job)]
+    check([*jobs, last], answers, {Status.OK, Status.ABORTED})
+    assert {a.status for a in answers} == {Status.OK, Status.ABORTED}
+    assert answers[-1].result == last.operand
+
+
+@seeds(2)
+def test_hung_role_is_reset(seed):
+    """It never answers, and its memory traffic never ends by itself; nor does it end its bursts."""
+    dut = RoleSlot(Hung(), "role0")
+    reset = Write("reset", wait=150, idle=False)
+    operations = [Job(bytes(64)), Job(bytes(64)), reset, Job(bytes(64)), reset]
+    states = []
+
+    async def watch(ctx):
+        async for _, _, state in ctx.tick().sample(dut.csr.state):
+            if state not in states[-1:]:
+                states.append(state)
+
+    watch.background = True
+    answers = RoleBench(dut, seed=seed).run(operations, limit=5000, more=[watch])
+    assert [a.status for a in answers] == [Status.ABORTED] * 3
+    # active, active and resetting, resetting, idle
+    assert states == [0, 1, 3, 2, 0, 1, 3, 2, 0]
+
+
+@seeds(2)
+def test_switched_off_and_on(seed):
+    dut = RoleSlot(LoopbackRole(), "role0")
+    rng = make_rng(seed, "operations")
+    operations, expected = [], []
+    for on in (1, 0, 1, 0, 1):
+        operations.append(Write("enable", on))
+        for _ in range(3):
+            operations.append(Job(rng.randbytes(30)))
+            expected.append(Status.OK if on else Status.STOPPED)
+        if rng.random() < 0.5:
+            operations.append(Write("reset"))  # changes nothing about being on or off
+    answers = RoleBench(dut, seed=seed).run(operations, limit=10_000)
+    assert [a.status for a in answers] == expected
+
+
+def test_a_stopped_hung_role_refuses_and_still_resets():
+    dut = RoleSlot(Hung(), "role0")
+    operations = [
+        Job(b"x"),
+        Job(b"x"),
+        Write("enable", 0, wait=50, idle=False),
+        Job(b"y"),
+        Job(b"y"),
+    ]
+    operations.append(Write("reset", wait=100, idle=False))
+    answers = RoleBench(dut, seed=1, in_flight=6).run(operations, limit=3000)
+    stopped, aborted = Status.STOPPED, Status.ABORTED
+    assert [a.status for a in answers] == [aborted, aborted, stopped, stopped]
+
+
+def test_a_job_of_the_cpu_is_aborted():
+    dut = RoleSlot(Hung(), "role0")
+    memory = bytearray(1024)
+
+    async def cpu(ctx):
+        ctx.set(dut.csr.operand_length, 5)
+        ctx.set(dut.csr.start, 1)
+        await ctx.tick()
+        ctx.set(dut.csr.start, 0)
+        await ctx.tick().repeat(50)
+        assert ctx.get(dut.csr.busy) == 1
+        ctx.set(dut.csr.reset, 1)
+        await ctx.tick()
+        ctx.set(dut.csr.reset, 0)
+        while ctx.get(dut.csr.busy):
+            await ctx.tick()
+        assert ctx.get(dut.csr.result_status) == Status.ABORTED
+        assert ctx.get(dut.csr.errors) == 1
+
+    responder = MemoryResponder(dut.mem, memory, rng=make_rng(0, "memory"))
+    run(dut, cpu, responder, limit=1000)
+
+
+@pytest.mark.parametrize("operation", ["job", "reset"])
+def test_absent_role(operation):
+    dut = RoleSlot(None, "role1")
+    operations = [Job(b"abc"), *([Write("reset")] if operation == "reset" else []), Job(b"")]
+    answers = RoleBench(dut, seed=0).run(operations, limit=1000)
+    assert [a.status for a in answers] == [Status.NO_ROLE] * 2
+
+
+@seeds(1)
+def test_neighbour_on_the_same_memory(seed):
+    """A role is reset again and again; another requester's bursts all come back right."""
+
+    class Pair(wiring.Component):
+        def __init__(self):
+            self.slot = RoleSlot(LoopbackRole(), "role0")
+            self.arbiter = MemoryArbiter(2, 32, 2)
+            super().__init__({"mem": Out(MemorySignature(32, 3)), "other": In(MemorySignature())})
+            self.job, self.answer, self.csr = self.slot.job, self.slot.answer, self.slot.csr
+
+        def elaborate(self, platform):
+            m = Module()
+            m.submodules.slot, m.submodules.arbiter = self.slot, self.arbiter
+            wiring.connect(m, self.slot.mem, self.arbiter.ports[0])
+            wiring.connect(m, wiring.flipped(self.other), self.arbiter.ports[1])
+            wiring.connect(m, self.arbiter.mem, wiring.flipped(self.mem))
+            return m
+
+    dut = Pair()
+    rng = make_rng(seed, "pair")
+    memory = bytearray(1 << 12)
+    other = MemoryRequester(dut.other, rng=make_rng(seed, "other"))
+    finished = []
+
+    async def neighbour(ctx):
+        for i in range(12):
+            content = rng.randbytes(4 * rng.randint(1, 16))
+            at = 0x800 + 64 * (i % 8)
+            await other.write(ctx, at, content, tag=i % 4)
+            assert await other.read(ctx, at, len(content) // 4, tag=i % 3) == content
+        finished.append(True)
+
+    async def jobs(ctx):
+        gaps = make_rng(seed, "jobs")
+        ctx.set(dut.answer.ready, 1)
+        ctx.set(dut.job.payload, {"ring_log2": 10, "length": 200, "result": 0x400, "room": 256})
+        ctx.set(dut.job.valid, 1)
+        while not finished:
+            for _ in range(gaps.randint(1, 150)):
+                await ctx.tick()
+            ctx.set(dut.csr.reset, 1)
+            await ctx.tick()
+            ctx.set(dut.csr.reset, 0)
+
+    responder = MemoryResponder(dut.mem, memory, rng=make_rng(seed, "memory"))
+    run(dut, neighbour, jobs, other, responder, stream_checker(dut.answer), limit=20_000, seed=seed)
+
+
+@seeds(4)
+def test_gate_ends_in_order(seed):
+    """A requester stops in mid-burst: what it asked for is finished with unstrobed bytes."""
+    dut = MemoryGate(32, 2)
+    rng = make_rng(seed, "gate")
+    memory = bytearray(1 << 10)
+    requester = MemoryRequester(dut.i)  # never stalls: it is not reset here, as a role would be
+
+    async def main(ctx):
+        for i in range(6):
+            requester.start_write(64 * i, b"\x55" * 64, tag=i % 4)
+            requester.start_read(512 + 64 * i, 16, tag=i % 4)
+        await ctx.tick().repeat(rng.randint(1, 200))
+        ctx.set(dut.stop, 1)
+        while not ctx.get(dut.idle):
+            await ctx.tick()
+        await ctx.tick()
+        assert not responder.busy
+        for burst in responder.log:
+            if burst.write:
+                written = memory[burst.addr : burst.addr + 64]
+                count = sum(strb == 15 for strb in burst.strb)
+                assert written == b"\x55" * 4 * count + bytes(64 - 4 * count)
+
+    responder = MemoryResponder(dut.o, memory, rng=make_rng(seed, "memory"))
+    checkers = [stream_checker(dut.o.cmd, "cmd")]
+    run(dut, main, requester, responder, *checkers, limit=5000, seed=seed)
+
+
+def test_bad_outstanding():
+    role = LoopbackRole()
+    role.outstanding = 0
+    with pytest.raises(ValueError, match="Attribute 'outstanding' of role 'x' must be 1 to 255"):
+        RoleSlot(role, "x")
