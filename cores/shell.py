@@ -101,6 +101,8 @@ class ShellConfig:
         First address of the shell's part of external memory.
     ecg_pipelines : int
         Pipelines of the ECG role.
+    ecg_buffers : int
+        Blocks that each of them holds, 1 or 2.
     ecg_stream : bool
         The ECG role takes records in parts (SMP message type 4).
     """
@@ -108,6 +110,7 @@ class ShellConfig:
     tcp: TcpConfig = field(default=TINY)
     base: int = 0
     ecg_pipelines: int = 1
+    ecg_buffers: int = 1
     ecg_stream: bool = False
 
     def __post_init__(self):
@@ -228,6 +231,7 @@ class Shell(wiring.Component):
             width,
             tag_width=tag_width,
             pipelines=self.config.ecg_pipelines,
+            buffers=self.config.ecg_buffers,
             scratch=self.config.memory.scratch if self.config.ecg_stream else None,
             sessions=self.config.tcp.sessions,
         )

@@ -2,8 +2,10 @@
 
 from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
+from amaranth.lib.wiring import Out
 
 from ....models.ecg import model
+from ....models.ecg import record as parts
 from ....models.status import Status
 from ...memory import ADDR_WIDTH
 from ...memory_arbiter import MemoryArbiter
@@ -11,13 +13,12 @@ from ...stream import check_data_width
 from ...tcp.service import LENGTH_WIDTH, SESSION_WIDTH
 from ..contract import ID_WIDTH, SOURCE_WIDTH, JobKind, RoleSignature
 from ..fetch import MemoryJoin, ResultWriter
-from .load import GAP, HEADER_OFFSET, HOLD, BlockLayout, BlockLoader, RecordLoader
-from .pipeline import EcgPipeline
+from .load import HEADER_OFFSET, HOLD, TAIL, BlockLoader, RecordLoader, ZoneLayout
 
-__all__ = ["STREAM_MAX", "EcgLane"]
+__all__ = ["EcgLane"]
 
-#: Samples of a part of a record at most: with what is kept they are a block.
-STREAM_MAX = model.MAX_SAMPLES - 4 * HOLD
+#: Groups of four samples that two beats are apart at least, from part to part.
+GAP = parts.GAP // 4
 
 #: What is remembered of a job until it is answered.
 TicketLayout = data.StructLayout(
@@ -34,19 +35,21 @@ COPIED = tuple(name for name in TicketLayout.members if name != "bad")
 
 
 class EcgLane(wiring.Component):
-    """Classifies the beats of blocks and of records (role contract: ``cores/roles/contract.py``).
+    """What a pipeline needs to be a role (role contract: ``cores/roles/contract.py``).
 
     Parameters
     ----------
+    pipeline : PipelineSignature
+        Of the pipeline.
     width, tag_width : int
-        Of the memory port. All bursts carry tag 0.
-    pipeline : EcgPipeline or None
-        The pipeline; ``None`` makes one with the trained weights.
+        Of the memory port. All bursts carry tag 0, or 0 and 1 with ``scratch``.
     scratch : int or None
         Address of the sessions' scratch memory, ``2**STORE_LOG2`` bytes each; ``None``: only
         ``DATA`` jobs come.
-    sessions : int
-        With ``scratch``: session numbers 0 to ``sessions - 1`` may come.
+    sessions, tail : int
+        With ``scratch``: see :class:`~.load.RecordLoader`.
+
+    Besides the ports of a role there is ``pipeline``, where the pipeline is connected.
 
     Lengths, statuses and results are those of :class:`~.role.EcgRole`. Jobs are answered in order;
     a second one is taken before the first is answered, so that its samples are read, transformed
@@ -54,32 +57,37 @@ class EcgLane(wiring.Component):
     memory latencies. Reset: abandons both jobs.
     """
 
-    def __init__(self, width=32, tag_width=2, *, pipeline=None, scratch=None, sessions=1):
+    def __init__(self, pipeline, width=32, tag_width=2, *, scratch=None, sessions=1, tail=TAIL):
         self.width, self.tag_width = check_data_width(width), tag_width
-        self.pipeline = EcgPipeline() if pipeline is None else pipeline
         self.streams = scratch is not None
         if self.streams and tag_width < 1:
             raise ValueError(f"Tag width must be at least 1 with records, not {tag_width!r}")
         self.inner_tag_width = tag_width - self.streams
         if self.streams:
             self.loader = RecordLoader(
-                width, self.inner_tag_width, scratch=scratch, sessions=sessions
+                width,
+                self.inner_tag_width,
+                scratch=scratch,
+                sessions=sessions,
+                tail=tail,
+                index_width=pipeline.width,
             )
         else:
-            self.loader = BlockLoader(width, tag_width)
-        super().__init__(RoleSignature(None, width, tag_width))
+            self.loader = BlockLoader(width, tag_width, pipeline.width)
+        role = RoleSignature(None, width, tag_width)
+        super().__init__({**role.members, "pipeline": Out(pipeline)})
 
     # A job is in one of two places: `coming` while it is loaded, `current` while its records are
     # written. The pipeline holds the samples of both.
     def elaborate(self, platform):
         m = Module()
         m.submodules.loader = loader = self.loader
-        m.submodules.pipeline = pipeline = self.pipeline
         m.submodules.writer = writer = ResultWriter(self.width, self.inner_tag_width)
-        wiring.connect(m, loader.pair, pipeline.pair)
+        wiring.connect(m, loader.block, wiring.flipped(self.pipeline.block))
+        wiring.connect(m, loader.pair, wiring.flipped(self.pipeline.pair))
         self._join(m, loader.mem, writer.mem)
         self.coming, self.current = Signal(TicketLayout), Signal(TicketLayout)
-        self.zone = Signal(BlockLayout)
+        self.zone = Signal(ZoneLayout)
         self.waiting, self.loading = Signal(), Signal()
         self.move = Signal()  # the coming job becomes the current one
         self._take(m)
@@ -105,12 +113,12 @@ class EcgLane(wiring.Component):
         if not self.streams:
             return block
         part = (job.length[:3] == 0) & (
-            (samples == 0) | ((samples >= model.MIN_SAMPLES) & (samples <= STREAM_MAX))
+            (samples == 0) | ((samples >= model.MIN_SAMPLES) & (samples <= parts.MAX_PART))
         )
         return Mux(job.kind == JobKind.STREAM, part, block)
 
     def _take(self, m):
-        job, loader, pipeline = self.job.payload, self.loader, self.pipeline
+        job, loader = self.job.payload, self.loader
         load = loader.request
         fits, taken = Signal(), Signal()
         for name in ("base", "offset", "ring_log2", "length"):
@@ -126,11 +134,7 @@ class EcgLane(wiring.Component):
             load.valid.eq(self.job.valid & ~self.waiting & fits),
             self.job.ready.eq(~self.waiting & load.ready),
             taken.eq(self.job.valid & self.job.ready),
-            loader.block.ready.eq(~pipeline.busy),
-            pipeline.start.eq(loader.block.valid & loader.block.ready),
         ]
-        with m.If(pipeline.start):
-            m.d.sync += pipeline.samples.eq(loader.block.payload.samples)
         with m.If(taken):
             m.d.sync += [self.coming[name].eq(job[name]) for name in COPIED]
             m.d.sync += [self.coming.bad.eq(~fits), self.waiting.eq(1), self.loading.eq(fits)]
@@ -139,14 +143,15 @@ class EcgLane(wiring.Component):
         with m.If(self.move):
             m.d.sync += [self.current.eq(self.coming), self.waiting.eq(0)]
             if self.streams:
-                m.d.sync += self.zone.eq(loader.block.payload)
+                m.d.sync += self.zone.eq(loader.zone)
 
     def _answer(self, m, writer):
         answer, current = self.answer.payload, self.current
         for name in ("source", "session", "id"):
             m.d.comb += answer[name].eq(current[name])
-        flowing, heading, ended = Signal(), Signal(), Signal()
-        done = self._emit(m, writer, flowing, heading)
+        flowing, heading = Signal(), Signal()
+        end = self.pipeline.end
+        self._emit(m, writer, flowing, heading)
         m.d.comb += [
             writer.request.payload.addr.eq(current.result),
             writer.request.payload.room.eq(current.room),
@@ -157,7 +162,6 @@ class EcgLane(wiring.Component):
                 m.d.sync += [
                     answer.length.eq(0),
                     answer.status.eq(Mux(self.coming.bad, Status.BAD_LENGTH, Status.OK)),
-                    ended.eq(0),
                 ]
                 with m.If(self.move):
                     m.next = "REQUEST"
@@ -167,9 +171,10 @@ class EcgLane(wiring.Component):
                 m.d.comb += writer.request.valid.eq(1)
                 m.next = "RECORDS"
             with m.State("RECORDS"):
-                m.d.comb += [flowing.eq(~ended), writer.finish.eq(~ended & done)]
-                with m.If(done):
-                    m.d.sync += ended.eq(1)
+                m.d.comb += [flowing.eq(1), end.ready.eq(1), writer.finish.eq(end.valid)]
+                with m.If(end.valid):
+                    m.next = "FINISH"
+            with m.State("FINISH"):
                 with m.If(writer.done):
                     m.next = "ANSWER"
                     m.d.sync += answer.length.eq(writer.length)
@@ -202,42 +207,38 @@ class EcgLane(wiring.Component):
                 m.next = "ANSWER"
 
     def _emit(self, m, writer, flowing, heading):
-        """Records into beats of the result; 1 when the block has no more. Or the header."""
+        """Records into beats of the result; or the header."""
         record, packet = self.pipeline.record, writer.packet
         count = 128 // self.width
         at = Signal(range(max(count, 2)))
         last_beat = at == count - 1
         begun = Signal()
-        wanted, words = self._zone(m, record, flowing) if self.streams else (1, 0)
+        words = record.payload.as_value()
+        if self.streams:
+            words = Mux(heading, self._header(m, record), words)
         m.d.comb += [
-            packet.valid.eq((flowing & record.valid & wanted) | heading),
-            packet.payload.data.eq(
-                Mux(heading, words, record.payload.as_value()).word_select(at, self.width)
-            ),
+            packet.valid.eq((flowing & record.valid) | heading),
+            packet.payload.data.eq(words.word_select(at, self.width)),
             packet.payload.first.eq(~begun),
             packet.payload.last.eq(heading & last_beat),
-            record.ready.eq(flowing & ((packet.ready & last_beat) | ~wanted)),
+            record.ready.eq(flowing & packet.ready & last_beat),
         ]
         with m.If(writer.request.valid):
             m.d.sync += begun.eq(0)
         with m.If(packet.valid & packet.ready):
             m.d.sync += [at.eq(Mux(last_beat, 0, at + 1)), begun.eq(1)]
-        return ~self.pipeline.busy
 
-    def _zone(self, m, record, flowing):
-        """(the record at hand lies in the zone, the header)"""
+    def _header(self, m, record):
+        """What the next part of the record must know."""
         zone = self.zone
-        index = record.payload.position[2:]
-        wanted = Signal()
         free = Signal(11)  # the first crossing that may still be a beat
-        m.d.comb += wanted.eq(~zone.stream | ((index >= zone.low) & (index < zone.high)))
         with m.If(self.move):
-            m.d.sync += free.eq(self.loader.block.payload.low)
-        with m.Elif(record.valid & record.ready & wanted):
-            m.d.sync += free.eq(index + GAP)
+            m.d.sync += free.eq(self.loader.zone.low)
+        with m.Elif(record.valid & record.ready):
+            m.d.sync += free.eq(record.payload.position[2:] + GAP)
         held, late = Signal(8), Signal(8)
         m.d.comb += [
             held.eq(Mux(zone.groups > HOLD, HOLD, zone.groups)),
             late.eq(Mux(free > zone.high, free - zone.high, 0)),
         ]
-        return wanted, Mux(zone.ending, 0, Cat(held, late))
+        return Mux(zone.ending, 0, Cat(held, late))

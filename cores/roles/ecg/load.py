@@ -4,28 +4,31 @@ from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ....models.ecg import model
+from ....models.ecg import model, record
 from ...memory import MemorySignature
 from ...stream import PacketSignature, check_data_width
 from ...tcp.service import SESSION_WIDTH
 from ..fetch import MemoryJoin, OperandLayout, OperandReader, ResultWriter
-from .pipeline import PairLayout, PairSplitter
+from .pipeline import BlockLayout, PairLayout, PairSplitter
 
 __all__ = [
-    "GAP",
     "HEADER_OFFSET",
     "HOLD",
     "STORE_LOG2",
-    "ZONE_END",
-    "BlockLayout",
     "BlockLoader",
     "LoadLayout",
+    "PairPacker",
     "RecordLoader",
+    "TAIL",
+    "ZoneLayout",
 ]
 
-#: In groups of four samples (values of D2): what is kept of a record from message to message; how
-#: long before the end of the samples a message's zone ends; how far two beats are apart at least.
-HOLD, ZONE_END, GAP = 176, 40, 18
+#: Groups of four samples (values of D2) that are kept of a record from part to part.
+HOLD = record.KEPT // 4
+#: Samples between a zone's end and its block's end, in the faithful preset.
+TAIL = 160
+#: Of a window, each side of its crossing, in groups.
+HALF = model.WINDOW // 2 // 4
 #: Each session has ``2**STORE_LOG2`` bytes of scratch memory: the samples that are kept, then
 #: 16 bytes with their number (bits 7..0 of the first word, in groups of four) and the groups by
 #: which the next zone begins later because the last zone's last beat is so near (bits 15..8).
@@ -41,12 +44,10 @@ LoadLayout = data.StructLayout(
     }
 )
 
-#: A block, as the pipeline and whoever takes its beats must know it. Of a part of a record
-#: (``stream``): ``low`` and ``high`` (exclusive) bound the crossings of its zone, ``groups`` is
-#: ``samples // 4``, ``ending`` says that it is the last part.
-BlockLayout = data.StructLayout(
+#: Of the block that was last offered, for who takes its beats: whether it is a part of a record,
+#: whether the record's last; where its zone begins and ends (crossings), and its groups.
+ZoneLayout = data.StructLayout(
     {
-        "samples": unsigned(13),
         "stream": unsigned(1),
         "ending": unsigned(1),
         "low": unsigned(11),
@@ -61,24 +62,25 @@ class BlockLoader(wiring.Component):
 
     ===========  ===  ============================================================================
     ``request``  In   stream of :data:`LoadLayout`: an operand of a length that is allowed
-    ``block``    Out  stream of :data:`BlockLayout`: offered before the block's pairs
+    ``block``    Out  stream of :func:`~.pipeline.BlockLayout`: offered before the block's pairs
     ``pair``     Out  stream of :data:`~.pipeline.PairLayout`
     ``done``     Out  1 for one cycle when the last pair of a request was handed over
     ``mem``      Out  memory port; reads only
     ===========  ===  ============================================================================
 
-    Parameters: ``width`` and ``tag_width`` of the memory port. A request is taken when the one
+    Parameters: ``width`` and ``tag_width`` of the memory port; ``index_width``, bits of a number of
+    D2 values. A request is taken when the one
     before is done and its block is taken in the same cycle. Throughput: two samples a cycle while
     the memory delivers as much. Latency and reset: those of
     :class:`~trebuchet.cores.roles.fetch.OperandReader`.
     """
 
-    def __init__(self, width=32, tag_width=2):
+    def __init__(self, width=32, tag_width=2, index_width=11):
         self.width, self.tag_width = check_data_width(width), tag_width
         super().__init__(
             {
                 "request": In(stream.Signature(LoadLayout)),
-                "block": Out(stream.Signature(BlockLayout)),
+                "block": Out(stream.Signature(BlockLayout(index_width))),
                 "pair": Out(stream.Signature(PairLayout)),
                 "done": Out(1),
                 "mem": Out(MemorySignature(width, tag_width)),
@@ -92,11 +94,14 @@ class BlockLoader(wiring.Component):
         wiring.connect(m, reader.packet, splitter.i)
         wiring.connect(m, splitter.o, wiring.flipped(self.pair))
         wiring.connect(m, reader.mem, wiring.flipped(self.mem))
+        length = self.request.payload.operand.length
         m.d.comb += [
             reader.request.valid.eq(self.request.valid & self.block.ready),
             reader.request.payload.eq(self.request.payload.operand),
             self.block.valid.eq(self.request.valid & reader.request.ready),
-            self.block.payload.samples.eq(self.request.payload.operand.length[1:]),
+            self.block.payload.samples.eq(length[1:]),
+            self.block.payload.low.eq(HALF),
+            self.block.payload.high.eq(length[3:] - (HALF - 1)),
             self.request.ready.eq(reader.request.ready & self.block.ready),
             self.done.eq(reader.done),
         ]
@@ -145,24 +150,35 @@ class RecordLoader(wiring.Component):
         Address of the sessions' scratch memory, a multiple of 2 KiB.
     sessions : int
         Session numbers 0 to ``sessions - 1`` may come.
+    tail : int
+        Samples between the end of a part's zone and the end of its block, a multiple of four.
+    index_width : int
+        Bits of a number of D2 values.
 
-    Ports: those of :class:`BlockLoader`; ``mem`` also writes. For a request with ``stream`` = 1,
+    Ports: those of :class:`BlockLoader`, but ``mem`` also writes; and ``zone``, a
+    :data:`ZoneLayout`, valid from the transfer on ``block`` until the next request is taken. For a
+    request with ``stream`` = 1,
     whose operand has 0 or 64 to 3,392 samples, a multiple of four:
 
     1. With ``first`` = 0 the session's header is read. The block is what was kept and then the
        operand. Its zone begins where the one of the part before ended, or 72 samples after the last
-       beat there; it ends 160 samples before the end of the block.
+       beat there; it ends ``tail`` samples before the end of the block.
     2. The block's last 704 samples, or all of it if it is shorter, go to the session's memory
        before ``done``. Whoever takes the beats writes the header.
     3. An empty operand ends the record: the zone reaches to the end, nothing is kept. If there is
        nothing at all, the block is 64 samples of anything, and no crossing is in its zone.
 
-    The payload of ``block`` stays until the next request is taken. Throughput: as
-    :class:`BlockLoader` but for two more memory latencies. Reset: abandons all.
+    Throughput: as :class:`BlockLoader` but for two more memory latencies. Reset: abandons all.
     """
 
-    def __init__(self, width=32, tag_width=2, *, scratch, sessions):
+    def __init__(self, width=32, tag_width=2, *, scratch, sessions, tail=TAIL, index_width=11):
         self.width, self.tag_width = check_data_width(width), tag_width
+        if tail % 4 or not model.WINDOW // 2 <= tail < record.KEPT:
+            raise ValueError(
+                f"Tail must be a multiple of 4, {model.WINDOW // 2} to {record.KEPT - 4}, "
+                f"not {tail!r}"
+            )
+        self.tail = tail // 4
         if not isinstance(scratch, int) or scratch % (1 << STORE_LOG2) or scratch < 0:
             raise ValueError(
                 f"Scratch memory must begin at a multiple of {1 << STORE_LOG2}, not {scratch!r}"
@@ -171,9 +187,10 @@ class RecordLoader(wiring.Component):
         super().__init__(
             {
                 "request": In(stream.Signature(LoadLayout)),
-                "block": Out(stream.Signature(BlockLayout)),
+                "block": Out(stream.Signature(BlockLayout(index_width))),
                 "pair": Out(stream.Signature(PairLayout)),
                 "done": Out(1),
+                "zone": Out(ZoneLayout),
                 "mem": Out(MemorySignature(width, tag_width)),
             }
         )
@@ -273,28 +290,39 @@ class RecordLoader(wiring.Component):
 
     def _plan(self, m, load, held, late):
         """Size and zone of the block, each a register behind the other: PLAN, then ZONE."""
-        block = self.block.payload
-        groups = block.groups
+        block, zone = self.block.payload, self.zone
         operand = load.operand.length
-        m.d.sync += groups.eq(operand[3:] + held)
-        m.d.sync += block.low.eq(Mux(held > ZONE_END, held - ZONE_END, 0) + late)
-        m.d.sync += block.high.eq(Mux(groups > ZONE_END, groups - ZONE_END, 0))
-        m.d.comb += [
-            block.samples.eq(operand[1:]),
-            block.stream.eq(load.stream),
-            block.ending.eq(operand == 0),
+        groups = zone.groups
+        m.d.sync += [
+            groups.eq(operand[3:] + held),
+            zone.low.eq(Mux(held > self.tail, held - self.tail, 0) + late),
+            zone.high.eq(Mux(groups > self.tail, groups - self.tail, 0)),
         ]
         with m.If(operand == 0):
-            m.d.sync += block.high.eq(groups)
+            m.d.sync += zone.high.eq(groups)
+        m.d.comb += [
+            zone.stream.eq(load.stream),
+            zone.ending.eq(operand == 0),
+            block.samples.eq(operand[1:]),
+            block.low.eq(HALF),
+            block.high.eq(groups - (HALF - 1)),
+        ]
         with m.If(load.stream):
-            m.d.comb += block.samples.eq(Mux(groups == 0, model.MIN_SAMPLES, groups << 2))
+            m.d.comb += [
+                block.samples.eq(groups << 2),
+                block.low.eq(Mux(zone.low > HALF, zone.low, HALF)),
+            ]
+            with m.If(groups == 0):
+                m.d.comb += [block.samples.eq(model.MIN_SAMPLES), block.high.eq(0)]
+            with m.Elif(~zone.ending):
+                m.d.comb += block.high.eq(zone.high)
 
     def _pass(self, m, reader, writer, load, ending):
         """Hand the samples on; those of the last HOLD groups are also written."""
         m.submodules.splitter = splitter = PairSplitter(self.width)
         m.submodules.packer = packer = PairPacker(self.width)
         wiring.connect(m, packer.o, writer.packet)
-        groups = self.block.payload.groups
+        groups = self.zone.groups
         begin = Signal(12)  # the first pair that is kept
         at = Signal(12)
         keep, taken = Signal(), Signal()

@@ -3,14 +3,15 @@
 from amaranth import Module
 from amaranth.lib import wiring
 
+from ....models.ecg import model
 from ....models.status import Status
 from ...csr import RegisterBlock, counter
 from ...memory_arbiter import MemoryArbiter
 from ...stream import check_data_width
 from ..contract import RoleSignature
 from ..dispatch import Dispatcher
+from .bank import PipelineBank
 from .lane import EcgLane
-from .pipeline import EcgPipeline
 
 __all__ = ["ECG_BLOCK", "EcgRole"]
 
@@ -33,6 +34,9 @@ class EcgRole(wiring.Component):
         Of the memory port. The tag holds the pipeline's number and, with ``scratch``, a bit more.
     pipelines : int
         Pipelines, 1 or more; the next job goes to an idle one.
+    buffers : int
+        Blocks that a pipeline holds: 2, or 1, with which the next is loaded only when the beats of
+        the last are done.
     weights : Weights or None
         The network's; ``None``: those in ``models/ecg``.
     scratch : int or None
@@ -63,6 +67,7 @@ class EcgRole(wiring.Component):
         tag_width=2,
         *,
         pipelines=1,
+        buffers=2,
         scratch=None,
         sessions=1,
     ):
@@ -72,12 +77,14 @@ class EcgRole(wiring.Component):
         bits = self.tag_bits(pipelines, scratch is not None)
         if tag_width < bits:
             raise ValueError(f"Tag width must be at least {bits}, not {tag_width!r}")
-        lane_tag_width = tag_width - (pipelines - 1).bit_length()
+        self.outstanding = JOBS_PER_LANE * pipelines
+        weights = model.load_weights() if weights is None else weights
+        self.bank = PipelineBank(pipelines, weights, buffers=buffers)
         self.lanes = [
             EcgLane(
+                self.bank.pipeline_signature,
                 width,
-                lane_tag_width,
-                pipeline=EcgPipeline(weights),
+                tag_width - (pipelines - 1).bit_length(),
                 scratch=scratch,
                 sessions=sessions,
             )
@@ -92,8 +99,10 @@ class EcgRole(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
+        m.submodules.bank = self.bank
         for i, lane in enumerate(self.lanes):
             m.submodules[f"lane{i}"] = lane
+            wiring.connect(m, lane.pipeline, self.bank.pipelines[i])
         if len(self.lanes) == 1:
             (lane,) = self.lanes
             wiring.connect(m, wiring.flipped(self.job), lane.job)

@@ -1,0 +1,119 @@
+"""Several front ends that share one network."""
+
+from amaranth import Module
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ....models.ecg import model
+from ...arbiter import StreamArbiter, StreamDemux
+from ...buffers import StreamFifo
+from .network import LANES, Network, RecordLayout, VectorLayout
+from .pipeline import BlockCounter, BlockLayout, FrontEnd, PairLayout
+from .window import FEATURE_ORDER
+
+__all__ = ["PipelineBank", "PipelineSignature"]
+
+#: Records that wait for a pipeline's writer without keeping the network from the others' beats.
+RECORDS = 4
+
+
+class PipelineSignature(wiring.Signature):
+    """A pipeline, seen by who uses it: the members are those of :class:`~.pipeline.EcgPipeline`.
+
+    ``width``: bits of a number of D2 values.
+    """
+
+    def __init__(self, width):
+        self.width = width
+        super().__init__(
+            {
+                "block": Out(stream.Signature(BlockLayout(width))),
+                "pair": Out(stream.Signature(PairLayout)),
+                "record": In(stream.Signature(RecordLayout)),
+                "end": In(stream.Signature(0)),
+            }
+        )
+
+    def __eq__(self, other):
+        return isinstance(other, PipelineSignature) and self.width == other.width
+
+
+class PipelineBank(wiring.Component):
+    """``n`` pipelines with one network.
+
+    ==============  ==========  ==================================================================
+    ``pipelines``   In, array   ``n`` times :class:`PipelineSignature`
+    ``load``        In          with ``loadable``: see :class:`~.network.Network`
+    ``reload``      In          with ``loadable``: see :class:`~.network.Network`
+    ==============  ==========  ==================================================================
+
+    Parameters: ``n``; ``weights``, ``lanes``, ``loadable``: the network's; ``max_samples`` and
+    ``buffers``: of each :class:`~.pipeline.FrontEnd`.
+
+    Beats reach the network in turn, whole vectors; records go back by the tag. A pipeline whose
+    records are not taken holds up the others when it has more than four. Cycles: those of the front
+    ends, and at least the network's for all their beats. Reset: idle.
+    """
+
+    def __init__(
+        self,
+        n,
+        weights,
+        *,
+        lanes=LANES,
+        loadable=False,
+        max_samples=model.MAX_SAMPLES,
+        buffers=2,
+    ):
+        self.n = n
+        self.fronts = [FrontEnd(max_samples, buffers) for _ in range(n)]
+        self.tag_width = (n - 1).bit_length()
+        self.network = Network(
+            weights,
+            lanes=lanes,
+            order=FEATURE_ORDER,
+            loadable=loadable,
+            tag_width=self.tag_width,
+        )
+        self.pipeline_signature = PipelineSignature(self.fronts[0].index_width)
+        ports = {"pipelines": In(self.pipeline_signature).array(n)}
+        if loadable:
+            ports["load"] = In(self.network.load.signature)
+            ports["reload"] = In(1)
+        super().__init__(ports)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.network = network = self.network
+        m.submodules.demux = demux = StreamDemux(RecordLayout, self.n)
+        m.submodules.arbiter = arbiter = StreamArbiter(VectorLayout(self.tag_width), self.n, "last")
+        wiring.connect(m, arbiter.o, network.vector)
+        m.d.comb += [
+            demux.i.valid.eq(network.record.valid),
+            demux.i.payload.eq(network.record.payload.record),
+            demux.select.eq(network.record.payload.tag),
+            network.record.ready.eq(demux.i.ready),
+        ]
+        for i, (front, port) in enumerate(zip(self.fronts, self.pipelines, strict=True)):
+            m.submodules[f"front{i}"] = front
+            m.submodules[f"counter{i}"] = counter = BlockCounter()
+            wiring.connect(m, wiring.flipped(port.block), front.block)
+            wiring.connect(m, wiring.flipped(port.pair), front.pair)
+            wiring.connect(m, front.count, counter.count)
+            wiring.connect(m, counter.o, wiring.flipped(port.record))
+            wiring.connect(m, counter.end, wiring.flipped(port.end))
+            vector = arbiter.i[i]
+            m.d.comb += [vector.valid.eq(front.vector.valid), front.vector.ready.eq(vector.ready)]
+            for name in front.vector.payload.shape().members:
+                m.d.comb += vector.payload[name].eq(front.vector.payload[name])
+            m.d.comb += vector.payload.tag.eq(i)
+            if self.n == 1:
+                wiring.connect(m, demux.o[i], counter.i)
+                continue
+            m.submodules[f"records{i}"] = fifo = StreamFifo(RecordLayout, RECORDS)
+            wiring.connect(m, demux.o[i], fifo.i)
+            wiring.connect(m, fifo.o, counter.i)
+        if network.loadable:
+            wiring.connect(m, wiring.flipped(self.load), network.load)
+            m.d.comb += network.reload.eq(self.reload)
+        return m
