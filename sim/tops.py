@@ -45,7 +45,7 @@ def board_source():
     return Source("board", files.top, {}, files.sources, files.folder, ready_port=7)
 
 
-def fabric_source(tcp=None, csr=None, **memory):
+def fabric_source(tcp=None, csr=None, shell=None, **memory):
     """The shell with addresses set and everything switched on.
 
     Parameters
@@ -54,13 +54,15 @@ def fabric_source(tcp=None, csr=None, **memory):
         The TCP engine; None for 64 sessions.
     csr : dict
         Register values beside the addresses, as in :class:`~trebuchet.sim.fabric.FabricOptions`.
+    shell : dict
+        Further attributes of :class:`~trebuchet.cores.shell.ShellConfig`.
     memory
         ``memory_latency`` and others of :class:`~trebuchet.sim.fabric.FabricOptions`.
     """
     from ..cores.shell import Shell, ShellConfig
     from .fabric import FabricOptions, emit
 
-    config = ShellConfig(tcp=tcp) if tcp else ShellConfig()
+    config = ShellConfig(**({"tcp": tcp} if tcp else {}), **(shell or {}))
     shell = Shell(config)
     registers = {
         "csr_shell": {

@@ -1,6 +1,7 @@
 """The load generator, checked against the kernel's own TCP before it checks ours."""
 
 import json
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -86,6 +87,33 @@ def test_bad_link(mode):
     assert_clean(stats, 60)
     assert stats["load"]["retransmissions"] > 0
     assert stats["from_board"]["lost"] > 0
+
+
+def messages(path, *, wrong=False):
+    """Messages that an echo server answers rightly; the last byte of one answer is ``wrong``."""
+    parts = []
+    for number, size in enumerate((12, 13, 3000, 8204)):
+        request = bytes(number + i & 0xFF for i in range(size))
+        answer = request[:-1] + b"x" if wrong and number == 2 else request
+        parts += [struct.pack("<4I", size, size, 8, 8), request, answer]
+    path.write_bytes(b"".join(parts))
+    return path
+
+
+@pytest.mark.parametrize("options", [[], ["--abort", "0.2"], ["--ramp", 3, *BAD_LINK]], ids=str)
+def test_messages(tmp_path, options):
+    code, stats = load("messages", 7, "--messages", messages(tmp_path / "m"), *options)
+    assert code == 0
+    assert_clean(stats, 60)
+    assert (stats["load"]["aborted"] > 0) == ("--abort" in options)
+    assert stats["load"]["bytes_received"] == stats["load"]["bytes_sent"] > 0
+
+
+def test_messages_with_an_answer_that_differs(tmp_path):
+    file = messages(tmp_path / "m", wrong=True)
+    code, stats = load("messages", 7, "--messages", file, clients=2, transactions=8)
+    assert code == 1
+    assert stats["load"]["mismatches"] > 0
 
 
 def test_wrong_byte_is_found():

@@ -1,6 +1,8 @@
 #include "loadgen.h"
 
 #include <algorithm>
+#include <cstring>
+#include <fstream>
 
 namespace sim {
 
@@ -29,15 +31,55 @@ LoadGenerator::LoadGenerator(const Options& o)
             options_, client_mac(), first_ip_ + uint32_t(i), parse_mac(o.board_mac), parse_ip(o.board_ip),
             rng_.next(), evil(i) ? evil_output_ : output_));
     running_.assign(count, false);
+    if (options_.mode == "messages") read_messages(options_.messages);
     if (!options_.warmup) options_.warmup = options_.clients;
     latencies_.reserve(options_.transactions);
 }
 
+// Little-endian numbers of 32 bit: sizes of request and answer, place of the ID in each; then the
+// bytes of both; and so on.
+void LoadGenerator::read_messages(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    uint32_t head[4];
+    while (file.read(reinterpret_cast<char*>(head), sizeof head)) {
+        Message m;
+        m.request.resize(head[0]);
+        m.answer.resize(head[1]);
+        m.request_id = head[2];
+        m.answer_id = head[3];
+        file.read(reinterpret_cast<char*>(m.request.data()), head[0]);
+        file.read(m.answer.data(), head[1]);
+        if (!file || m.request_id + 4 > head[0] || m.answer_id + 4 > head[1])
+            throw UserError("'" + path + "' is no file of messages");
+        messages_.push_back(std::move(m));
+    }
+    if (messages_.empty()) throw UserError("no messages in '" + path + "'");
+}
+
+void LoadGenerator::send_message(size_t i, Cycle now, uint64_t tick) {
+    const Message& m = messages_[message_number_ % messages_.size()];
+    Bytes request = m.request;
+    std::string answer = m.answer;
+    memcpy(&request[m.request_id], &message_number_, sizeof message_number_);
+    memcpy(&answer[m.answer_id], &message_number_, sizeof message_number_);
+    ++message_number_;
+    if (rng_.chance(options_.abort)) clients_[i]->abort_after(rng_.between(1, request.size()));
+    clients_[i]->next(std::move(request), std::move(answer), now, tick);
+}
+
+void LoadGenerator::answered(size_t i, Cycle now, uint64_t tick) {
+    measure(*clients_[i], now);
+    if (enough()) clients_[i]->close(tick);
+    else send_message(i, now, tick);
+}
+
 Job LoadGenerator::pick_job() const {
+    if (options_.mode == "messages") return Job::Messages;
     return options_.mode == "http" ? Job::Http : options_.mode == "discard" ? Job::Discard : Job::Echo;
 }
 
 Bytes LoadGenerator::payload() {
+    if (pick_job() == Job::Messages) return {};
     if (pick_job() == Job::Http) return Bytes(options_.request.begin(), options_.request.end());
     Bytes data(rng_.between(options_.min_bytes, options_.max_bytes));
     for (auto& byte : data) byte = uint8_t(rng_.next());
@@ -49,6 +91,7 @@ void LoadGenerator::start(size_t i, Cycle now, uint64_t tick) {
     if (!evil(i)) ++started_, ++active_;
     const bool compare = pick_job() == Job::Http && answer_known_;
     clients_[i]->start(pick_job(), payload(), compare ? &answer_ : nullptr, now, tick);
+    if (pick_job() == Job::Messages) send_message(i, now, tick);
     if (evil(i) && rng_.chance(kEvilVanish)) clients_[i]->vanish_after(uint32_t(rng_.between(1, 12)));
 }
 
@@ -72,6 +115,7 @@ void LoadGenerator::ended(size_t i, Cycle now, uint64_t tick) {
         case Outcome::Reset: ++result.reset; break;
         case Outcome::Timeout: ++result.timeout; break;
         case Outcome::Mismatch: ++result.mismatch; break;
+        case Outcome::Aborted: ++result.aborted; break;
         case Outcome::Ok:
             if (pick_job() == Job::Http && !answer_known_) {
                 answer_ = client.answer();
@@ -80,9 +124,10 @@ void LoadGenerator::ended(size_t i, Cycle now, uint64_t tick) {
     }
     if (!evil(i)) {
         --active_;
-        if (client.outcome() != Outcome::Ok && first_error_.empty()) first_error_ = client.describe();
-        measure(client, now);
-        if (ended_ >= options_.warmup + options_.transactions) return;
+        const bool right = client.outcome() == Outcome::Ok || client.outcome() == Outcome::Aborted;
+        if (!right && first_error_.empty()) first_error_ = client.describe();
+        if (pick_job() != Job::Messages) measure(client, now);
+        if (enough()) return;
     } else if (draining_) {
         return;
     }
@@ -106,15 +151,17 @@ void LoadGenerator::receive(const Frame& frame, Cycle now, uint64_t tick) {
         return;
     }
     clients_[i]->receive(s, tick);
+    if (clients_[i]->answered()) answered(i, now, tick);
     if (running_[i] && (clients_[i]->outcome() != Outcome::Running || clients_[i]->vanished()))
         ended(i, now, tick);
 }
 
 void LoadGenerator::tick(Cycle now, uint64_t tick) {
-    for (size_t i = 0; i < clients_.size(); ++i) {
+    const uint64_t ready = options_.ramp ? tick * options_.ramp : clients_.size();
+    for (size_t i = 0; i < std::min<uint64_t>(ready, clients_.size()); ++i) {
         if (!running_[i]) {
             // Once enough transactions have ended no honest client starts another one.
-            if (!draining_ && (evil(i) || ended_ < options_.warmup + options_.transactions))
+            if (!draining_ && (evil(i) || !enough()))
                 start(i, now, tick);
             continue;
         }
@@ -125,7 +172,7 @@ void LoadGenerator::tick(Cycle now, uint64_t tick) {
 }
 
 void LoadGenerator::check_drain(uint64_t tick) {
-    if (!draining_ && ended_ >= options_.warmup + options_.transactions && !active_) {
+    if (!draining_ && enough() && !active_) {
         draining_ = true;
         drain_until_ = tick + options_.drain_ms;
     }
@@ -205,6 +252,7 @@ Json LoadGenerator::json() const {
     j.add("errors", honest_.reset + honest_.timeout + honest_.mismatch);
     j.add("resets", honest_.reset);
     j.add("timeouts", honest_.timeout);
+    j.add("aborted", honest_.aborted);
     j.add("mismatches", honest_.mismatch);
     j.add("bad_ack", sum.bad_ack);
     j.add("beyond_window", sum.beyond_window);

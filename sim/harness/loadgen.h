@@ -30,8 +30,18 @@ class LoadGenerator {
 
   private:
     struct Result {
-        uint64_t reset = 0, timeout = 0, mismatch = 0, vanished = 0;
+        uint64_t reset = 0, timeout = 0, mismatch = 0, vanished = 0, aborted = 0;
     };
+    // A message and its answer; the four bytes at these places hold a number of its own.
+    struct Message {
+        Bytes request;
+        std::string answer;
+        size_t request_id, answer_id;
+    };
+    void read_messages(const std::string& path);
+    void send_message(size_t client, Cycle now, uint64_t tick);
+    void answered(size_t client, Cycle now, uint64_t tick);
+    bool enough() const { return ended_ >= options_.warmup + options_.transactions; }
     void start(size_t client, Cycle now, uint64_t tick);
     void ended(size_t client, Cycle now, uint64_t tick);
     void measure(const TcpClient& client, Cycle now);
@@ -48,6 +58,8 @@ class LoadGenerator {
     ArpResponder arp_;
     Attacker attacker_;
     std::deque<Bytes> output_, evil_output_, attacks_;
+    std::vector<Message> messages_;
+    uint32_t message_number_ = 0;
     std::vector<std::unique_ptr<TcpClient>> clients_;
     std::vector<bool> running_;
     std::string answer_;  // of the first http transaction, or the file given

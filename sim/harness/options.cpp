@@ -103,16 +103,17 @@ void load_options(Table& t, Options& o) {
                            throw UserError(std::string(name) + " is too large: '" + v + "'");
                    }};
     };
-    t["--load"] = {"MODE", "built-in TCP clients: http, echo, discard or hostile",
+    t["--load"] = {"MODE", "built-in TCP clients: http, echo, discard, messages or hostile",
                    [&l](const std::string& v) {
-                       if (v != "http" && v != "echo" && v != "discard" && v != "hostile")
-                           throw UserError("--load must be http, echo, discard or hostile, not '" + v + "'");
+                       if (v != "http" && v != "echo" && v != "discard" && v != "messages" && v != "hostile")
+                           throw UserError("--load must be http, echo, discard, messages or hostile, not '" + v + "'");
                        l.mode = v;
                    }};
     count("--port", l.port, "TCP port to load (default 80, 7 or 9, by mode)");
     count("--clients", l.clients, "concurrent clients");
     count("--transactions", l.transactions, "transactions to measure");
     count("--warmup", l.warmup, "transactions before them");
+    count("--ramp", l.ramp, "clients that start in one tick (default all)");
     count("--min-bytes", l.min_bytes, "smallest transfer");
     count("--max-bytes", l.max_bytes, "largest transfer");
     count("--inflight", l.inflight, "unacknowledged bytes a client sends at most");
@@ -123,6 +124,10 @@ void load_options(Table& t, Options& o) {
     count("--attack", l.attack_percent, "hostile: attack frames per 100 honest ones");
     t["--pause"] = {"P", "chance, per arrival, that a client stops reading for a while",
                     [&l](const std::string& v) { l.pause = parse_chance("--pause", v); }};
+    t["--abort"] = {"P", "messages: chance, per message, of a RST somewhere in it",
+                    [&l](const std::string& v) { l.abort = parse_chance("--abort", v); }};
+    t["--messages"] = {"FILE", "messages: what clients send and must get (see loadgen.cpp)",
+                       [&l](const std::string& v) { l.messages = v; }};
     t["--request"] = {"FILE", "http: what clients send",
                       [&l](const std::string& v) { l.request = read_file(v); }};
     t["--expect"] = {"FILE", "http: the exact answer",
@@ -197,7 +202,7 @@ void check(Options& o) {
     if (l.inflight < 1) throw UserError("--inflight must be at least 1");
     if (!l.mode.empty() && !o.tick_wall && !o.tick_cycles)
         throw UserError("--load needs --time wall or --time cycles:N");
-    if (!l.port) l.port = l.mode == "http" ? 80 : l.mode == "discard" ? 9 : 7;
+    if (!l.port) l.port = l.mode == "http" ? 80 : l.mode == "discard" ? 9 : l.mode == "messages" ? 4000 : 7;
 }
 
 }  // namespace

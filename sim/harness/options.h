@@ -9,11 +9,12 @@
 namespace sim {
 
 struct LoadOptions {
-    std::string mode;  // "", http, echo, discard, hostile
+    std::string mode;  // "", http, echo, discard, messages, hostile
     uint16_t port = 0;  // 0: the mode's usual port
     uint32_t clients = 64;
     uint64_t transactions = 1000;
     uint64_t warmup = 0;            // transactions before the measured ones
+    uint32_t ramp = 0;              // clients that start in one tick; 0: all
     uint32_t min_bytes = 1, max_bytes = 20000;  // of an echo or discard transfer
     uint32_t inflight = 16384;      // unacknowledged bytes a client sends at most
     uint32_t window = 32768;        // receive buffer of a client
@@ -22,6 +23,8 @@ struct LoadOptions {
     uint32_t rto_ms = 50;           // first retransmission time-out, in ticks
     std::string request = "GET / HTTP/1.1\r\nHost: board\r\n\r\n";
     std::string expect;             // file with the exact answer, or empty: all must be equal
+    std::string messages;           // file of messages and their answers
+    double abort = 0;               // messages: chance that a client aborts in one
     uint32_t drain_ms = 0;          // ticks to go on after the last transaction
     uint32_t attack_percent = 50;   // hostile: attack frames per 100 frames of honest clients
 };

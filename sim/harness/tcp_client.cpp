@@ -30,10 +30,12 @@ void TcpClient::start(Job job, Bytes&& out, const std::string* expected, Cycle n
     out_ = std::move(out);
     expected_ = expected;
     answer_.clear();
+    answered_ = closing_ = false;
+    abort_after_ = ~size_t(0);
     port_ = port_ == 65535 ? kFirstPort : uint16_t(port_ + 1);
     iss_ = uint32_t(rng_.next());
     snd_una_ = iss_;
-    snd_nxt_ = snd_max_ = iss_ + 1;
+    first_ = snd_nxt_ = snd_max_ = iss_ + 1;
     peer_window_ = unread_ = duplicates_ = retries_ = 0;
     received_ = 0;
     rcv_nxt_ = advertised_ = 0;
@@ -46,6 +48,26 @@ void TcpClient::start(Job job, Bytes&& out, const std::string* expected, Cycle n
     rto_ = options_.rto_ms;
     arm(tick);
     emit(kSyn, iss_, nullptr, 0, uint16_t(options_.mss));
+}
+
+void TcpClient::next(Bytes&& out, std::string&& answer, Cycle now, uint64_t tick) {
+    first_ = snd_nxt_;
+    out_ = std::move(out);
+    due_ = std::move(answer);
+    answer_.clear();
+    received_ = 0;
+    answered_ = false;
+    started_ = now;
+    if (state_ != State::Open) return;
+    // The answer acknowledges the request: all of it had to be there.
+    if (snd_una_ != snd_nxt_) finish(Outcome::Mismatch);
+    else send_more(tick);
+}
+
+void TcpClient::close(uint64_t tick) {
+    answered_ = false;
+    closing_ = true;
+    send_more(tick);
 }
 
 void TcpClient::emit(uint8_t flags, uint32_t seq, const uint8_t* payload, size_t size, uint16_t mss) {
@@ -71,24 +93,28 @@ void TcpClient::emit(uint8_t flags, uint32_t seq, const uint8_t* payload, size_t
 void TcpClient::arm(uint64_t tick) { deadline_ = tick + rto_; }
 
 void TcpClient::finish(Outcome outcome) {
-    if (outcome == Outcome::Mismatch || outcome == Outcome::Timeout) emit(kRst | kAck, snd_max_);
+    const bool aborted = outcome == Outcome::Aborted;
+    if (aborted || outcome == Outcome::Mismatch || outcome == Outcome::Timeout)
+        emit(kRst | kAck, snd_max_);
     if (past_.size() == kPastConnections) past_.pop_front();
-    past_.push_back({port_, snd_max_, rcv_nxt_});
+    past_.push_back({port_, snd_max_, rcv_nxt_, aborted});
     state_ = State::Idle;
     outcome_ = outcome;
 }
 
-// TIME-WAIT, as far as a client needs it: a repeated FIN is acknowledged again.
+// TIME-WAIT, as far as a client needs it: a repeated FIN is acknowledged again. What was aborted does
+// not exist: whoever still acknowledges it has not got the RST.
 void TcpClient::receive_past(const Segment& s) {
-    if (!(s.flags & (kFin | kSyn)) || s.flags & kRst) return;
+    if (s.flags & kRst) return;
     for (const Past& p : past_) {
-        if (p.port != s.target_port) continue;
+        if (p.port != s.target_port || !(p.aborted || s.flags & (kFin | kSyn))) continue;
         const uint16_t port = port_;
         const uint32_t ack = rcv_nxt_;
         const uint32_t edge = advertised_;
         port_ = p.port;
         rcv_nxt_ = p.ack;
-        emit(kAck, p.seq);
+        if (p.aborted) emit(kRst, s.ack);
+        else emit(kAck, p.seq);
         port_ = port;
         rcv_nxt_ = ack;
         advertised_ = edge;
@@ -123,7 +149,8 @@ void TcpClient::receive(const Segment& s, uint64_t tick) {
     send_more(tick);
     // The peer has acknowledged our FIN and we its: over.
     const bool closed = peer_fin_ && snd_una_ == fin_seq() + 1;
-    if (answer_now && (output_.size() == queued || closed)) emit(kAck, snd_nxt_);
+    const bool carried = answered_ || (output_.size() != queued && !closed);
+    if (answer_now && !carried) emit(kAck, snd_nxt_);
     if (closed) finish(Outcome::Ok);
 }
 
@@ -205,11 +232,19 @@ bool TcpClient::receive_data(const Segment& s, uint64_t tick) {
     if (fin && rcv_nxt_ == end) {
         ++rcv_nxt_;
         peer_fin_ = true;
-        const bool complete = job_ == Job::Http ? !expected_ || answer_ == *expected_
-                                                : received_ == (job_ == Job::Echo ? out_.size() : 0);
-        if (!complete) finish(Outcome::Mismatch);
+        if (!complete()) finish(Outcome::Mismatch);
     }
     return true;
+}
+
+// Whether all that was due has come when the peer closes.
+bool TcpClient::complete() const {
+    switch (job_) {
+        case Job::Http: return !expected_ || answer_ == *expected_;
+        case Job::Echo: return received_ == out_.size();
+        case Job::Messages: return closing_;
+        default: return received_ == 0;
+    }
 }
 
 // Checks bytes in the order of the stream.
@@ -219,6 +254,10 @@ bool TcpClient::consume(const uint8_t* data, size_t size) {
     if (job_ == Job::Echo)
         return received_ <= out_.size() && !memcmp(data, out_.data() + at, size);
     if (job_ == Job::Discard) return false;
+    if (job_ == Job::Messages) {
+        answered_ = received_ == due_.size();
+        return received_ <= due_.size() && !memcmp(data, due_.data() + at, size);
+    }
     answer_.append(reinterpret_cast<const char*>(data), size);
     if (!expected_) return true;
     return received_ <= expected_->size() && !memcmp(data, expected_->data() + at, size);
@@ -227,11 +266,12 @@ bool TcpClient::consume(const uint8_t* data, size_t size) {
 bool TcpClient::wants_close() const {
     if (job_ == Job::Http) return peer_fin_;
     if (job_ == Job::Echo) return received_ == out_.size() || peer_fin_;
+    if (job_ == Job::Messages) return closing_ || peer_fin_;
     return true;
 }
 
 void TcpClient::send_segment(uint32_t seq, size_t most) {
-    const size_t offset = seq - (iss_ + 1);
+    const size_t offset = seq - first_;
     most = std::min({most, size_t(peer_mss_), size_t(options_.mss)});
     const size_t size = offset < out_.size() ? std::min(most, out_.size() - offset) : 0;
     const bool ends = offset + size == out_.size();
@@ -250,15 +290,17 @@ void TcpClient::send_more(uint64_t tick) {
         const uint32_t flight = snd_nxt_ - snd_una_;
         const uint32_t allowed = std::min(peer_window_, options_.inflight);
         const uint32_t before_send = snd_nxt_;
-        if (before(snd_nxt_, fin_seq())) {
-            if (flight >= allowed) break;
-            send_segment(snd_nxt_, allowed - flight);
+        const uint32_t sent = snd_nxt_ - first_;
+        if (sent < out_.size()) {
+            if (flight >= allowed || sent >= abort_after_) break;
+            send_segment(snd_nxt_, std::min<size_t>(allowed - flight, abort_after_ - sent));
         } else if (snd_nxt_ == fin_seq() && wants_close()) {
             send_segment(snd_nxt_, 0);
         }
         if (snd_nxt_ == before_send) break;
     }
     if (idle && snd_nxt_ != snd_una_) arm(tick);
+    if (state_ == State::Open && snd_nxt_ - first_ >= abort_after_) finish(Outcome::Aborted);
 }
 
 void TcpClient::timer(uint64_t tick) {

@@ -11,8 +11,8 @@
 
 namespace sim {
 
-enum class Job { Http, Echo, Discard };
-enum class Outcome { Running, Ok, Reset, Timeout, Mismatch };
+enum class Job { Http, Echo, Discard, Messages };
+enum class Outcome { Running, Ok, Reset, Timeout, Mismatch, Aborted };
 
 struct ClientCounters {
     uint64_t retransmissions = 0, fast_retransmissions = 0, out_of_order = 0, probes = 0;
@@ -31,6 +31,13 @@ class TcpClient {
     void start(Job job, Bytes&& out, const std::string* expected, Cycle now, uint64_t tick);
     void receive(const Segment& segment, uint64_t tick);
     void timer(uint64_t tick);
+    // Messages: the answer to the last one is there; the caller says at once what comes next, so that
+    // the acknowledgement rides on it: another message, or the end of the connection.
+    bool answered() const { return answered_; }
+    void next(Bytes&& out, std::string&& answer, Cycle now, uint64_t tick);
+    void close(uint64_t tick);
+    // Messages: the connection ends with a RST behind the first `bytes` of what is being sent.
+    void abort_after(size_t bytes) { abort_after_ = bytes; }
     // From the `segments`-th segment of this connection on the client is dead and silent.
     void vanish_after(uint32_t segments) { lives_ = segments; }
 
@@ -47,6 +54,7 @@ class TcpClient {
     struct Past {  // a connection that is over: its peer may still repeat its FIN
         uint16_t port;
         uint32_t seq, ack;
+        bool aborted;
     };
     enum class State { Idle, SynSent, Open };
 
@@ -62,8 +70,9 @@ class TcpClient {
     void arm(uint64_t tick);
     void finish(Outcome outcome);
 
+    bool complete() const;
     bool wants_close() const;
-    uint32_t fin_seq() const { return iss_ + 1 + uint32_t(out_.size()); }
+    uint32_t fin_seq() const { return first_ + uint32_t(out_.size()); }
     uint16_t window() const { return uint16_t(options_.window - unread_); }
 
     const LoadOptions& options_;
@@ -79,10 +88,13 @@ class TcpClient {
     uint16_t port_;
     Bytes out_;
     const std::string* expected_ = nullptr;
-    std::string answer_;
+    std::string answer_, due_;  // what came; messages: what must come
+    bool answered_ = false, closing_ = false;
+    size_t abort_after_ = ~size_t(0);
     Cycle started_ = 0;
     uint32_t lives_ = ~0u;
 
+    uint32_t first_ = 0;  // sequence number of out_[0]
     uint32_t iss_ = 0, snd_una_ = 0, snd_nxt_ = 0, snd_max_ = 0;
     uint32_t peer_window_ = 0, peer_mss_ = 536, duplicates_ = 0;
     uint32_t rcv_nxt_ = 0, unread_ = 0, advertised_ = 0;
