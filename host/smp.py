@@ -10,6 +10,8 @@ type   name                    payload
                                control, input and output base address; then the bitstream
 2      configuration response  u8 status, 0 is good
 3      data                    u32 ID, then any bytes; the answer carries the same ID
+4      stream                  as data, but part of a record; ours, not of the source. The answer
+                               is a data message. A board without it says ``BAD_TYPE``
 =====  ======================  ==============================================================
 
 A board answers a message that it cannot work on with a type 2 message of 8 bytes: u8 status
@@ -65,6 +67,7 @@ class MessageType(IntEnum):
     CONFIGURATION = 1
     RESPONSE = 2
     DATA = 3
+    STREAM = 4
 
 
 @dataclass(frozen=True)
@@ -110,10 +113,11 @@ class Response:
     id: int | None
 
 
-def data_message(id: int, data: bytes) -> Message:
+def data_message(id: int, data: bytes, kind: MessageType = MessageType.DATA) -> Message:
+    """A data message, or one of another type that begins with an ID."""
     if not 0 <= id < 1 << 32:
         raise ValueError(f"id must be 32 bit unsigned, not {id}")
-    return Message(MessageType.DATA, WORD.pack(id) + data)
+    return Message(kind, WORD.pack(id) + data)
 
 
 def response_message(status: int, id: int | None = None) -> Message:
@@ -190,9 +194,7 @@ class Decoder:
             try:
                 kind = MessageType(number)
             except ValueError:
-                raise ProtocolError(
-                    f"an SMP message type must be 1, 2 or 3, not {number}"
-                ) from None
+                raise ProtocolError(f"an SMP message type must be 1 to 4, not {number}") from None
             if size > self.max_payload:
                 raise ProtocolError(
                     f"an SMP payload must be at most {self.max_payload} bytes, not {size}"

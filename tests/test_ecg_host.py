@@ -10,6 +10,7 @@ import pytest
 from trebuchet.host import smp
 from trebuchet.host.ecg import cli, client, plot
 from trebuchet.models.ecg import data, model
+from trebuchet.models.ecg import record as record_model
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.models.status import Status
 from typer.testing import CliRunner
@@ -67,13 +68,17 @@ def test_a_record_comes_back_as_the_golden_model_reads_it(record):
     told = []
     with board(golden) as (port, seen):
         run = client.run_record(
-            "127.0.0.1", port, record, progress=lambda done, total: told.append((done, total))
+            "127.0.0.1",
+            port,
+            record,
+            progress=lambda done, total: told.append((done, total)),
+            streamed=False,
         )
     assert run.differing == ()
     run.require_equal()
     assert run.messages == len(seen)
     assert told == [(i, run.messages) for i in range(1, run.messages + 1)]
-    expected = client.read_with_model(record)
+    expected = client.read_with_model(record, streamed=False)
     assert (run.board.positions == expected.positions).all()
     assert (run.board.labels == expected.labels).all()
     assert run.board.score(record).accuracy > 0.9
@@ -91,7 +96,7 @@ def test_answers_may_come_in_any_order(record):
         return replies
 
     with board(backwards) as (port, seen):
-        run = client.run_record("127.0.0.1", port, record, outstanding=3)
+        run = client.run_record("127.0.0.1", port, record, outstanding=3, streamed=False)
     assert len(seen) == 7  # so that message 6 is the last one
     assert run.differing == ()
 
@@ -111,8 +116,50 @@ def test_no_more_messages_are_under_way_than_asked_for(record, outstanding):
         return replies
 
     with board(lazy) as (port, _):
-        run = client.run_record("127.0.0.1", port, record, outstanding=outstanding)
+        run = client.run_record("127.0.0.1", port, record, outstanding=outstanding, streamed=False)
     assert run.differing == ()
+
+
+class RecordBoard:
+    """Answers as a board does that takes records; ``streams`` = False: as one that does not."""
+
+    def __init__(self, streams=True):
+        self.streams = streams
+        self.stream = record_model.RecordStream()
+
+    def __call__(self, message):
+        if message.kind == smp.MessageType.DATA:
+            return golden(message)
+        if not self.streams:
+            return [smp.response_message(Status.BAD_TYPE, 0)]
+        id, payload = smp.parse_data(message.payload)
+        samples = np.frombuffer(payload, "<i2")
+        result = self.stream.block(samples) if len(samples) else self.stream.end()
+        return [smp.data_message(id, result)]
+
+
+@pytest.mark.parametrize("streamed", [None, True])
+def test_a_record_goes_in_parts(record, streamed):
+    with board(RecordBoard()) as (port, seen):
+        run = client.run_record("127.0.0.1", port, record, streamed=streamed)
+    run.require_equal()
+    assert run.streamed
+    assert [message.kind for message in seen] == [smp.MessageType.STREAM] * run.messages
+    assert len(seen[-1].payload) == 4, "the empty part ends the record"
+    assert sum(len(message.payload) - 4 for message in seen) == 2 * len(record.samples)
+    found = client.read_with_model(record).positions
+    assert (run.board.positions == found).all()
+    assert (np.diff(found) >= record_model.GAP).all()
+    assert run.board.score(record).sensitivity > 0.98
+
+
+def test_a_board_without_records_gets_blocks(record):
+    with board(RecordBoard(streams=False)) as (port, _):
+        run = client.run_record("127.0.0.1", port, record)
+        assert not run.streamed
+        run.require_equal()
+        with pytest.raises(client.Refused, match="refused message 0: BAD_TYPE"):
+            client.run_record("127.0.0.1", port, record, streamed=True)
 
 
 def test_a_wrong_bit_is_noticed(record):
@@ -125,7 +172,7 @@ def test_a_wrong_bit_is_noticed(record):
         return replies
 
     with board(wrong) as (port, _):
-        run = client.run_record("127.0.0.1", port, record)
+        run = client.run_record("127.0.0.1", port, record, streamed=False)
     assert run.differing == (2,)
     with pytest.raises(TrebuchetError, match=r"^1 of 7 results .* golden model \(messages 2\)"):
         run.require_equal()
@@ -205,7 +252,7 @@ def test_pictures_are_drawn_for_every_record(tmp_path, minutes, annotated):
 
 def test_command_line_run_against_a_board(tmp_path):
     picture = tmp_path / "ecg.png"
-    args = ["run", "127.0.0.1", "--record", "synthetic", "--minutes", "1"]
+    args = ["run", "127.0.0.1", "--record", "synthetic", "--minutes", "1", "--independent"]
     with board(golden) as (port, _):
         args += ["--port", str(port)]
         shown = CliRunner().invoke(cli.app, [*args, "--plot", str(picture)])

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -33,7 +33,13 @@ def load_or_default(name: str | None, minutes: float | None, console: Console) -
 
 
 def run_with_progress(
-    address: str, port: int, record: Record, outstanding: int, timeout: float, console: Console
+    address: str,
+    port: int,
+    record: Record,
+    outstanding: int,
+    timeout: float,
+    console: Console,
+    **options: Any,
 ) -> Run:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
@@ -45,6 +51,7 @@ def run_with_progress(
             outstanding,
             timeout,
             lambda done, total: bar.update(task, completed=done, total=total),
+            **options,
         )
 
 
@@ -60,6 +67,13 @@ def run_command(
         int, typer.Option(min=1, max=64, help="Messages under way at a time.")
     ] = OUTSTANDING,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for an answer.")] = 30,
+    streamed: Annotated[
+        bool | None,
+        typer.Option(
+            "--stream/--independent",
+            help="The record in parts, or overlapping blocks; default: what the board takes.",
+        ),
+    ] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the result, as PNG.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
 ) -> None:
@@ -69,12 +83,12 @@ def run_command(
     if board is None:
         if as_json:
             raise TrebuchetError("--json needs a board")
-        reading = read_with_model(chosen)
+        reading = read_with_model(chosen, streamed is not False)
         console.print(reading_report(chosen, reading))
         if plot:
             draw(chosen, reading, plot, "golden model")
         return
-    run = run_with_progress(board, port, chosen, outstanding, timeout, console)
+    run = run_with_progress(board, port, chosen, outstanding, timeout, console, streamed=streamed)
     if as_json:
         typer.echo(json.dumps(as_dict(run), indent=2))
     else:

@@ -1,24 +1,29 @@
 """Sending a record to a board's ECG role over TCP, and checking what comes back.
 
-A record is cut into overlapping blocks (:mod:`trebuchet.models.ecg.blocks`), one SMP data message
-each. A few messages are under way at a time, so that the board always has work; answers may come in
-any order and are told apart by their ID. Every answer is compared with the golden model byte for
-byte.
+A board that takes records gets one in parts (:mod:`trebuchet.models.ecg.record`), one SMP stream
+message each, and keeps itself what it needs of the part before. To any board, a record may go as
+overlapping blocks (:mod:`trebuchet.models.ecg.blocks`), one data message each, which are
+independent of each other. A few messages are under way at a time, so that the board always has
+work; answers may come in any order and are told apart by their ID. Every answer is compared with
+the golden model byte for byte.
 """
 
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ...models.ecg import blocks, model
+from ...models.ecg import record as parts
 from ...models.ecg.data import Record
 from ...models.ecg.scoring import Score, score
 from ...models.errors import TrebuchetError
+from ...models.status import Status
 from .. import smp
 
-__all__ = ["Reading", "Run", "exchange", "read_with_model", "run_record"]
+__all__ = ["Plan", "Reading", "Refused", "Run", "exchange", "read_with_model", "run_record"]
 
 OUTSTANDING = 4
 #: A result has at most this many bytes after the ID.
@@ -34,8 +39,8 @@ class Reading:
     scores: np.ndarray
 
     @classmethod
-    def of(cls, parts: list[blocks.Block], results: Sequence[bytes]) -> "Reading":
-        beats = blocks.merge_results(parts, results)
+    def of(cls, beats: list[tuple]) -> "Reading":
+        """From ``(position, class, scores)`` tuples."""
         return cls(
             np.array([place for place, _, _ in beats], np.int64),
             np.array([label for _, label, _ in beats], np.int64),
@@ -58,6 +63,7 @@ class Run:
     golden: Reading
     messages: int
     seconds: float
+    streamed: bool
     differing: tuple[int, ...]  # messages whose result is not the golden model's
 
     def require_equal(self) -> None:
@@ -69,8 +75,74 @@ class Run:
             )
 
 
+class Refused(TrebuchetError):
+    """The board answered a message with an error."""
+
+    def __init__(self, text: str, status: int) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is sent for a record, what must come back, and how it is put together."""
+
+    kind: smp.MessageType
+    payloads: list[bytes]
+    golden: list[bytes]
+    read: Callable[[Sequence[bytes]], Reading]
+
+
+def plan_blocks(record: Record, preset: Any, weights: Any) -> Plan:
+    """Overlapping blocks, independent of each other."""
+    cut = blocks.cut(record.samples)
+    return Plan(
+        smp.MessageType.DATA,
+        [block.payload() for block in cut],
+        [model.classify_block(block.samples, weights, preset) for block in cut],
+        lambda results: Reading.of(blocks.merge_results(cut, results)),
+    )
+
+
+def plan_stream(record: Record, preset: Any, weights: Any) -> Plan:
+    """Parts of a record, and an empty message at the end."""
+    stream = parts.RecordStream(preset, weights)
+    payloads, golden, offsets = [], [], []
+    for part in parts.parts_of(record.samples):
+        offsets.append(stream.offset)
+        payloads.append(part.astype("<i2").tobytes())
+        golden.append(stream.block(part))
+    offsets.append(stream.offset)
+    payloads.append(b"")
+    golden.append(stream.end())
+
+    def read(results: Sequence[bytes]) -> Reading:
+        beats = [
+            (offset + beat.position, beat.label, beat.scores)
+            for offset, result in zip(offsets, results, strict=True)
+            for beat in model.unpack_records(result)
+        ]
+        return Reading.of(beats)
+
+    return Plan(smp.MessageType.STREAM, payloads, golden, read)
+
+
+def plan(record: Record, streamed: bool, preset: Any = None, weights: Any = None) -> Plan:
+    """The messages of a record; ``preset`` and ``weights`` are those of the board."""
+    count = len(record.samples)
+    if count < model.MIN_SAMPLES:
+        raise TrebuchetError(
+            f"record {record.name}: a record must have at least {model.MIN_SAMPLES} samples, "
+            f"not {count}"
+        )
+    return (plan_stream if streamed else plan_blocks)(record, preset, weights)
+
+
 def exchange(
-    connection: smp.Connection, payloads: Sequence[bytes], outstanding: int = OUTSTANDING
+    connection: smp.Connection,
+    payloads: Sequence[bytes],
+    outstanding: int = OUTSTANDING,
+    kind: smp.MessageType = smp.MessageType.DATA,
 ) -> Iterator[tuple[int, bytes]]:
     """Send the payloads, yield ``(index, result)`` as the answers come."""
     if outstanding < 1:
@@ -79,7 +151,7 @@ def exchange(
     sent = 0
     while sent < len(payloads) or waiting:
         while sent < len(payloads) and len(waiting) < outstanding:
-            connection.send(smp.data_message(sent, payloads[sent]))
+            connection.send(smp.data_message(sent, payloads[sent], kind))
             waiting.add(sent)
             sent += 1
         id, result = receive_result(connection, waiting)
@@ -96,8 +168,9 @@ def receive_result(connection: smp.Connection, waiting: set[int]) -> tuple[int, 
     if message.kind == smp.MessageType.RESPONSE:
         response = smp.parse_response(message.payload)
         which = "a message" if response.id is None else f"message {response.id}"
-        raise TrebuchetError(
-            f"{connection.name} refused {which}: {smp.describe_status(response.status)}"
+        raise Refused(
+            f"{connection.name} refused {which}: {smp.describe_status(response.status)}",
+            response.status,
         )
     if message.kind != smp.MessageType.DATA:
         raise smp.ProtocolError(f"{connection.name} sent a {message.kind.name} message")
@@ -112,17 +185,12 @@ def receive_result(connection: smp.Connection, waiting: set[int]) -> tuple[int, 
     return id, result
 
 
-def read_with_model(record: Record) -> Reading:
+def read_with_model(
+    record: Record, streamed: bool = True, preset: Any = None, weights: Any = None
+) -> Reading:
     """What the golden model reads; no board needed."""
-    parts = cut(record)
-    return Reading.of(parts, [model.classify_block(part.samples) for part in parts])
-
-
-def cut(record: Record) -> list[blocks.Block]:
-    try:
-        return blocks.cut(record.samples)
-    except ValueError as error:
-        raise TrebuchetError(f"record {record.name}: {error}") from error
+    planned = plan(record, streamed, preset, weights)
+    return planned.read(planned.golden)
 
 
 def run_record(
@@ -132,28 +200,51 @@ def run_record(
     outstanding: int = OUTSTANDING,
     timeout: float = 30.0,
     progress: Callable[[int, int], None] = lambda done, total: None,
+    *,
+    streamed: bool | None = None,
+    preset: Any = None,
+    weights: Any = None,
 ) -> Run:
     """Send the whole record; ``progress(done, total)`` is called after each answer.
 
-    ``seconds`` of the result is the time from the first connect to the last answer; the golden
-    model is computed outside it.
+    ``streamed``: in parts or as independent blocks; ``None``: in parts if the board takes them.
+    ``seconds`` of the result is the time from the connect to the last answer; the golden model is
+    computed outside it.
     """
-    parts = cut(record)
-    golden = [model.classify_block(part.samples) for part in parts]
-    results: list[bytes] = [b""] * len(parts)
+    planned = plan(record, streamed is not False, preset, weights)
+    try:
+        return send_plan(address, port, record, planned, outstanding, timeout, progress)
+    except Refused as refusal:
+        if streamed is not None or refusal.status != Status.BAD_TYPE:
+            raise
+    planned = plan(record, False, preset, weights)
+    return send_plan(address, port, record, planned, outstanding, timeout, progress)
+
+
+def send_plan(
+    address: str,
+    port: int,
+    record: Record,
+    planned: Plan,
+    outstanding: int,
+    timeout: float,
+    progress: Callable[[int, int], None],
+) -> Run:
+    count = len(planned.payloads)
+    results: list[bytes] = [b""] * count
     start = time.monotonic()
     with smp.Connection(address, port, timeout, max_payload=MAX_ANSWER) as connection:
-        payloads = [part.payload() for part in parts]
-        for done, (index, result) in enumerate(exchange(connection, payloads, outstanding), 1):
+        answers = exchange(connection, planned.payloads, outstanding, planned.kind)
+        for done, (index, result) in enumerate(answers, 1):
             results[index] = result
-            progress(done, len(parts))
+            progress(done, count)
     seconds = time.monotonic() - start
-    differing = tuple(i for i, result in enumerate(results) if result != golden[i])
     return Run(
         record,
-        Reading.of(parts, results),
-        Reading.of(parts, golden),
-        len(parts),
+        planned.read(results),
+        planned.read(planned.golden),
+        count,
         seconds,
-        differing,
+        planned.kind == smp.MessageType.STREAM,
+        tuple(i for i, result in enumerate(results) if result != planned.golden[i]),
     )

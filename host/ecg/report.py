@@ -75,8 +75,9 @@ def run_report(run: Run) -> RenderableType:
         else f"[bold red]{len(run.differing)} results differ from the golden model[/]"
     )
     head = (
-        f"record {record.name}: {len(record.samples)} samples, {run.messages} messages in "
-        f"{run.seconds:.1f} s; {verdict}\n[dim]{record.source}[/]\n"
+        f"record {record.name}: {len(record.samples)} samples, {run.messages} "
+        f"{'parts' if run.streamed else 'independent blocks'} in {run.seconds:.1f} s; "
+        f"{verdict}\n[dim]{record.source}[/]\n"
     )
     columns = {"board": run.board.labels}
     if record.labels is not None:
@@ -132,6 +133,7 @@ def as_dict(run: Run) -> dict[str, Any]:
         "source": run.record.source,
         "samples": len(run.record.samples),
         "messages": run.messages,
+        "streamed": run.streamed,
         "seconds": run.seconds,
         "differing_messages": len(run.differing),
         "beats": dict(zip(CLASSES, counts.tolist(), strict=True)),
