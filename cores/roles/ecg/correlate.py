@@ -1,136 +1,136 @@
-"""Sums over the variance of an autocorrelation, four lags at a time (step 8, features 4 to 6)."""
+"""Autocorrelations of a window's subbands, four lags at a time (step 8, features 4 to 6)."""
 
-from amaranth import C, Cat, Module, Mux, Signal, signed
-from amaranth.lib import wiring
+from amaranth import Array, Cat, Module, Signal, signed
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ....models.ecg import model
+__all__ = ["BANDS", "LAGS", "R_WIDTH", "VALUE_WIDTH", "Correlator"]
 
-__all__ = ["LAGS", "Correlator"]
-
+#: Subbands, their first place in the RAM, and log2 of their lengths.
+BANDS = (("d1", 0, 5), ("d2", 32, 4), ("a2", 48, 4))
 #: Lags computed at the same time, a multiplier each.
 LAGS = 4
 VALUE_WIDTH = 13
 R_WIDTH = 31
-Q_WIDTH = 18
+
+#: What goes with a value: lanes that take it; the run's last; of the band's first run; of its last.
+FlagLayout = data.StructLayout({"lanes": LAGS, "end": 1, "first": 1, "final": 1})
 
 
 class Correlator(wiring.Component):
-    """Autocorrelation of n values, scaled by r[0], and the sums its variance is made of.
+    """Autocorrelation r[k] of each of the :data:`BANDS` that lie in a RAM, one after the other.
 
-    ====================  ===  ===============================================================
-    ``start``             In   1 for one cycle while not ``busy``: work on ``size`` values
-    ``size_log2``         In   4 or 5: n = 16 or 32; stable until ``done``
-    ``a_addr`` ``b_addr``  Out  which two values are wanted
-    ``a_data`` ``b_data``  In   these values, in the same cycle; signed 13
-    ``busy``              Out  1 until no more values are wanted
-    ``done``              Out  1 for one cycle: the results below are valid in it
-    ``total``             Out  sum of q[k], signed 23
-    ``squares``           Out  sum of q[k]**2, 38 bit
-    ``shift``             Out  the scale s
-    ====================  ===  ===============================================================
+    ==========================  ===  =========================================================
+    ``start``                   In   1 for one cycle while not ``busy``
+    ``busy``                    Out  1 as long as values are wanted
+    ``a_addr`` ``b_addr``       Out  which two values are wanted
+    ``a_data`` ``b_data``       In   these values, in the next cycle; signed 13
+    ``x`` ``x_valid``           Out  every value of a band once, before its r[0]
+    ``r`` ``r_valid``           Out  r[0], r[1] ... of a band, signed 31
+    ``r_first`` ``r_last``      Out  it is r[0]; it is the band's last
+    ==========================  ===  =========================================================
 
-    Cycles while busy: 144 + 1 for n = 32, 40 + 1 for n = 16; ``done`` comes 11 cycles later; the
-    next start may come as soon as ``busy`` is 0. Reset: idle.
+    Cycles: ``busy`` for 144 + 40 + 40; the last r comes 8 cycles later. r of a band may come as
+    fast as one a cycle, r[0] 7 cycles after the band's last x. No back-pressure. Reset: idle.
     """
 
     def __init__(self):
         super().__init__(
             {
                 "start": In(1),
-                "size_log2": In(3),
-                "a_addr": Out(5),
-                "a_data": In(signed(VALUE_WIDTH)),
-                "b_addr": Out(5),
-                "b_data": In(signed(VALUE_WIDTH)),
                 "busy": Out(1),
-                "done": Out(1),
-                "total": Out(signed(23)),
-                "squares": Out(38),
-                "shift": Out(4),
+                "a_addr": Out(6),
+                "a_data": In(signed(VALUE_WIDTH)),
+                "b_addr": Out(6),
+                "b_data": In(signed(VALUE_WIDTH)),
+                "x": Out(signed(VALUE_WIDTH)),
+                "x_valid": Out(1),
+                "r": Out(signed(R_WIDTH)),
+                "r_valid": Out(1),
+                "r_first": Out(1),
+                "r_last": Out(1),
             }
         )
 
-    # r[k0 + j] = sum over t of x[t - j] * x[t + k0]: one stream of x from its start, one from k0
-    # on, and a delay line on the former give four lags. Four sums leave the multipliers at the end
-    # of each run of n - k0 >= 4 values, so that handing them on one by one never falls behind.
+    # r[k0 + j] = sum over t of x[t - j] * x[t + k0]: a run reads x from its start and from k0 on;
+    # lane j sees the one j cycles later than the other, and works j cycles after lane 0, so that
+    # the lanes' sums are ready one after the other, at the end of each run of n - k0 >= 4 values.
+    # Sums are never cleared: r is the difference from the sum at the end of the lane's last run,
+    # which is exact modulo 2**31.
     def elaborate(self, platform):
         m = Module()
-        begin, end, first, final = (Signal(name=n) for n in ("begin", "end", "first", "final"))
-        self._control(m, begin, end, first, final)
-        lane = [Signal(signed(VALUE_WIDTH), name=f"lane{j}") for j in range(LAGS)]
-        right = Signal(signed(VALUE_WIDTH))
-        flags1, flags2, flags3 = (Signal(5, name=f"flags{i}") for i in (1, 2, 3))
-        flags = Cat(self.busy, begin, end, first, final)
-        m.d.sync += [flags1.eq(flags), flags2.eq(flags1), flags3.eq(flags2)]
-        m.d.sync += [lane[0].eq(self.a_data), right.eq(self.b_data)]
-        for j in range(1, LAGS):
-            m.d.sync += lane[j].eq(Mux(begin, 0, lane[j - 1]))
+        flags = [Signal(FlagLayout, name=f"flags{i}") for i in range(4 + LAGS)]
+        m.d.comb += flags[0].eq(self._control(m))
+        m.d.sync += [after.eq(before) for before, after in zip(flags, flags[1:], strict=False)]
+        depth = 2 * LAGS - 1
+        x = [Signal(signed(VALUE_WIDTH), name=f"x{i}") for i in range(depth)]
+        y = [Signal(signed(VALUE_WIDTH), name=f"y{i}") for i in range(LAGS)]
+        m.d.sync += [Cat(x).eq(Cat(self.a_data, x)), Cat(y).eq(Cat(self.b_data, y))]
+        m.d.comb += [self.x.eq(x[0]), self.x_valid.eq(flags[2].lanes[0] & flags[2].first)]
 
-        product = [Signal(signed(2 * VALUE_WIDTH), name=f"product{j}") for j in range(LAGS)]
         sums = [Signal(signed(R_WIDTH), name=f"sum{j}") for j in range(LAGS)]
         for j in range(LAGS):
-            m.d.sync += product[j].eq(lane[j] * right)
-            with m.If(flags2[0]):
-                m.d.sync += sums[j].eq(Mux(flags2[1], 0, sums[j]) + product[j])
+            product = Signal(signed(2 * VALUE_WIDTH), name=f"product{j}")
+            m.d.sync += product.eq(x[2 * j] * y[j])
+            with m.If(flags[3 + j].lanes[j]):
+                m.d.sync += sums[j].eq(sums[j] + product)
 
-        held = [Signal(signed(R_WIDTH), name=f"held{j}") for j in range(LAGS)]
-        left = Signal(range(LAGS + 1))
-        is_first, is_final = Signal(), Signal()
-        with m.If(flags3[0] & flags3[2]):
-            m.d.sync += [held[j].eq(sums[j]) for j in range(LAGS)]
-            m.d.sync += [left.eq(LAGS), is_first.eq(flags3[3]), is_final.eq(flags3[4])]
-        with m.Elif(left != 0):
-            m.d.sync += [held[j].eq(held[j + 1]) for j in range(LAGS - 1)]
-            m.d.sync += [left.eq(left - 1), is_first.eq(0)]
-        self._scale(m, held[0], left != 0, is_first, is_final & (left == 1))
+        # `lane` is the one whose sum is ready; it is in step with the lanes' delays.
+        before = [Signal(signed(R_WIDTH), name=f"before{j}") for j in range(LAGS)]
+        lane = Signal(range(LAGS))
+        ready, run = Signal(), Signal(FlagLayout)
+        newest = Signal(signed(R_WIDTH))
+        m.d.comb += [
+            newest.eq(Array(sums)[lane]),
+            ready.eq(flags[4].end | (lane != 0)),
+            run.eq(flags[4]),
+        ]
+        held = Signal(FlagLayout)
+        with m.If(flags[4].end):
+            m.d.sync += held.eq(flags[4])
+        with m.If(lane != 0):
+            m.d.comb += run.eq(held)
+        with m.If(ready):
+            m.d.sync += [
+                lane.eq(lane + 1),
+                self.r.eq(newest - before[0]),
+                Cat(before).eq(Cat(*before[1:], newest)),
+            ]
+        m.d.sync += [
+            self.r_valid.eq(ready),
+            self.r_first.eq(run.first & (lane == 0)),
+            self.r_last.eq(run.final & (lane == LAGS - 1)),
+        ]
         return m
 
-    def _control(self, m, begin, end, first, final):
-        """Count t = 0 .. n - k0 - 1 for k0 = 0, 4 .. n - 4."""
-        at, lag = Signal(6), Signal(6)
-        size = Signal(6)
+    def _control(self, m):
+        """Count t = 0 .. n - k0 - 1 for k0 = 0, 4 .. n - 4, for each band."""
+        at, lag, right = Signal(5), Signal(5), Signal(5)
+        band = Signal(range(len(BANDS)))
+        flags = Signal(FlagLayout)
+        short = band != 0
         m.d.comb += [
-            size.eq(Mux(self.size_log2 == 5, 32, 16)),
-            self.a_addr.eq(at),
-            self.b_addr.eq(at + lag),
-            begin.eq(at == 0),
-            end.eq(at + lag == size - 1),
-            first.eq(lag == 0),
-            final.eq(lag == size - LAGS),
+            right.eq(at + lag),
+            self.a_addr.eq(_address(band, at)),
+            self.b_addr.eq(_address(band, right)),
+            flags.end.eq(self.busy & right[:4].all() & (right[4] | short)),
+            flags.first.eq(lag == 0),
+            flags.final.eq(lag[2:4].all() & (lag[4] | short)),
         ]
+        m.d.comb += [flags.lanes[j].eq(self.busy & (at >= j)) for j in range(LAGS)]
         with m.If(self.start):
-            m.d.sync += [at.eq(0), lag.eq(0), self.busy.eq(1)]
+            m.d.sync += [at.eq(0), lag.eq(0), band.eq(0), self.busy.eq(1)]
         with m.Elif(self.busy):
             m.d.sync += at.eq(at + 1)
-            with m.If(end):
-                m.d.sync += [at.eq(0), lag.eq(lag + LAGS), self.busy.eq(~final)]
+            with m.If(flags.end):
+                m.d.sync += [at.eq(0), lag.eq(lag + LAGS)]
+                with m.If(flags.final):
+                    m.d.sync += [lag.eq(0), band.eq(band + 1)]
+                    m.d.sync += self.busy.eq(band != len(BANDS) - 1)
+        return flags
 
-    def _scale(self, m, value, valid, first, final):
-        """q = r >> s, then its sum and sum of squares; five stages."""
-        low = model.CORRELATION_BITS
-        shift = Signal(4)
-        a, b = Signal(signed(R_WIDTH)), Signal(signed(R_WIDTH))
-        q, q2 = Signal(signed(Q_WIDTH)), Signal(signed(Q_WIDTH))
-        square = Signal(2 * Q_WIDTH)
-        flags = [Signal(3, name=f"q_flags{i}") for i in range(5)]
-        m.d.sync += [
-            Cat(flags).eq(Cat(valid, first, final, flags)),
-            a.eq(value),
-            b.eq(a >> Cat(C(0, 2), shift[2:])),
-            q.eq(b >> shift[:2]),
-            q2.eq(q),
-            square.eq(q * q),
-        ]
-        with m.If(valid & first):
-            m.d.sync += shift.eq(0)
-            for i in range(low, R_WIDTH):
-                with m.If(value[i]):
-                    m.d.sync += shift.eq(i - low + 1)
-        m.d.sync += self.done.eq(flags[3][0] & flags[3][2])
-        with m.If(flags[3][0]):
-            m.d.sync += [
-                self.total.eq(Mux(flags[3][1], 0, self.total) + q2),
-                self.squares.eq(Mux(flags[3][1], 0, self.squares) + square),
-                self.shift.eq(shift),
-            ]
+
+def _address(band, at):
+    """Place of a band's value in the RAM; see :data:`BANDS`."""
+    low, high = at[:4], at[4]
+    return Cat(low, ((band == 0) & high) | band[1], band != 0)

@@ -1,6 +1,6 @@
 """Two-level decimating wavelet transform (quadratic spline), a pair of samples a cycle."""
 
-from amaranth import Module, Signal, signed
+from amaranth import Cat, Module, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -17,14 +17,16 @@ class DwtLevel(wiring.Component):
     ``o_a`` ``o_d``                Out  approximation (``bits``) and detail (``bits + 1``), signed
     =============================  ===  =========================================================
 
-    Throughput: a pair a cycle. Latency: 2 cycles after the following pair (or after the last
-    one). No back-pressure: the consumer takes every value. At least one cycle without
+    Parameters: ``bits``; ``gap``, cycles from the last pair until its own coefficients are begun.
+
+    Throughput: a pair a cycle. Latency: 2 cycles after the following pair (or ``gap`` after the
+    last one). No back-pressure: the consumer takes every value. At least one cycle without
     ``i_valid`` follows ``i_last``. A block may have any number of pairs from 1 on. Reset: between
     blocks.
     """
 
-    def __init__(self, bits):
-        self.bits = bits
+    def __init__(self, bits, gap=1):
+        self.bits, self.gap = bits, gap
         super().__init__(
             {
                 "i_valid": In(1),
@@ -48,7 +50,7 @@ class DwtLevel(wiring.Component):
         after = Signal(signed(bits))
 
         valid, last = Signal(), Signal()
-        middle = Signal(signed(bits + 1))
+        middle = Signal(signed(bits + 2))
         sides = Signal(signed(bits + 2))
         detail = Signal(signed(bits + 1))
 
@@ -60,15 +62,18 @@ class DwtLevel(wiring.Component):
                 m.d.sync += before.eq(odd)
             with m.Else():
                 m.d.sync += before.eq(self.i_even)
-        m.d.sync += flush.eq(self.i_valid & self.i_last)
+        flushes = Signal(self.gap)
+        m.d.comb += flush.eq(flushes[-1])
+        m.d.sync += flushes.eq(Cat(self.i_valid & self.i_last, flushes))
         with m.If(flush):
             m.d.sync += waiting.eq(0)
 
         m.d.sync += [
             valid.eq((self.i_valid & waiting) | flush),
             last.eq(flush),
-            middle.eq(even + odd),
-            sides.eq(before + after + 4),
+            # x - ~y is x + y + 1, which makes three times the one and once the other 4 more.
+            middle.eq(even - ~odd),
+            sides.eq(before - ~after),
             detail.eq(even - odd),
             self.o_valid.eq(valid),
             self.o_last.eq(last),
@@ -91,8 +96,8 @@ class TwoLevelDwt(wiring.Component):
     ``i_valid`` follow ``i_last`` before the next block. Throughput, back-pressure: as one level.
     """
 
-    def __init__(self, bits):
-        self.bits = bits
+    def __init__(self, bits, gap=1):
+        self.bits, self.gap = bits, gap
         super().__init__(
             {
                 "i_valid": In(1),
@@ -111,8 +116,8 @@ class TwoLevelDwt(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.level1 = level1 = DwtLevel(self.bits)
-        m.submodules.level2 = level2 = DwtLevel(self.bits)
+        m.submodules.level1 = level1 = DwtLevel(self.bits, self.gap)
+        m.submodules.level2 = level2 = DwtLevel(self.bits, self.gap)
         held = Signal(signed(self.bits))
         odd = Signal()
         with m.If(level1.o_valid):

@@ -1,4 +1,4 @@
-"""One beat's window: mean, second transform, moments, autocorrelations (steps 6 to 8)."""
+"""One beat's window: mean, second transform, autocorrelations, sums (steps 6 to 8)."""
 
 from amaranth import Cat, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, enum, stream, wiring
@@ -6,23 +6,22 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from ....models.ecg import model
-from ...buffers import StreamFifo
-from .correlate import VALUE_WIDTH, Correlator
+from ...buffers import NO_COLLISIONS, StreamFifo
+from .correlate import BANDS, VALUE_WIDTH, Correlator
 from .detect import BeatLayout, index_width
 from .dwt import TwoLevelDwt
+from .moments import BandSums, ScaledSums
 
-__all__ = ["FEATURE_ORDER", "ItemKind", "ItemLayout", "Moments", "WindowStage"]
+__all__ = ["FEATURE_ORDER", "ItemKind", "ItemLayout", "WindowStage"]
 
-PAIRS = model.WINDOW // 2
-BANDS = ("d1", "d2", "a2")
 #: Features in the order in which their items leave.
-FEATURE_ORDER = (0, 1, 2, 3, 7, 8, 9, 10, 4, 5, 6)
+FEATURE_ORDER = (10, 0, 1, 7, 4, 2, 8, 5, 3, 9, 6)
 #: Places for items between this stage and the next.
 ITEMS = 16
 
 
 class ItemKind(enum.Enum, shape=2):
-    """What :class:`ItemLayout` carries."""
+    """What :data:`ItemLayout` carries."""
 
     VARIANCE = 0  # a = sum, b = sum of squares, size_log2, shift
     RATIO = 1  # a = max(0, maximum), b = max(0, -minimum)
@@ -33,7 +32,6 @@ class ItemKind(enum.Enum, shape=2):
 ItemLayout = data.StructLayout(
     {
         "kind": ItemKind,
-        "feature": unsigned(4),
         "last": unsigned(1),
         "size_log2": unsigned(3),
         "shift": unsigned(4),
@@ -43,52 +41,98 @@ ItemLayout = data.StructLayout(
 )
 
 
-class Moments(wiring.Component):
-    """Sum, sum of squares, minimum and maximum of a run of values.
+class SampleReader(wiring.Component):
+    """Reads the samples of a beat's window twice: for their mean, then less their mean.
 
-    ``clear`` (one cycle) starts a run; each cycle with ``valid`` takes one of the ``lanes`` values
-    in ``values`` all together. The outputs hold 3 cycles after the last one. ``bits``: of a value,
-    signed; ``growth``: log2 of the longest run.
+    =============  ===  =======================================================================
+    ``beat``       In   stream of :func:`~.detect.BeatLayout`; taken when all is read
+    ``addr``       Out  pair of samples wanted from the block's RAM (samples 2 addr, 2 addr + 1)
+    ``pair``       In   that pair, one cycle later: even sample in bits 15..0
+    ``current``    Out  the beat that was taken last
+    ``go``         In   the values may come
+    ``value``      Out  a sample less the mean, saturated: signed 12; no back-pressure
+    ``valid``      Out  ``value`` is there; 64 in succession
+    ``last``       Out  it is the beat's last
+    =============  ===  =======================================================================
+
+    Parameters: ``width``, bits of an index. Cycles: 68 from the transfer on ``beat`` until it waits
+    for ``go``; 68 from there to ``last``, when it takes the next. Reset: idle.
     """
 
-    def __init__(self, bits, growth, lanes=1):
-        self.bits, self.lanes = bits, lanes
+    def __init__(self, width):
+        self.width = width
         super().__init__(
             {
-                "clear": In(1),
-                "valid": In(1),
-                "values": In(signed(bits)).array(lanes),
-                "total": Out(signed(bits + growth)),
-                "squares": Out(2 * bits + growth - 1),
-                "least": Out(signed(bits)),
-                "most": Out(signed(bits)),
+                "beat": In(stream.Signature(BeatLayout(width))),
+                "addr": Out(width + 1),
+                "pair": In(32),
+                "current": Out(BeatLayout(width)),
+                "go": In(1),
+                "value": Out(signed(12)),
+                "valid": Out(1),
+                "last": Out(1),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        products = [Signal(2 * self.bits - 1, name=f"product{i}") for i in range(self.lanes)]
-        partial = Signal(signed(self.bits + 1))
-        first, valid = Signal(), Signal()
-        m.d.sync += valid.eq(self.valid)
-        m.d.sync += partial.eq(sum(self.values[i] for i in range(self.lanes)))
-        for i in range(self.lanes):
-            m.d.sync += products[i].eq(self.values[i] * self.values[i])
-        with m.If(self.clear):
-            m.d.sync += [first.eq(1), self.total.eq(0), self.squares.eq(0)]
-        with m.Elif(valid):
-            m.d.sync += [
-                self.total.eq(self.total + partial),
-                self.squares.eq(self.squares + sum(products)),
-            ]
-        # The extrema are wanted of single values only.
-        value = self.values[0]
-        with m.If(self.valid):
-            m.d.sync += first.eq(0)
-            with m.If(first | (value < self.least)):
-                m.d.sync += self.least.eq(value)
-            with m.If(first | (value > self.most)):
-                m.d.sync += self.most.eq(value)
+        flags = data.StructLayout({"valid": 1, "last": 1, "second": 1, "odd": 1})
+        stage = [Signal(flags, name=f"flags{i}") for i in range(4)]
+        place = Signal(range(model.WINDOW))
+        reading, second = Signal(), Signal()
+        last = reading & (place == model.WINDOW - 1)
+        m.d.comb += self.addr.eq((self.current.index << 1) - model.WINDOW // 4 + place[1:])
+        with m.FSM(name="window"):
+            with m.State("IDLE"):
+                m.d.comb += self.beat.ready.eq(1)
+                m.d.sync += [self.current.eq(self.beat.payload), second.eq(0)]
+                with m.If(self.beat.valid):
+                    m.next = "MEAN"
+            with m.State("MEAN"):
+                m.d.comb += reading.eq(1)
+                with m.If(last):
+                    m.next = "WAIT"
+            with m.State("WAIT"):
+                m.d.sync += second.eq(1)
+                with m.If(self.go):
+                    m.next = "VALUES"
+            with m.State("VALUES"):
+                m.d.comb += reading.eq(1)
+                with m.If(last):
+                    m.next = "DRAIN"
+            with m.State("DRAIN"):
+                # The mean is needed as long as there are values.
+                with m.If(~stage[2].valid):
+                    m.next = "IDLE"
+        with m.If(reading):
+            m.d.sync += place.eq(place + 1)
+
+        # Stages: the RAM's read latch, one of the pair, the difference, the saturated value. The
+        # mean is complete three cycles after the last sample was asked for; the first value
+        # comes to the difference later than that.
+        m.d.comb += [
+            stage[0].valid.eq(reading),
+            stage[0].last.eq(last),
+            stage[0].second.eq(second),
+            stage[0].odd.eq(place[0]),
+        ]
+        m.d.sync += [after.eq(before) for before, after in zip(stage, stage[1:], strict=False)]
+        sample = Signal(signed(16))
+        total = Signal(signed(22))
+        m.d.sync += sample.eq(self.pair.word_select(stage[1].odd, 16))
+        with m.If(self.beat.ready):
+            m.d.sync += total.eq(0)
+        with m.Elif(stage[2].valid & ~stage[2].second):
+            m.d.sync += total.eq(total + sample)
+        difference = Signal(signed(17))
+        top = difference[11:]
+        over = top.any() & ~top.all()  # does not fit 12 bits
+        m.d.sync += [
+            difference.eq(sample - (total >> 6)),
+            self.value.eq(Cat(Mux(over, (~top[-1]).replicate(11), difference[:11]), top[-1])),
+            self.valid.eq(stage[3].valid & stage[3].second),
+            self.last.eq(stage[3].last),
+        ]
         return m
 
 
@@ -96,16 +140,18 @@ class WindowStage(wiring.Component):
     """Takes beats, reads their windows, and emits what the features are made of.
 
     ============  ===  ========================================================================
-    ``beat``      In   stream of :data:`~.detect.BeatLayout`
+    ``beat``      In   stream of :func:`~.detect.BeatLayout`
     ``addr``      Out  pair of samples wanted from the block's RAM (samples 2 addr, 2 addr + 1)
     ``pair``      In   that pair, one cycle later: even sample in bits 15..0
-    ``item``      Out  stream of :data:`ItemLayout`; eleven a beat, the last one marked
-    ``busy``      Out  a beat is inside
+    ``item``      Out  stream of :data:`ItemLayout`, in :data:`FEATURE_ORDER`, the last one marked
     ============  ===  ========================================================================
 
-    Cycles: at most 340 a beat (34 for the mean, 50 for window and transform, 3 + 144 + 40 + 40 for
-    the autocorrelations, the rest in handing over). Back-pressure on ``item`` is taken up by a
-    FIFO; a beat is begun only when there is room for its items. Reset: idle.
+    Parameters: ``max_samples``, of a block.
+
+    Cycles: at most 330 a beat (81 for window and transform, 224 and 14 for the autocorrelations);
+    the mean of the next window is found meanwhile. ``beat`` is ready when nothing is to be read for
+    the beat before. Back-pressure on ``item`` is taken up by a FIFO; the work on a window begins
+    only when there is room for its items. Reset: idle.
     """
 
     def __init__(self, max_samples=model.MAX_SAMPLES):
@@ -116,191 +162,137 @@ class WindowStage(wiring.Component):
                 "addr": Out(self.index_width + 1),
                 "pair": In(32),
                 "item": Out(stream.Signature(ItemLayout)),
-                "busy": Out(1),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.items = items = StreamFifo(ItemLayout, ITEMS)
+        m.submodules.reader = reader = SampleReader(self.index_width)
+        m.submodules.correlator = correlator = Correlator()
+        m.submodules.band_sums = band_sums = BandSums()
+        m.submodules.sums = sums = ScaledSums()
         wiring.connect(m, wiring.flipped(self.item), items.o)
-        beat = Signal(self.beat.payload.shape())
-        begin = Signal()  # a beat was taken
-        pair_valid, pair_last, even, odd, reading, subtracting = self._read(m, beat)
-        mean = self._mean(m, begin, pair_valid & ~subtracting, even, odd)
-        moments, rams, bands_done = self._bands(
-            m, begin, pair_valid & subtracting, pair_last, even, odd, mean
-        )
-        pushing, pushed = Signal(), Signal()
-        correlating, correlated = Signal(), Signal()
-        self._push_moments(m, items.i, pushing, pushed, moments, beat)
-        self._push_correlations(m, items.i, correlating, correlated, rams)
+        wiring.connect(m, wiring.flipped(self.beat), reader.beat)
+        m.d.comb += [self.addr.eq(reader.addr), reader.pair.eq(self.pair)]
+        place, value, valid, stored = self._transform(m, reader)
+        self._ram(m, correlator, place, value, valid)
+        for name in ("x", "x_valid", "r", "r_valid", "r_first"):
+            target = band_sums if name.startswith("x") else sums
+            m.d.comb += getattr(target, name).eq(getattr(correlator, name))
+        m.d.comb += [sums.r_last.eq(correlator.r_last), sums.value.eq(reader.value)]
+        m.d.comb += sums.value_valid.eq(reader.valid)
 
-        settled = Signal(3)  # the sum of the last pair is in `mean`
-        m.d.sync += settled.eq(Cat(pair_valid & pair_last & ~subtracting, settled))
-        m.d.comb += self.busy.eq(1)
-        with m.FSM(name="window"):
+        first = correlator.r_valid & correlator.r_first
+        ratio, window = Signal(), Signal()
+        band = Signal(range(len(BANDS)))
+        rhythm = Signal()
+        m.d.sync += ratio.eq(first)
+        m.d.comb += [
+            band_sums.clear.eq(ratio),
+            sums.clear.eq(window | sums.done),
+            correlator.start.eq(window),
+            items.i.valid.eq(rhythm | window | first | ratio | sums.done),
+        ]
+        with m.If(window):
+            m.d.sync += band.eq(0)
+        with m.Elif(sums.done):
+            m.d.sync += band.eq(band + 1)
+        with m.FSM(name="stage"):
             with m.State("IDLE"):
                 m.d.comb += [
-                    self.busy.eq(0),
-                    self.beat.ready.eq(items.level <= ITEMS - model.FEATURES),
-                    begin.eq(self.beat.valid & self.beat.ready),
+                    reader.go.eq(items.level <= ITEMS - model.FEATURES),
+                    rhythm.eq(reader.valid),
                 ]
-                m.d.sync += [beat.eq(self.beat.payload), subtracting.eq(0), reading.eq(begin)]
-                with m.If(begin):
-                    m.next = "MEAN"
-            with m.State("MEAN"):
-                with m.If(settled[-1]):
-                    m.d.sync += [subtracting.eq(1), reading.eq(1)]
-                    m.next = "BANDS"
+                with m.If(reader.valid):
+                    m.next = "VALUES"
+            with m.State("VALUES"):
+                with m.If(stored):
+                    m.next = "WINDOW"
+            with m.State("WINDOW"):
+                m.d.comb += window.eq(1)
+                m.next = "BANDS"
             with m.State("BANDS"):
-                with m.If(bands_done):
-                    m.next = "MOMENTS"
-            with m.State("MOMENTS"):
-                m.d.comb += pushing.eq(1)
-                with m.If(pushed):
-                    m.next = "CORRELATE"
-            with m.State("CORRELATE"):
-                m.d.comb += correlating.eq(1)
-                with m.If(correlated):
+                with m.If(sums.done & (band == len(BANDS) - 1)):
                     m.next = "IDLE"
+        self._item(m, items.i.payload, rhythm, first, ratio, reader, band, correlator)
         return m
 
-    def _read(self, m, beat):
-        """Read the window's pairs once for each 1 of `reading`; two cycles from address to pair."""
-        reading, subtracting = Signal(), Signal()
-        place = Signal(range(PAIRS))
-        valid, last = Signal(2), Signal(2)
-        even, odd = Signal(signed(16)), Signal(signed(16))
-        m.d.comb += self.addr.eq((beat.index << 1) - PAIRS // 2 + place)
-        m.d.sync += [
-            valid.eq(Cat(reading, valid)),
-            last.eq(Cat(place == PAIRS - 1, last)),
-            even.eq(self.pair[:16]),
-            odd.eq(self.pair[16:]),
-        ]
-        with m.If(reading):
-            m.d.sync += place.eq(place + 1)
-            with m.If(place == PAIRS - 1):
-                m.d.sync += reading.eq(0)
-        return valid[-1], last[-1], even, odd, reading, subtracting
-
-    def _mean(self, m, clear, valid, even, odd):
-        partial, total = Signal(signed(17)), Signal(signed(22))
-        add = Signal()
-        m.d.sync += [partial.eq(even + odd), add.eq(valid)]
-        with m.If(clear):
-            m.d.sync += total.eq(0)
-        with m.Elif(add):
-            m.d.sync += total.eq(total + partial)
-        return total >> 6
-
-    def _bands(self, m, clear, valid, last, even, odd, mean):
-        """Window values, their transform, the moments of all, and the subbands in RAMs."""
-        m.submodules.dwt = dwt = TwoLevelDwt(12)
-        difference = [Signal(signed(17), name=f"difference{i}") for i in range(2)]
-        values = [Signal(signed(12), name=f"value{i}") for i in range(2)]
-        stages = Signal(2)
-        stages_last = Signal(2)
-        m.d.sync += [stages.eq(Cat(valid, stages)), stages_last.eq(Cat(valid & last, stages_last))]
-        for i, sample in enumerate((even, odd)):
-            top = difference[i][11:]
-            m.d.sync += difference[i].eq(sample - mean)
-            m.d.sync += values[i].eq(difference[i])
-            with m.If(top.any() & ~top.all()):  # does not fit 12 bits
-                sign = difference[i][-1]
-                m.d.sync += values[i].eq(Mux(sign, -model.WINDOW_MAX - 1, model.WINDOW_MAX))
+    def _item(self, m, item, rhythm, first, ratio, reader, band, correlator):
+        """The item for what is at hand: of the window or an autocorrelation if nothing else is."""
+        sums, band_sums = m.submodules.sums, m.submodules.band_sums
         m.d.comb += [
-            dwt.i_valid.eq(stages[1]),
-            dwt.i_last.eq(stages_last[1]),
-            dwt.i_even.eq(values[0]),
-            dwt.i_odd.eq(values[1]),
+            item.kind.eq(ItemKind.VARIANCE),
+            item.last.eq(sums.done & (band == len(BANDS) - 1)),
+            item.size_log2.eq(Mux(band == 0, BANDS[0][2], BANDS[1][2])),
+            item.a.eq(sums.total),
+            item.b.eq(sums.squares),
         ]
-        moments = {"window": Moments(12, 6, lanes=2)}
-        moments |= {"d1": Moments(13, 5), "d2": Moments(13, 4), "a2": Moments(12, 4)}
-        for name, unit in moments.items():
-            m.submodules[f"moments_{name}"] = unit
-            m.d.comb += unit.clear.eq(clear)
-        m.d.comb += [
-            moments["window"].valid.eq(stages[1]),
-            moments["window"].values[0].eq(values[0]),
-            moments["window"].values[1].eq(values[1]),
-        ]
-        rams = {}
-        for name, taken, value in (
-            ("d1", dwt.valid1, dwt.d1),
-            ("d2", dwt.valid2, dwt.d2),
-            ("a2", dwt.valid2, dwt.a2),
-        ):
-            m.d.comb += [moments[name].valid.eq(taken), moments[name].values[0].eq(value)]
-            depth = 32 if name == "d1" else 16
-            ram = Memory(shape=signed(VALUE_WIDTH), depth=depth, init=[])
-            m.submodules[f"ram_{name}"] = rams[name] = ram
-            port = ram.write_port()
-            m.d.comb += [port.data.eq(value), port.en.eq(taken)]
-            m.d.sync += port.addr.eq(port.addr + taken)  # wraps to 0 with each window
-        settled = Signal(3)
-        m.d.sync += settled.eq(Cat(dwt.valid2 & dwt.last2, settled))
-        return moments, rams, settled[-1]
-
-    def _push_moments(self, m, out, pushing, pushed, moments, beat):
-        """Eight items, one a cycle; there is room for them since the beat was taken."""
-        items = []
-        for i, name in enumerate(("window",) + BANDS):
-            unit = moments[name]
-            fields = {"kind": ItemKind.VARIANCE, "feature": i, "b": unit.squares}
-            fields["a"] = unit.total
-            fields["size_log2"] = {"window": 6, "d1": 5}.get(name, 4)
-            items.append(fields)
-        for i, name in enumerate(BANDS):
-            unit = moments[name]
-            fields = {"kind": ItemKind.RATIO, "feature": 7 + i}
-            fields["a"] = Mux(unit.most > 0, unit.most, 0)
-            fields["b"] = Mux(unit.least < 0, -unit.least, 0)
-            items.append(fields)
-        items.append({"kind": ItemKind.RHYTHM, "feature": 10, "a": beat.rr, "b": beat.index})
-        at = Signal(range(len(items)))
-        m.d.comb += pushed.eq(at == len(items) - 1)
-        with m.If(pushing):
-            m.d.comb += out.valid.eq(1)
-            m.d.sync += at.eq(at + 1)
-            with m.Switch(at):
-                for i, fields in enumerate(items):
-                    with m.Case(i):
-                        m.d.comb += [out.payload[key].eq(value) for key, value in fields.items()]
-
-    def _push_correlations(self, m, out, correlating, correlated, rams):
-        """Run the correlator on the three bands; emit an item for each."""
-        m.submodules.correlator = unit = Correlator()
-        band, told = Signal(2), Signal(2)
-        ports = {
-            name: (ram.read_port(domain="comb"), ram.read_port(domain="comb"))
-            for name, ram in rams.items()
-        }
-        started = Signal(2)
-        m.d.comb += [
-            unit.start.eq(correlating & ~unit.busy & (started != len(BANDS))),
-            unit.size_log2.eq(Mux(band == 0, 5, 4)),
-            correlated.eq(unit.done & (told == len(BANDS) - 1)),
-        ]
-        for i, name in enumerate(BANDS):
-            left, right = ports[name]
-            m.d.comb += [left.addr.eq(unit.a_addr), right.addr.eq(unit.b_addr)]
-            with m.If(band == i):
-                m.d.comb += [unit.a_data.eq(left.data), unit.b_data.eq(right.data)]
-        with m.If(~correlating):
-            m.d.sync += [started.eq(0), told.eq(0)]
-        with m.If(unit.start):
-            m.d.sync += [started.eq(started + 1), band.eq(started)]
-        with m.If(unit.done):
-            m.d.sync += told.eq(told + 1)
+        with m.If(sums.done):
+            m.d.comb += item.shift.eq(sums.shift)
+        with m.If(rhythm):
             m.d.comb += [
-                out.valid.eq(1),
-                out.payload.kind.eq(ItemKind.VARIANCE),
-                out.payload.feature.eq(4 + told),
-                out.payload.last.eq(told == len(BANDS) - 1),
-                out.payload.size_log2.eq(Mux(told == 0, 5, 4)),
-                out.payload.shift.eq(unit.shift),
-                out.payload.a.eq(unit.total),
-                out.payload.b.eq(unit.squares),
+                item.kind.eq(ItemKind.RHYTHM),
+                item.a.eq(reader.current.rr),
+                item.b.eq(reader.current.index),
             ]
+        with m.If(correlator.start):
+            m.d.comb += item.size_log2.eq(model.WINDOW.bit_length() - 1)
+        with m.If(first):
+            m.d.comb += [item.a.eq(band_sums.total), item.b.eq(correlator.r)]
+        with m.If(ratio):
+            m.d.comb += [
+                item.kind.eq(ItemKind.RATIO),
+                item.a.eq(band_sums.most),
+                item.b.eq(-band_sums.least),
+            ]
+
+    def _transform(self, m, reader):
+        """The transform's coefficients one at a time: ``(place, value, valid)``."""
+        m.submodules.dwt = dwt = TwoLevelDwt(12, gap=2)
+        even, odd = Signal(signed(12)), Signal()
+        with m.If(reader.valid):
+            m.d.sync += [even.eq(reader.value), odd.eq(~odd)]
+        m.d.comb += [
+            dwt.i_valid.eq(reader.valid & odd),
+            dwt.i_last.eq(reader.last),
+            dwt.i_even.eq(even),
+            dwt.i_odd.eq(reader.value),
+        ]
+        # D1 comes every other cycle; in between there is time for what comes every fourth.
+        d2, a2 = Signal(signed(VALUE_WIDTH)), Signal(signed(VALUE_WIDTH))
+        d2_waits, a2_waits = Signal(), Signal()
+        place1, place2 = Signal(5), Signal(4)
+        place, value = Signal(6), Signal(signed(VALUE_WIDTH))
+        m.d.comb += [place.eq(place1), value.eq(dwt.d1)]
+        with m.If(dwt.valid1):
+            m.d.sync += place1.eq(place1 + 1)
+        with m.Elif(d2_waits):
+            m.d.comb += [place.eq(BANDS[1][1] | place2), value.eq(d2)]
+            m.d.sync += d2_waits.eq(0)
+        with m.Else():
+            m.d.comb += [place.eq(BANDS[2][1] | place2), value.eq(a2)]
+            m.d.sync += [a2_waits.eq(0), place2.eq(place2 + a2_waits)]
+        with m.If(dwt.valid2):
+            m.d.sync += [d2.eq(dwt.d2), a2.eq(dwt.a2), d2_waits.eq(1), a2_waits.eq(1)]
+        valid = dwt.valid1 | d2_waits | a2_waits
+        stored = Signal(4)
+        m.d.sync += stored.eq(Cat(dwt.valid2 & dwt.last2, stored))
+        return place, value, valid, stored[-1]
+
+    def _ram(self, m, correlator, place, value, valid):
+        """The bands, in block RAM: as LUT RAM they and their multiplexers are large."""
+        m.submodules.ram = ram = Memory(
+            shape=signed(VALUE_WIDTH), depth=64, init=[], attrs=NO_COLLISIONS
+        )
+        ram.attrs["ram_style"] = "block"
+        write, a, b = ram.write_port(), ram.read_port(), ram.read_port()
+        m.d.comb += [
+            write.addr.eq(place),
+            write.data.eq(value),
+            write.en.eq(valid),
+            a.addr.eq(correlator.a_addr),
+            b.addr.eq(correlator.b_addr),
+            correlator.a_data.eq(a.data),
+            correlator.b_data.eq(b.data),
+        ]
