@@ -8,7 +8,7 @@ from ....models.ecg import model
 from ...arbiter import StreamArbiter, StreamDemux
 from ...buffers import StreamFifo
 from .network import LANES, Network, RecordLayout, VectorLayout
-from .pipeline import BlockCounter, BlockLayout, FrontEnd, PairLayout
+from .pipeline import LANES_OF_ONE, BlockCounter, BlockLayout, FrontEnd, PairLayout
 from .window import FEATURE_ORDER
 
 __all__ = ["PipelineBank", "PipelineSignature"]
@@ -48,7 +48,8 @@ class PipelineBank(wiring.Component):
     ==============  ==========  ==================================================================
 
     Parameters: ``n``; ``weights``, ``lanes``, ``loadable``: the network's; ``max_samples`` and
-    ``buffers``: of each :class:`~.pipeline.FrontEnd`.
+    ``buffers``: of each :class:`~.pipeline.FrontEnd`. ``lanes``: None takes two for one front end,
+    which is enough, and eleven for several.
 
     Beats reach the network in turn, whole vectors; records go back by the tag. A pipeline whose
     records are not taken holds up the others when it has more than four. Cycles: those of the front
@@ -60,12 +61,14 @@ class PipelineBank(wiring.Component):
         n,
         weights,
         *,
-        lanes=LANES,
+        lanes=None,
         loadable=False,
         max_samples=model.MAX_SAMPLES,
         buffers=2,
     ):
         self.n = n
+        if lanes is None:
+            lanes = LANES_OF_ONE if n == 1 else LANES
         self.fronts = [FrontEnd(max_samples, buffers) for _ in range(n)]
         self.tag_width = (n - 1).bit_length()
         self.network = Network(

@@ -14,7 +14,15 @@ from .logarithm import FeatureStage
 from .network import Network, RecordLayout, VectorLayout
 from .window import FEATURE_ORDER, WindowStage
 
-__all__ = ["BlockCounter", "BlockLayout", "EcgPipeline", "FrontEnd", "PairLayout", "PairSplitter"]
+__all__ = [
+    "LANES_OF_ONE",
+    "BlockCounter",
+    "BlockLayout",
+    "EcgPipeline",
+    "FrontEnd",
+    "PairLayout",
+    "PairSplitter",
+]
 
 #: Lanes of a network that has one front end: a beat takes it some 230 cycles.
 LANES_OF_ONE = 2
