@@ -77,9 +77,13 @@ def _cells(component, command: str) -> dict[str, int]:
     with tempfile.TemporaryDirectory(dir=tools) as name:
         folder = Path(name)
         (folder / "top.il").write_text(rtlil.convert(component, name="top", emit_src=False))
-        (folder / "top.ys").write_text(
-            f"read_rtlil top.il\n{command}\ntee -q -o stat.json stat -json -top top\n"
-        )
+        # Parts in Verilog; copied, because the WebAssembly build sees this folder in any case.
+        script = ["read_rtlil top.il"]
+        for i, path in enumerate(getattr(component, "verilog_files", ())):
+            (folder / f"{i}.v").write_text(Path(path).read_text())
+            script.append(f"read_verilog {i}.v")
+        script += [command, "tee -q -o stat.json stat -json -top top"]
+        (folder / "top.ys").write_text("\n".join(script) + "\n")
         run = subprocess.run(
             [require_tool("yosys"), "-q", "top.ys"],
             cwd=folder,

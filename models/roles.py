@@ -1,8 +1,10 @@
 """Golden models of the small roles: loopback, benchmark, the Verilog example."""
 
+import zlib
+
 from .status import Status
 
-__all__ = ["BENCHMARK_SEEDS", "benchmark", "benchmark_noise", "loopback"]
+__all__ = ["BENCHMARK_SEEDS", "adler", "benchmark", "benchmark_noise", "loopback"]
 
 #: Where the generators of the benchmark role begin.
 BENCHMARK_SEEDS = (0x9E3779B9, 0x7F4A7C15, 0xF39CC060, 0x5CEDC834)
@@ -14,6 +16,13 @@ def loopback(operand: bytes, room: int) -> tuple[Status, bytes]:
     if len(operand) > room:
         return Status.NO_ROOM, b""
     return Status.OK, operand
+
+
+def adler(operand: bytes, room: int) -> tuple[Status, bytes]:
+    """Status and result of ``cores/roles/verilog_example``."""
+    if room < 4:
+        return Status.NO_ROOM, b""
+    return Status.OK, zlib.adler32(operand).to_bytes(4, "little")
 
 
 def benchmark_noise(count: int) -> bytes:

@@ -185,7 +185,8 @@ class AmaranthModule(LiteXModule):
     platform : LiteX platform
         Gets the Verilog file as a source.
     component : wiring.Component
-        The component; ``component.signature`` describes its ports.
+        The component; ``component.signature`` describes its ports, ``component.verilog_files``,
+        if it has that, names Verilog that belongs to it.
     name : str
         Name of the Verilog file and of its top module.
     directory : path
@@ -199,6 +200,8 @@ class AmaranthModule(LiteXModule):
         path = emit_verilog(component, name, directory)
         verilog_ports = _verilog_ports(path, name)
         platform.add_source(str(path), "verilog")
+        for part in getattr(component, "verilog_files", ()):
+            platform.add_source(str(part), "verilog")
 
         connections = {}
         for port_path, member, _ in component.signature.flatten(component):

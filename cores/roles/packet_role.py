@@ -50,6 +50,7 @@ class PacketRole(wiring.Component):
                 f"Lengths must be multiples of a power of two, not those of {lengths!r}"
             )
         self.body, self.width, self.tag_width, self.lengths = body, width, tag_width, lengths
+        self.verilog_files = getattr(body, "verilog_files", ())
         members = body.signature.members
         self.block = members["csr"].signature.block if "csr" in members else None
         super().__init__(RoleSignature(self.block, width, tag_width))

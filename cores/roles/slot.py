@@ -61,6 +61,8 @@ class RoleSlot(wiring.Component):
        slot included.
     6. The ``id`` that the role sees is a number of the slot's own; the answer has the job's again.
 
+    ``verilog_files`` are those of the role (``cores/roles/verilog.py``).
+
     Latency: 1 cycle each way. Throughput: a job or an answer every 2 cycles. Back-pressure: an
     answer that is not taken holds all further answers, and in the end jobs; a role that holds
     ``outstanding`` jobs gets no more. Reset: forgets all, with the role. Bad input: 1, 4; a role
@@ -81,6 +83,7 @@ class RoleSlot(wiring.Component):
             if "csr" in members:
                 own = members["csr"].signature.block.registers
         self.own = own
+        self.verilog_files = getattr(role, "verilog_files", ())
         self.outstanding = getattr(role, "outstanding", OUTSTANDING)
         if not isinstance(self.outstanding, int) or not 1 <= self.outstanding < 256:
             raise ValueError(
