@@ -22,65 +22,97 @@ All numbers are multiples of four, so the transforms of neighbouring blocks agre
 share.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from . import model
 
-__all__ = ["GAP", "KEPT", "MAX_PART", "RecordStream", "parts_of", "read_record"]
+__all__ = [
+    "GAP",
+    "KEPT",
+    "MAX_PART",
+    "PartReader",
+    "RecordStream",
+    "parts_of",
+    "read_parts",
+    "read_record",
+]
 
 KEPT = 704
 GAP = 72
 MAX_PART = model.MAX_SAMPLES - KEPT
 
 
-class RecordStream:
-    """The state of one record; ``preset`` and ``weights`` as for :func:`model.classify_block`."""
+class PartReader:
+    """What is kept of one record from part to part.
 
-    def __init__(self, preset=None, weights=None):
-        self.preset = model.FAITHFUL if preset is None else preset
-        self.weights = weights
-        self._forget()
+    ``tail``: see above; ``read(block)`` finds the beats of a block: tuples that begin with the
+    position. Each part gives ``(offset, beats in its zone)``.
+    """
 
-    def _forget(self):
+    def __init__(self, tail: int, read: Callable[[np.ndarray], list[tuple]]):
+        self.tail, self.read = tail, read
+        self.forget()
+
+    def forget(self):
         self.offset = 0
         self._kept = np.zeros(0, np.int16)
         self._late = 0
 
-    def block(self, samples) -> bytes:
-        """The result of the next part."""
+    def part(self, samples) -> tuple[int, list[tuple]]:
         samples = np.asarray(samples, np.int16)
         count = len(samples)
         if not model.MIN_SAMPLES <= count <= MAX_PART or count % 4:
-            self._forget()
+            self.forget()
             raise ValueError(
                 f"a part must have {model.MIN_SAMPLES} to {MAX_PART} samples, a multiple of 4, "
                 f"not {count}"
             )
-        return self._classify(samples)
+        return self._zone(samples)
+
+    def end(self) -> tuple[int, list[tuple]]:
+        offset, beats = self._zone(np.zeros(0, np.int16)) if len(self._kept) else (0, [])
+        self.forget()
+        return offset, beats
+
+    def _zone(self, samples):
+        block = np.concatenate([self._kept, samples])
+        low = max(0, len(self._kept) - self.tail) + self._late
+        high = max(0, len(block) - self.tail) if len(samples) else len(block)
+        beats = [beat for beat in self.read(block) if low <= beat[0] < high]
+        free = beats[-1][0] + GAP if beats else low
+        self._late = max(0, free - high)
+        self._kept = block[-KEPT:]
+        offset = self.offset
+        self.offset += len(block) - len(self._kept)
+        return offset, beats
+
+
+class RecordStream:
+    """One record; ``preset`` and ``weights`` as for :func:`model.classify_block`."""
+
+    def __init__(self, preset=None, weights=None):
+        self.preset = preset or model.FAITHFUL
+
+        def read(block):
+            beats = model.unpack_records(model.classify_block(block, weights, self.preset))
+            return [(beat.position, beat) for beat in beats]
+
+        self._reader = PartReader(self.preset.tail, read)
+
+    @property
+    def offset(self) -> int:
+        """Place in the record of the next block's first sample."""
+        return self._reader.offset
+
+    def block(self, samples) -> bytes:
+        """The result of the next part."""
+        return b"".join(beat.pack() for _, beat in self._reader.part(samples)[1])
 
     def end(self) -> bytes:
         """The beats that are still due; the next part begins a record."""
-        result = self._classify(np.zeros(0, np.int16)) if len(self._kept) else b""
-        self._forget()
-        return result
-
-    def _classify(self, samples) -> bytes:
-        block = np.concatenate([self._kept, samples])
-        tail = self.preset.tail
-        low = max(0, len(self._kept) - tail) + self._late
-        high = max(0, len(block) - tail) if len(samples) else len(block)
-        beats = [
-            beat
-            for beat in model.unpack_records(model.classify_block(block, self.weights, self.preset))
-            if low <= beat.position < high
-        ]
-        free = beats[-1].position + GAP if beats else low
-        self._late = max(0, free - high)
-        self._kept = block[-KEPT:]
-        self.offset += len(block) - len(self._kept)
-        return b"".join(beat.pack() for beat in beats)
+        return b"".join(beat.pack() for _, beat in self._reader.end()[1])
 
 
 def parts_of(samples) -> Iterator[np.ndarray]:
@@ -92,18 +124,21 @@ def parts_of(samples) -> Iterator[np.ndarray]:
             yield part
 
 
+def read_parts(samples, tail, read) -> list[tuple]:
+    """The beats of a record in parts, with their places in the record instead of positions."""
+    reader = PartReader(tail, read)
+    beats: list[tuple] = []
+    for offset, found in [*map(reader.part, parts_of(samples)), reader.end()]:
+        beats += [(offset + position, *rest) for position, *rest in found]
+    return beats
+
+
 def read_record(samples, preset=None, weights=None) -> list[tuple]:
     """``(position, class, scores)`` of every beat of a record, streamed in parts."""
-    stream = RecordStream(preset, weights)
-    beats: list[tuple] = []
+    preset = preset or model.FAITHFUL
 
-    def note(offset, result):
-        for beat in model.unpack_records(result):
-            beats.append((offset + beat.position, beat.label, beat.scores))
+    def read(block):
+        result = model.classify_block(block, weights, preset)
+        return [(b.position, b.label, b.scores) for b in model.unpack_records(result)]
 
-    for part in parts_of(samples):
-        offset = stream.offset
-        note(offset, stream.block(part))
-    offset = stream.offset
-    note(offset, stream.end())
-    return beats
+    return read_parts(samples, preset.tail, read)
