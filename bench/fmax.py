@@ -56,14 +56,14 @@ class Harness(wiring.Component):
             name = "__".join(map(str, path))
             bits = port.as_value() if hasattr(port, "as_value") else port
             if member.flow == In:
-                register = Signal(len(bits), name=f"in_{name}")
+                register = Signal(len(bits), name=f"in_{name}", reset_less=True)
                 m.d.sync += register.eq(Cat(before, register))
                 m.d.comb += bits.eq(register)
                 before = register[-1] if len(bits) else before
             else:
                 taken.append(bits)
         outputs = Cat(taken)
-        register = Signal(len(outputs))
+        register = Signal(len(outputs), reset_less=True)
         m.d.sync += register.eq(outputs)
         with m.If(scan):
             m.d.sync += register.eq(register[1:])
@@ -98,7 +98,17 @@ def _place_and_route(folder, device, speed, target, seed):
     report = folder / f"seed{seed}.json"
     command = ["nextpnr-ecp5", DEVICES[device], "--package", "CABGA381", "--speed", speed]
     command += ["--json", folder / "netlist.json", "--lpf-allow-unconstrained"]
-    command += ["--freq", target, "--timing-allow-fail", "--seed", seed, "--report", report]
+    command += [
+        "--freq",
+        target,
+        "--timing-allow-fail",
+        "--router",
+        "router2",
+        "--seed",
+        seed,
+        "--report",
+        report,
+    ]
     _run(command, folder / f"seed{seed}.log")
     found = json.loads(report.read_text())
     clocks = [row["achieved"] for net, row in found["fmax"].items() if re.search(r"clk", net)]

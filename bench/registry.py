@@ -73,6 +73,20 @@ GATEWARE = ("cores/*.py", "cores/net/*.py", "cores/tcp/*.py", "cores/roles/**/*.
 #: Constants of the gateware are the model's; the trained weights are initial contents of its RAM.
 ECG_MODEL = ("models/ecg/model.py", "models/ecg/weights.json")
 ECG_BLOCK = ("models/ecg/synthetic.py", "bench/ecg.py")
+#: The matrix multiplier, and what it is built of.
+MATMUL = (
+    "cores/stream.py",
+    "cores/memory.py",
+    "cores/buffers.py",
+    "cores/csr.py",
+    "cores/tcp/service.py",
+    "cores/roles/contract.py",
+    "cores/roles/fetch.py",
+    "cores/roles/matmul/*.py",
+    "bench/matmul.py",
+    "models/matmul.py",
+)
+ROLE_HARNESS = ("sim/build.py", "sim/roles.py", "sim/role_harness/*")
 FABRIC = ("sim/build.py", "sim/fabric.py", "sim/run.py", "sim/tops.py", "sim/harness/*")
 
 GROUPS = {
@@ -84,6 +98,20 @@ GROUPS = {
             ("cores/stream.py", "cores/roles/ecg/*.py", *ECG_MODEL, *ECG_BLOCK),
             "cycles of the ECG pipeline and its network; about a minute",
             ("ecg.pipeline_cycles", "ecg.network_cycles"),
+        ),
+        Group(
+            "matmul",
+            "trebuchet.bench.matmul:measure",
+            (*MATMUL, *ROLE_HARNESS),
+            "share of its cycles in which the matrix multiplier works; half a minute",
+            ("matmul.utilisation",),
+        ),
+        Group(
+            "matmul_clock",
+            "trebuchet.bench.matmul:measure_clock",
+            (*MATMUL, *ROLE_HARNESS, "bench/fmax.py"),
+            "clock and rate of the matrix multiplier alone on an ECP5-85F; some minutes",
+            ("matmul.fmax_85f", "matmul.ops_per_s_85f"),
         ),
         Group(
             "tcp",

@@ -125,7 +125,7 @@ class MacArray(wiring.Component):
         m.d.sync += flags.eq(Cat(first, final, flags))
 
         # What group 0 gets. Cycle 0 of a lane is two cycles after `step`: here, and in the group.
-        address = Signal(1 + shape.tile_bits + shape.k_bits)
+        address = Signal(1 + shape.tile_bits + shape.k_bits, reset_less=True)
         m.d.sync += address.eq(Cat(self.step.k, self.step.tile, self.step.half))
         inputs = {
             "address": address,
@@ -152,14 +152,14 @@ class MacArray(wiring.Component):
         store, step = self.store, self.step
         word_bits = (shape.words - 1).bit_length()
         words = []
-        m.d.sync += (at := Signal(word_bits)).eq(step.k[:word_bits])
-        m.d.sync += (at_later := Signal(word_bits)).eq(at)
+        at, at_later = Signal(word_bits, reset_less=True), Signal(word_bits, reset_less=True)
+        m.d.sync += [at.eq(step.k[:word_bits]), at_later.eq(at)]
         for i in range(shape.words):
             m.submodules[f"a{i}"] = bank = Memory(
                 shape=unsigned(32), depth=2 * shape.result_beats, init=[], attrs=BLOCK_RAM
             )
             write, read = bank.write_port(), bank.read_port()
-            word = Signal(32, name=f"a_word{i}")
+            word = Signal(32, name=f"a_word{i}", reset_less=True)
             m.d.comb += [
                 write.en.eq(self.store_en & ~store.b),
                 write.addr.eq(Cat(store.beat, store.row, store.half)),
@@ -168,7 +168,7 @@ class MacArray(wiring.Component):
             ]
             m.d.sync += word.eq(read.data)
             words.append(word)
-        a = Signal(32)
+        a = Signal(32, reset_less=True)
         m.d.sync += a.eq(Cat(words).word_select(at_later, 32))
         return a
 
@@ -190,7 +190,7 @@ class LaneGroup(wiring.Component):
             "store": StoreLayout(shape),
             "store_en": 1,
         }
-        self.chained = tuple(chained)
+        self.chained = chained
         super().__init__(
             {name: In(kind) for name, kind in chained.items()}
             | {name + "_later": Out(kind) for name, kind in chained.items()}
@@ -200,8 +200,10 @@ class LaneGroup(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         shape = self.shape
-        for name in self.chained:
-            m.d.sync += getattr(self, name + "_later").eq(getattr(self, name))
+        for name, kind in self.chained.items():
+            late = Signal(kind, name=name, reset_less=name in ("address", "a", "store"))
+            m.d.sync += late.eq(getattr(self, name))
+            m.d.comb += getattr(self, name + "_later").eq(late)
         store = self.store_later
         tile_beats = shape.sweep_beats
         place = store.beat[: (tile_beats - 1).bit_length()]  # in the tile
@@ -226,7 +228,8 @@ class LaneGroup(wiring.Component):
     def _chain(self, m, sums):
         above, above_en = self.i, self.i_en
         for i, beat in reversed(list(enumerate(sums))):
-            here, here_en = Signal(self.shape.width, name=f"beat{i}"), Signal(name=f"beat{i}_en")
+            here = Signal(self.shape.width, name=f"beat{i}", reset_less=True)
+            here_en = Signal(name=f"beat{i}_en")
             m.d.sync += [here.eq(above), here_en.eq(above_en)]
             with m.If(self.load_later):
                 m.d.sync += [here.eq(beat), here_en.eq(1)]

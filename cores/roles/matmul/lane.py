@@ -66,10 +66,12 @@ class MacLane(wiring.Component):
             shape=unsigned(32), depth=self.depth, init=[], attrs=BLOCK_RAM
         )
         write, read = bank.write_port(), bank.read_port()
-        a, b = self.a, Signal(32)
-        low, low_later = Signal(32), Signal(32)
-        cross = [Signal(16, name="cross_ab"), Signal(16, name="cross_ba")]
-        middle, product = Signal(16), Signal(32)
+        # Numbers need no reset: what they are taken for is told by `first`.
+        a, b = self.a, Signal(32, reset_less=True)
+        low, low_later = Signal(32, reset_less=True), Signal(32, reset_less=True)
+        cross = [Signal(16, name=f"cross_{name}", reset_less=True) for name in ("ab", "ba")]
+        middle, product = Signal(16, reset_less=True), Signal(32, reset_less=True)
+        acc = Signal(32, reset_less=True)
         m.d.comb += [
             write.en.eq(self.w_en),
             write.addr.eq(self.w_addr),
@@ -84,6 +86,7 @@ class MacLane(wiring.Component):
             low_later.eq(low),
             middle.eq(cross[0] + cross[1]),
             product.eq(Cat(low_later[:16], (low_later[16:] + middle)[:16])),
-            self.acc.eq(Mux(self.first, C(0, 32), self.acc) + product),
+            acc.eq(Mux(self.first, C(0, 32), acc) + product),
         ]
+        m.d.comb += self.acc.eq(acc)
         return m
