@@ -2,7 +2,8 @@
 
 The role is the one that an ECP5-85F takes: 32 MACs and a data path of 64 bits. It runs in
 Verilator, before a memory that answers after 40 cycles and whose streams pause in two cycles of
-five: 0.6 beats a cycle each way, where the MACs need 0.5 of operands and 0.25 of results. Every result is held against the golden model: a run with a wrong one counts for nothing.
+five: 0.6 beats a cycle each way, where the MACs need 0.5 of operands and 0.25 of results. Every
+result is held against the golden model: a run with a wrong one counts for nothing.
 
 The reference (distributed-fpga-framework, 4.3) does an operation in 7 ms, and 1,054 a second on a
 board of five cores.
