@@ -118,7 +118,7 @@ class SessionStore(wiring.Component):
 
         with m.FSM(init="CLEAR") as fsm:
             with m.State("CLEAR"):
-                m.d.comb += [ram_w.addr.eq(session), ram_w.en.eq(1)]
+                m.d.comb += ram_w.en.eq(1)
                 m.d.sync += session.eq(session + 1)
                 with m.If(session == config.sessions - 1):
                     m.next = "CHOOSE"
@@ -147,12 +147,13 @@ class SessionStore(wiring.Component):
                 with m.If(done):
                     m.next = "RETURN"
             with m.State("RETURN"):
-                m.d.comb += [self.ready.eq(1), ram_w.en.eq(1), ram_w.addr.eq(session)]
-                pushes = self._file(m, record, after, session, written, skip)
+                m.d.comb += [self.ready.eq(1), ram_w.en.eq(1)]
                 m.next = "CHOOSE"
-        m.d.comb += ram_w.data.eq(written)
+        # Both copies of the record are 0, a free slot, while the store is being cleared, so that
+        # what is written then needs no gate of its own: 800 LUTs.
         returning = fsm.ongoing("RETURN")
-        pushes = {name: push & returning for name, push in pushes.items()}
+        pushes = self._file(m, record, after, session, written, skip, returning)
+        m.d.comb += [ram_w.addr.eq(session), ram_w.data.eq(written)]
         pops = {
             "active": pop[names.index("transmit")],
             "event": pop[names.index("events")],
@@ -161,7 +162,7 @@ class SessionStore(wiring.Component):
         self._lists(m, session, pushes, pops, after.service)
         return m
 
-    def _file(self, m, record, after, session, written, skip):
+    def _file(self, m, record, after, session, written, skip, returning):
         """Decide which lists the record handed back belongs on; return the pushes."""
         w = Signal(record_layout(self.config), name="w")  # what is written
         is_open, is_closed = after.phase == Phase.OPEN, after.phase == Phase.CLOSED
@@ -184,11 +185,11 @@ class SessionStore(wiring.Component):
                 & (after.flight == 0)
                 & (after.rcv_nxt == after.rcv_pub)
             ),
-            self.reap.eq(free),
+            self.reap.eq(returning & free),
             self.reap_session.eq(session),
-            self.give.eq(record.has_segment & ~(after.has_segment & ~free)),
+            self.give.eq(returning & record.has_segment & ~(after.has_segment & ~free)),
             self.give_segment.eq(record.segment),
-            self.place.eq(after.on_wheel & ~record.on_wheel),
+            self.place.eq(returning & after.on_wheel & ~record.on_wheel),
             self.place_session.eq(session),
             w.eq(after),
             [w[f"on_{name}"].eq(was[name] | want[name]) for name in skip],
@@ -197,8 +198,9 @@ class SessionStore(wiring.Component):
         with m.If(free):
             m.d.comb += [w.phase.eq(Phase.FREE), w.has_segment.eq(0)]
         begins, began = after.phase == Phase.SYN_RCVD, record.phase == Phase.SYN_RCVD
-        m.d.sync += self.half_open.eq(self.half_open + (begins & ~began) - (began & ~begins))
-        return {name: want[name] & ~was[name] for name in skip}
+        with m.If(returning):
+            m.d.sync += self.half_open.eq(self.half_open + (begins & ~began) - (began & ~begins))
+        return {name: returning & want[name] & ~was[name] for name in skip}
 
     def _fifo(self, m, name, session, push, pop):
         """One list; return its two outputs."""
