@@ -10,6 +10,7 @@ board of five cores.
 """
 
 import random
+from typing import Any
 
 from ..cores.roles.matmul.role import MatmulRole
 from ..models import matmul
@@ -27,7 +28,7 @@ DEVICE = "LFE5U-85F"
 CASES = ((64, 1), (4, 16))
 
 
-def sustained(macs: int, width: int, jobs: int, pairs: int, **memory) -> tuple[float, float]:
+def sustained(macs: int, width: int, jobs: int, pairs: int, **memory: Any) -> tuple[float, float]:
     """``(utilisation, cycles of a product)`` of a run, from its first job's coming to its end.
 
     ``memory`` are options of :func:`~trebuchet.sim.roles.run_jobs`.
@@ -45,8 +46,7 @@ def sustained(macs: int, width: int, jobs: int, pairs: int, **memory) -> tuple[f
 
 
 def _worst() -> tuple[float, float]:
-    memory = {"latency": (40, 40), "memory_stall": 0.4}
-    runs = [sustained(MACS, WIDTH, *case, **memory) for case in CASES]
+    runs = [sustained(MACS, WIDTH, *case, latency=(40, 40), memory_stall=0.4) for case in CASES]
     return min(share for share, _ in runs), max(cycles for _, cycles in runs)
 
 
