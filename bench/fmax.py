@@ -128,7 +128,7 @@ def fmax(component, device="LFE5U-85F", speed=6, seeds=(1, 2, 3), target=100):
         One of :data:`DEVICES`.
     speed : int
         Speed grade: 6, 7 or 8; 6 is the slowest.
-    seeds : iterable of int
+    seeds : sequence of int
         Seeds of the placer.
     target : float
         Clock that the tools aim at, in MHz.
@@ -137,6 +137,8 @@ def fmax(component, device="LFE5U-85F", speed=6, seeds=(1, 2, 3), target=100):
         raise ValueError(f"Device must be one of {', '.join(DEVICES)}, not {device!r}")
     if speed not in (6, 7, 8):
         raise ValueError(f"Speed grade must be 6, 7 or 8, not {speed!r}")
+    if not seeds:
+        raise ValueError(f"Seeds must be one or more integers, not {seeds!r}")
     provide_tools(BUILD.parent / "tools")
     folder = BUILD / f"{type(component).__name__}-{os.getpid()}"
     folder.mkdir(parents=True, exist_ok=True)
