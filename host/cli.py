@@ -41,6 +41,7 @@ COMMANDS = {
     "sim": LazyEntry("trebuchet.sim.cli:sim", "Run the simulated board on a network of its own."),
     "build": LazyEntry("trebuchet.soc.cli:build", "Build the bitstream of a board."),
     "load": LazyEntry("trebuchet.soc.cli:load", "Load a bitstream into a board."),
+    "role": LazyEntry("trebuchet.soc.role_cli:app", "List roles, print registers, make a new one."),
     "ecg": LazyEntry("trebuchet.host.ecg.cli:app", "Send ECG records to a board; fetch records."),
     "status": LazyEntry("trebuchet.host.status:status", "Show the state and counters of a board."),
     "prove": LazyEntry("trebuchet.formal.cli:prove", "Prove the properties of the cores."),

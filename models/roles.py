@@ -12,7 +12,7 @@ _HEAD = 16
 
 
 def loopback(operand: bytes, room: int) -> tuple[Status, bytes]:
-    """Status and result of ``cores/roles/loopback.py``."""
+    """Status and result of ``cores/roles/loopback``."""
     if len(operand) > room:
         return Status.NO_ROOM, b""
     return Status.OK, operand
@@ -42,7 +42,7 @@ def benchmark_noise(count: int) -> bytes:
 
 
 def benchmark(operand: bytes, room: int, output_length: int = 0) -> tuple[Status, bytes]:
-    """Status and result of ``cores/roles/benchmark.py``."""
+    """Status and result of ``cores/roles/benchmark``."""
     length = max(output_length, _HEAD) if output_length else len(operand)
     if len(operand) < _HEAD:
         return Status.BAD_LENGTH, b""

@@ -38,7 +38,7 @@ class Saboteur(wiring.Component):
         m = Module()
         fault, mem, answer = self.csr.fault, self.mem, self.answer.payload
         job = Signal.like(self.job.payload)
-        beat, again, stalled = Signal(), Signal(), Signal(4)
+        beat, again, odd = Signal(), Signal(), Signal()
         from_operand = job.base | (job.offset & 0x3FC)
         addr = mem.cmd.payload.addr
         m.d.comb += [
@@ -51,7 +51,7 @@ class Saboteur(wiring.Component):
             answer.length.eq(Mux(fault == 10, job.room + 1, 8)),
             answer.status.eq(Mux(fault == 11, Status.NO_ROOM, Status.OK)),
         ]
-        m.d.sync += stalled.eq(stalled + 1)
+        m.d.sync += odd.eq(~odd)
         with m.FSM():
             with m.State("TAKE"):
                 m.d.comb += self.job.ready.eq(1)
@@ -59,7 +59,7 @@ class Saboteur(wiring.Component):
                 with m.If(self.job.valid):
                     m.next = "ASK"
             with m.State("ASK"):
-                changes = Mux(fault == 9, stalled[0] << 2, 0)
+                changes = Mux(fault == 9, odd << 2, 0)
                 m.d.comb += mem.cmd.valid.eq(1)
                 m.d.comb += addr.eq(Mux(fault == 1, job.base ^ 0x400, from_operand) + changes)
                 with m.If(fault == 13):
@@ -90,7 +90,7 @@ class Saboteur(wiring.Component):
                 with m.If(mem.wdone.valid & (fault != 5)):
                     m.next = "ANSWER"
             with m.State("ANSWER"):
-                m.d.comb += self.answer.valid.eq((fault != 8) | ~stalled.all())
+                m.d.comb += self.answer.valid.eq((fault != 8) | odd)
                 with m.If(self.answer.valid & self.answer.ready):
                     m.d.sync += again.eq(0)
                     m.next = "TAKE"

@@ -10,7 +10,7 @@ from trebuchet.cores.memory import MemorySignature
 from trebuchet.cores.memory_arbiter import MemoryArbiter
 from trebuchet.cores.roles.contract import RoleSignature
 from trebuchet.cores.roles.gate import MemoryGate
-from trebuchet.cores.roles.loopback import LoopbackRole
+from trebuchet.cores.roles.loopback.role import LoopbackRole
 from trebuchet.cores.roles.slot import RoleSlot
 from trebuchet.models.status import Status
 

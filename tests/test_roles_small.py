@@ -3,9 +3,9 @@
 import pytest
 from role_bench import Job, RoleBench, Write
 from streams import make_rng, random_bytes, seeds
-from trebuchet.cores.roles.benchmark import BenchmarkRole
+from trebuchet.cores.roles.benchmark.role import BenchmarkRole
 from trebuchet.cores.roles.contract import JobKind
-from trebuchet.cores.roles.loopback import LoopbackRole, Wire
+from trebuchet.cores.roles.loopback.role import LoopbackRole, Wire
 from trebuchet.cores.roles.packet_role import PacketRole
 from trebuchet.models import roles
 from trebuchet.models.status import Status

@@ -8,11 +8,11 @@ from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ...models.roles import BENCHMARK_SEEDS
-from ..csr import CsrSignature, Register, RegisterBlock
-from ..stream import PacketSignature, check_data_width
-from ..tcp.service import LENGTH_WIDTH
-from .packet_role import PacketRole
+from ....models.roles import BENCHMARK_SEEDS
+from ...csr import CsrSignature, Register, RegisterBlock
+from ...stream import PacketSignature, check_data_width
+from ...tcp.service import LENGTH_WIDTH
+from ..packet_role import PacketRole
 
 __all__ = ["BENCHMARK_BLOCK", "BenchmarkBody", "BenchmarkRole"]
 

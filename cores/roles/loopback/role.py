@@ -4,9 +4,9 @@ from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..stream import PacketSignature, check_data_width
-from ..tcp.service import LENGTH_WIDTH
-from .packet_role import PacketRole
+from ...stream import PacketSignature, check_data_width
+from ...tcp.service import LENGTH_WIDTH
+from ..packet_role import PacketRole
 
 __all__ = ["LoopbackRole", "Wire"]
 

@@ -1,0 +1,1 @@
+"""The benchmark role: takes as long as it is told."""

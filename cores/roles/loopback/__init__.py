@@ -1,0 +1,1 @@
+"""The loopback role: measures the system without compute."""

@@ -1,0 +1,100 @@
+"""`trebuchet role`: what roles there are, their registers, and a new one."""
+
+import inspect
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from ..models.errors import TrebuchetError
+
+__all__ = ["app"]
+
+app = typer.Typer(no_args_is_help=True, help="List roles, print their registers, make a new one.")
+
+
+@app.command("list")
+def list_roles() -> None:
+    """List the roles in the tree, each with the first line of its data sheet."""
+    from .roles import load_role, role_names
+
+    table = Table("role", "what it does", box=None)
+    for name in role_names():
+        text = (inspect.getdoc(load_role(name)) or "").splitlines()
+        table.add_row(name, text[0].split(" (role contract")[0] if text else "")
+    Console().print(table)
+
+
+@app.command()
+def csr(
+    name: Annotated[str, typer.Argument(help="A role of `trebuchet role list`.")],
+    as_c: Annotated[bool, typer.Option("--c", help="Print a C header.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_svd: Annotated[bool, typer.Option("--svd", help="Print CMSIS-SVD.")] = False,
+    base: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Where the slot's registers begin.")
+    ] = "0",
+) -> None:
+    """Print the register map of a slot with this role in it."""
+    from .csr_export import c_header, json_map, svd
+    from .roles import slot_block
+
+    if as_c + as_json + as_svd > 1:
+        raise TrebuchetError("choose one of --c, --json and --svd")
+    try:
+        address = int(base, 0)
+    except ValueError:
+        address = -1
+    if not 0 <= address < 1 << 32 or address % 4:
+        raise TrebuchetError(f"the base must be an address, a multiple of 4, not {base!r}")
+    regions = [(slot_block(name), address)]
+    if as_c:
+        typer.echo(c_header(regions, f"TREBUCHET_{name.upper()}_H"), nl=False)
+    elif as_json:
+        typer.echo(json_map(regions), nl=False)
+    elif as_svd:
+        typer.echo(svd(regions, name), nl=False)
+    else:
+        Console().print(_table(*regions[0]))
+
+
+def _table(block, address):
+    from .csr_export import register_offsets
+
+    table = Table("address", "register", "access", "bits", "meaning", box=None)
+    offsets = register_offsets(block)
+    for register in block.registers:
+        where = f"0x{address + offsets[register.name]:08x}"
+        table.add_row(
+            where, register.name, register.access, str(register.width), register.description
+        )
+        for field in register.fields:
+            last = field.offset + field.width - 1
+            bits = str(field.offset) if field.width == 1 else f"{last}:{field.offset}"
+            table.add_row("", f"  .{field.name}", "", bits, field.description)
+    return table
+
+
+@app.command()
+def new(
+    name: Annotated[str, typer.Argument(help="A lower-case identifier.")],
+    directory: Annotated[
+        Path | None, typer.Option("--dir", help="Checkout to put it into; this one by default.")
+    ] = None,
+) -> None:
+    """Write a role that builds: gateware, golden model, test, proof, figure and their entries."""
+    from .role_template import ROOT, create
+
+    root = (directory or ROOT).resolve()
+    for path in create(name, root):
+        typer.echo(path)
+    typer.echo(
+        f"\nIt inverts bytes until you change it. Next:\n"
+        f"  pytest tests/test_roles_{name}.py\n"
+        f"  trebuchet prove {name}\n"
+        f"  trebuchet bench {name}\n"
+        f"  trebuchet role csr {name}\n"
+        f"and docs/roles.md says what each file is for."
+    )
