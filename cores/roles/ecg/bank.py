@@ -1,15 +1,15 @@
 """Several front ends that share one network."""
 
-from amaranth import Module
+from amaranth import Module, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ....models.ecg import model
 from ...arbiter import StreamArbiter, StreamDemux
 from ...buffers import StreamFifo
+from .front import BlockLayout, PairLayout, front_end
 from .network import LANES, Network, RecordLayout, VectorLayout
-from .pipeline import LANES_OF_ONE, BlockCounter, BlockLayout, FrontEnd, PairLayout
-from .window import FEATURE_ORDER
+from .pipeline import BlockCounter, lanes_of_one
 
 __all__ = ["PipelineBank", "PipelineSignature"]
 
@@ -47,9 +47,9 @@ class PipelineBank(wiring.Component):
     ``reload``      In          with ``loadable``: see :class:`~.network.Network`
     ==============  ==========  ==================================================================
 
-    Parameters: ``n``; ``weights``, ``lanes``, ``loadable``: the network's; ``max_samples`` and
-    ``buffers``: of each :class:`~.pipeline.FrontEnd`. ``lanes``: None takes two for one front end,
-    which is enough, and eleven for several.
+    Parameters: ``n``; ``preset``; ``weights``, ``lanes``, ``loadable``: the network's;
+    ``max_samples`` and ``buffers``: of each :class:`~.front.FrontEnd`. ``lanes``: None takes as
+    many as keep up with one front end (faithful: two), or eleven for several.
 
     Beats reach the network in turn, whole vectors; records go back by the tag. A pipeline whose
     records are not taken holds up the others when it has more than four. Cycles: those of the front
@@ -61,6 +61,7 @@ class PipelineBank(wiring.Component):
         n,
         weights,
         *,
+        preset=model.FAITHFUL,
         lanes=None,
         loadable=False,
         max_samples=model.MAX_SAMPLES,
@@ -68,20 +69,22 @@ class PipelineBank(wiring.Component):
     ):
         self.n = n
         if lanes is None:
-            lanes = LANES_OF_ONE if n == 1 else LANES
-        self.fronts = [FrontEnd(max_samples, buffers) for _ in range(n)]
+            lanes = lanes_of_one(preset) if n == 1 else LANES
+        self.fronts = [front_end(preset, max_samples, buffers) for _ in range(n)]
         self.tag_width = (n - 1).bit_length()
         self.network = Network(
             weights,
             lanes=lanes,
-            order=FEATURE_ORDER,
+            order=self.fronts[0].order,
+            shifts=preset.shifts,
+            vectors=self.fronts[0].vectors,
             loadable=loadable,
             tag_width=self.tag_width,
         )
         self.pipeline_signature = PipelineSignature(self.fronts[0].index_width)
         ports = {"pipelines": In(self.pipeline_signature).array(n)}
         if loadable:
-            ports["load"] = In(self.network.load.signature)
+            ports["load"] = In(stream.Signature(unsigned(16), always_ready=True))
             ports["reload"] = In(1)
         super().__init__(ports)
 

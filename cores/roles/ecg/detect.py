@@ -23,12 +23,15 @@ def index_width(max_samples):
 
 
 def BeatLayout(width):
-    """A beat to classify, or the end of a block.
+    """A beat, or the end of a block.
 
-    ``index`` of the crossing (R = 4 index; ``width`` bits) and the RR interval in samples; or
-    ``end``: the block has no more beats, the rest means nothing.
+    ``index`` of the crossing (R = 4 index; ``width`` bits) and the RR interval in samples;
+    ``inside``: it is to be reported. Or ``end``: the block has no more beats, the rest means
+    nothing.
     """
-    return data.StructLayout({"index": unsigned(width), "rr": unsigned(9), "end": unsigned(1)})
+    return data.StructLayout(
+        {"index": unsigned(width), "rr": unsigned(9), "inside": unsigned(1), "end": unsigned(1)}
+    )
 
 
 class Detector(wiring.Component):
@@ -42,11 +45,12 @@ class Detector(wiring.Component):
     ``high``       In   beats are reported below this index; stable until ``done``
     ``clear``      In   1 for one cycle: forget the block; before the first value of the next
     ``beat``       Out  stream of :func:`BeatLayout`: the reported beats, in order, then the end
-    ``found``      Out  beats put on ``beat`` so far
+    ``found``      Out  beats put on ``beat`` so far that are to be reported
     ``done``       Out  all beats of the block were found (``found`` is final)
     =============  ===  ==========================================================================
 
-    Parameters: ``max_samples``, of a block, 64 or more.
+    Parameters: ``max_samples``, of a block, 64 or more; ``report_all``: accepted beats that are not
+    to be reported come, too, with ``inside`` 0.
 
     Throughput: a value every other cycle. Latency: from the last value 3 cycles, the signal level
     at most 90 cycles (of 4,096 samples), then 3 cycles for each crossing above the least score.
@@ -54,10 +58,10 @@ class Detector(wiring.Component):
     ``clear``.
     """
 
-    def __init__(self, max_samples=model.MAX_SAMPLES):
+    def __init__(self, max_samples=model.MAX_SAMPLES, report_all=False):
         if not isinstance(max_samples, int) or max_samples < model.MIN_SAMPLES:
             raise ValueError(f"Samples of a block must be at least 64, not {max_samples!r}")
-        self.max_samples = max_samples
+        self.max_samples, self.report_all = max_samples, report_all
         self.index_width = index_width(max_samples)
         self.max_runs = max(1, max_samples // 4 >> model.RUN_LOG2)
         super().__init__(
@@ -251,7 +255,8 @@ class Detector(wiring.Component):
         m.d.comb += [
             apart.eq(candidate.index - last.index),
             inside.eq((candidate.index >= self.low) & (candidate.index < self.high)),
-            fifo.valid.eq((accept & inside) | end),
+            fifo.valid.eq((accept & (inside | self.report_all)) | end),
+            fifo.payload.inside.eq(inside),
             fifo.payload.index.eq(candidate.index),
             fifo.payload.rr.eq(
                 Mux(has_last & (apart < (model.RR_MAX + 1) // 4), apart << 2, model.RR_MAX)
@@ -267,4 +272,5 @@ def _exceeds(score, factor, other):
     shift = 4
     while shift and factor % 2 == 0:
         shift, factor = shift - 1, factor // 2
-    return (score << shift) > factor * other
+    # As sums, so that no tool spends a multiplier on it.
+    return (score << shift) > sum(other << i for i in range(factor.bit_length()) if factor >> i & 1)

@@ -1,6 +1,6 @@
 """The two-layer network: a row of multipliers, an adder tree, a sigmoid table (step 9)."""
 
-from amaranth import Cat, Module, Mux, Signal, signed, unsigned
+from amaranth import Array, Cat, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -55,15 +55,17 @@ class RowBuffer(wiring.Component):
     ``read_bank``   Out  where the oldest vector is
     ==============  ===  ========================================================================
 
-    Parameters: ``lanes``, values of a row; ``size``, of a vector. A last row that is not full uses
-    the upper lanes; the lower ones hold anything. A vector of one row lies in the register in which
-    it was collected; others in one of two banks of a RAM.
+    Parameters: ``lanes``, values of a row; ``size``, of a vector; ``banks``. A last row that is not
+    full uses the upper lanes; the lower ones hold anything. A vector of one row lies in the
+    register in which it was collected; others in one of ``banks`` parts of a RAM.
     """
 
-    def __init__(self, lanes, size):
+    def __init__(self, lanes, size, banks):
+        if banks not in (1, 2, 4):
+            raise ValueError(f"Banks must be 1, 2 or 4, not {banks!r}")
         self.lanes = lanes
         self.rows = -(-size // lanes)
-        self.banks = 1 if self.rows == 1 else 2
+        self.banks = 1 if self.rows == 1 else banks
         super().__init__(
             {
                 "put": In(1),
@@ -72,8 +74,8 @@ class RowBuffer(wiring.Component):
                 "row": In(range(max(self.rows, 2))),
                 "data": Out(16 * lanes),
                 "release": In(1),
-                "write_bank": Out(1),
-                "read_bank": Out(1),
+                "write_bank": Out(range(self.banks)),
+                "read_bank": Out(range(self.banks)),
             }
         )
 
@@ -82,12 +84,12 @@ class RowBuffer(wiring.Component):
         chunk = Signal(16 * self.lanes)
         with m.If(self.put):
             m.d.sync += chunk.eq(Cat(chunk[16:], self.value))
-        if self.banks == 1:
+        if self.rows == 1:
             m.d.comb += self.data.eq(chunk)
             return m
         row_bits = (self.rows - 1).bit_length()
         m.submodules.ram = ram = Memory(
-            shape=unsigned(16 * self.lanes), depth=2 << row_bits, init=[]
+            shape=unsigned(16 * self.lanes), depth=self.banks << row_bits, init=[]
         )
         write, read = ram.write_port(), ram.read_port(domain="comb")
         lane, row = Signal(range(max(self.lanes, 2))), Signal(row_bits)
@@ -103,9 +105,9 @@ class RowBuffer(wiring.Component):
             m.d.sync += lane.eq(Mux(row_end, 0, lane + 1))
         with m.If(row_end):
             m.d.sync += row.eq(Mux(self.last, 0, row + 1))
-            m.d.sync += self.write_bank.eq(self.write_bank ^ self.last)
+            m.d.sync += self.write_bank.eq(self.write_bank + self.last)
         with m.If(self.release):
-            m.d.sync += self.read_bank.eq(~self.read_bank)
+            m.d.sync += self.read_bank.eq(self.read_bank + 1)
         return m
 
 
@@ -132,6 +134,8 @@ class Network(wiring.Component):
         Numbers of the features in the order in which they come; None: 0, 1, 2 …
     shifts : (int, int)
         Scale of the two layers.
+    vectors : int
+        Beats, 1, 2 or 4, whose inputs are buffered; with one row of inputs it is always 1.
     loadable : bool
         Whether weights can be replaced at run time. While words come, results mean nothing.
     tag_width : int
@@ -140,7 +144,7 @@ class Network(wiring.Component):
     Cycles from the transfer of the last input to ``record.valid``, for F inputs, H hidden neurons,
     L lanes and ``t = log2(L)`` rounded up: ``H ceil(F / L) + 6 ceil(H / L) + 2 t + 20`` at most; 60
     for 11-20-6 and 11 lanes. One row of inputs (F <= L) is buffered singly, ``vector`` waits while
-    the hidden layer works; more rows doubly. A beat begins when the record before was taken.
+    the hidden layer works. A beat begins when the record before was taken.
     Reset: idle, weights stay as they are.
     """
 
@@ -151,12 +155,13 @@ class Network(wiring.Component):
         lanes=LANES,
         order=None,
         shifts=(model.SHIFT1, model.SHIFT2),
+        vectors=2,
         loadable=False,
         tag_width=0,
     ):
         self.shape = NetworkShape.of(weights, lanes, order)
         self.weights, self.shifts = weights, shifts
-        self.loadable, self.tag_width = loadable, tag_width
+        self.vectors, self.loadable, self.tag_width = vectors, loadable, tag_width
         ports = {
             "vector": In(stream.Signature(VectorLayout(tag_width))),
             "record": Out(stream.Signature(TaggedRecord(tag_width))),
@@ -177,9 +182,9 @@ class Network(wiring.Component):
         shape = self.shape
         depth = (shape.lanes - 1).bit_length()
         self._memories(m)
-        m.submodules.inputs = inputs = RowBuffer(shape.lanes, shape.inputs)
-        m.submodules.hidden = hidden = RowBuffer(shape.lanes, shape.hidden)
-        pending = Signal(2)  # beats whose inputs are complete
+        m.submodules.inputs = inputs = RowBuffer(shape.lanes, shape.inputs, self.vectors)
+        m.submodules.hidden = hidden = RowBuffer(shape.lanes, shape.hidden, 1)
+        pending = Signal(3)  # beats whose inputs are complete
         begin, release = Signal(), Signal()
         taken, complete = Signal(), Signal()
         m.d.comb += [
@@ -265,7 +270,7 @@ class Network(wiring.Component):
         for i, signal in enumerate(kept):
             with m.If(complete & (inputs.write_bank == i)):
                 m.d.sync += signal.eq(names)
-        oldest = Mux(inputs.read_bank, kept[-1], kept[0])
+        oldest = Array(kept)[inputs.read_bank]
         position, tag = self.record.payload.record.position, self.record.payload.tag
         with m.If(begin):
             m.d.sync += [position.eq(oldest[:14] << 2), tag.eq(oldest[14:])]

@@ -1,33 +1,36 @@
 """The ECG pipeline: a block of samples in, records of its beats out."""
 
-from amaranth import Cat, Module, Mux, Signal, signed, unsigned
-from amaranth.lib import data, stream, wiring
-from amaranth.lib.memory import Memory
+from amaranth import Module, Mux, Signal, unsigned
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ....models.ecg import model
-from ...buffers import NO_COLLISIONS
 from ...stream import PacketSignature, check_data_width
-from .detect import Detector, index_width
-from .dwt import TwoLevelDwt
-from .logarithm import FeatureStage
-from .network import Network, RecordLayout, VectorLayout
-from .window import FEATURE_ORDER, WindowStage
+from .front import BlockLayout, PairLayout, front_end
+from .network import Network, RecordLayout
 
 __all__ = [
-    "LANES_OF_ONE",
     "BlockCounter",
     "BlockLayout",
     "EcgPipeline",
-    "FrontEnd",
     "PairLayout",
     "PairSplitter",
+    "lanes_of_one",
 ]
 
-#: Lanes of a network that has one front end: a beat takes it some 230 cycles.
-LANES_OF_ONE = 2
+#: Cycles that a front end takes for a beat.
+BEAT_CYCLES = 335
 
-PairLayout = data.StructLayout({"even": signed(16), "odd": signed(16), "last": 1})
+
+def lanes_of_one(preset):
+    """The fewest lanes with which a network keeps up with one front end."""
+    for lanes in range(1, preset.inputs + 1):
+        rows = preset.hidden * -(-preset.inputs // lanes)
+        rows += model.OUTPUTS * -(-preset.hidden // lanes)
+        latency = 2 * (lanes - 1).bit_length() + 18
+        if rows + latency <= BEAT_CYCLES:
+            return lanes
+    raise ValueError(f"no number of lanes is enough for the {preset.name} preset")
 
 
 class PairSplitter(wiring.Component):
@@ -63,146 +66,6 @@ class PairSplitter(wiring.Component):
         return m
 
 
-def BlockLayout(width):
-    """A block: its number of samples; beats with ``low <= R / 4 < high`` are reported.
-
-    The window of a reported beat must lie in the block: ``8 <= low``, ``high <= samples // 4 - 7``.
-    ``width``: bits of a number of D2 values.
-    """
-    return data.StructLayout(
-        {"samples": unsigned(width + 2), "low": unsigned(width), "high": unsigned(width)}
-    )
-
-
-class FrontEnd(wiring.Component):
-    """Blocks of samples in, the features of their beats out.
-
-    ==========  ===  ============================================================================
-    ``block``   In   stream of :func:`BlockLayout`: a block begins
-    ``pair``    In   stream of sample pairs; taken after ``block`` until the last one
-    ``vector``  Out  stream of :func:`~.network.VectorLayout`, beats in order of position
-    ``count``   Out  stream: number of beats of a block, in order of the blocks
-    ``busy``    Out  a block is inside: being loaded or searched, or beats whose window is needed
-    ==========  ===  ============================================================================
-
-    Parameters: ``max_samples``, of a block, a multiple of 4; ``buffers``: 2 (ping-pong: a block is
-    loaded and searched while the beats of the one before are worked on) or 1.
-
-    Cycles: a block is loaded at two samples a cycle, searched in at most 90 and 3 for each crossing
-    that could be a beat, then takes at most 340 a beat. With two buffers a block takes the longer
-    of both. Back-pressure on ``vector`` stalls the stages one after the other; a ``count`` that is
-    not taken stalls the search of the block after the next. Reset: idle.
-    """
-
-    def __init__(self, max_samples=model.MAX_SAMPLES, buffers=2):
-        if max_samples % 4:
-            raise ValueError(f"Samples of a block must be a multiple of 4, not {max_samples!r}")
-        if buffers not in (1, 2):
-            raise ValueError(f"Buffers must be 1 or 2, not {buffers!r}")
-        self.max_samples, self.buffers = max_samples, buffers
-        self.index_width = index_width(max_samples)
-        super().__init__(
-            {
-                "block": In(stream.Signature(BlockLayout(self.index_width))),
-                "pair": In(stream.Signature(PairLayout)),
-                "vector": Out(stream.Signature(VectorLayout())),
-                "count": Out(stream.Signature(range(model.MAX_BEATS + 1))),
-                "busy": Out(1),
-            }
-        )
-
-    # The detector puts an end after the beats of a block; when all that is before it was read from
-    # the RAM, the block's half of it is free.
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.detector = detector = Detector(self.max_samples)
-        m.submodules.window = window = WindowStage(self.max_samples)
-        m.submodules.feature = feature = FeatureStage()
-        wiring.connect(m, window.item, feature.item)
-        wiring.connect(m, feature.vector, wiring.flipped(self.vector))
-
-        filled = Signal(range(self.buffers + 1))
-        begin, freed = Signal(), Signal()
-        m.d.sync += filled.eq(filled + begin - freed)
-        m.d.comb += [
-            self.busy.eq(filled != 0),
-            freed.eq(detector.beat.valid & detector.beat.payload.end & window.beat.ready),
-            window.beat.valid.eq(detector.beat.valid & ~detector.beat.payload.end),
-            window.beat.payload.eq(detector.beat.payload),
-            detector.beat.ready.eq(window.beat.ready),
-        ]
-        self._control(m, filled, begin, detector)
-        self._load(m, begin, freed, detector, window)
-        return m
-
-    def _control(self, m, filled, begin, detector):
-        """One block after the other is loaded, searched, and counted."""
-        m.d.comb += detector.clear.eq(begin)
-        self._loading = Signal()
-        with m.If(self.count.ready):
-            m.d.sync += self.count.valid.eq(0)
-        with m.FSM(name="block"):
-            with m.State("IDLE"):
-                m.d.comb += self.block.ready.eq(filled != self.buffers)
-                m.d.sync += [detector.low.eq(self.block.payload.low)]
-                m.d.sync += [detector.high.eq(self.block.payload.high)]
-                with m.If(self.block.valid & self.block.ready):
-                    m.d.comb += begin.eq(1)
-                    m.next = "LOAD"
-            with m.State("LOAD"):
-                m.d.comb += self._loading.eq(1)
-                with m.If(self.pair.valid & self.pair.payload.last):
-                    m.next = "SEARCH"
-            with m.State("SEARCH"):
-                with m.If(detector.done & ~self.count.valid):
-                    m.d.sync += [self.count.valid.eq(1), self.count.payload.eq(detector.found)]
-                    m.next = "IDLE"
-
-    def _load(self, m, begin, freed, detector, window):
-        """Pairs into the RAM and the transform; the window from the other half of the RAM."""
-        pairs = self.max_samples // 2
-        m.submodules.ram = ram = Memory(
-            shape=unsigned(32), depth=self.buffers * pairs, init=[], attrs=NO_COLLISIONS
-        )
-        m.submodules.dwt = dwt = TwoLevelDwt(16)
-        write, read = ram.write_port(), ram.read_port()
-        taken = Signal()
-        place, used = Signal(range(pairs)), Signal(range(pairs + 1))
-        write_base, read_base = self._base(m, begin, 1), self._base(m, freed, 0)
-        m.d.comb += [
-            self.pair.ready.eq(self._loading),
-            taken.eq(self.pair.valid & self.pair.ready),
-            write.addr.eq(place + write_base),
-            write.data.eq(Cat(self.pair.payload.even, self.pair.payload.odd)),
-            write.en.eq(taken),
-            read.addr.eq(window.addr + read_base),
-            window.pair.eq(read.data),
-            detector.i_valid.eq(dwt.valid2),
-            detector.i_last.eq(dwt.last2),
-            detector.i_d2.eq(dwt.d2),
-        ]
-        with m.If(begin):
-            # The transform takes whole groups of four samples; the rest just lies in the RAM.
-            m.d.sync += [place.eq(0), used.eq(self.block.payload.samples[2:] << 1)]
-        with m.If(taken):
-            m.d.sync += place.eq(place + 1)
-        m.d.sync += [
-            dwt.i_valid.eq(taken & (place < used)),
-            dwt.i_last.eq(place == used - 1),
-            dwt.i_even.eq(self.pair.payload.even),
-            dwt.i_odd.eq(self.pair.payload.odd),
-        ]
-
-    def _base(self, m, step, init):
-        """Address of a half of the RAM; the other half's after each ``step``."""
-        if self.buffers == 1:
-            return 0
-        half = Signal(init=init)
-        with m.If(step):
-            m.d.sync += half.eq(~half)
-        return Mux(half, self.max_samples // 2, 0)
-
-
 class EcgPipeline(wiring.Component):
     """Blocks of samples in, the records of their beats out.
 
@@ -217,26 +80,35 @@ class EcgPipeline(wiring.Component):
     ``busy``     Out  a block is inside
     ===========  ===  ============================================================================
 
-    Parameters: ``weights`` (default: the trained ones in ``models/ecg``); ``max_samples`` and
-    ``buffers``, see :class:`FrontEnd`; ``lanes`` and ``loadable``, see :class:`~.network.Network`.
-    Two lanes keep up with one front end.
+    Parameters: ``weights`` (default: the trained ones in ``models/ecg``); ``preset``, features and
+    size of the network; ``max_samples`` and ``buffers``, see :class:`~.front.FrontEnd`; ``lanes``
+    and ``loadable``, see :class:`~.network.Network`; ``lanes`` None: as many as keep up with one
+    front end.
 
-    Cycles: those of :class:`FrontEnd`; the network works beside it. Back-pressure on ``record`` and
-    ``end`` stalls the stages one after the other, nothing is lost. Reset: idle.
+    Cycles: those of :class:`~.front.FrontEnd`; the network works beside it. Back-pressure on
+    ``record`` and ``end`` stalls the stages one after the other, nothing is lost. Reset: idle.
     """
 
     def __init__(
         self,
         weights=None,
         *,
+        preset=model.FAITHFUL,
         max_samples=model.MAX_SAMPLES,
         buffers=2,
-        lanes=LANES_OF_ONE,
+        lanes=None,
         loadable=False,
     ):
-        self.weights = model.load_weights() if weights is None else weights
-        self.front = FrontEnd(max_samples, buffers)
-        self.network = Network(self.weights, lanes=lanes, order=FEATURE_ORDER, loadable=loadable)
+        self.weights = preset.load_weights() if weights is None else weights
+        self.front = front_end(preset, max_samples, buffers)
+        self.network = Network(
+            self.weights,
+            lanes=lanes_of_one(preset) if lanes is None else lanes,
+            order=self.front.order,
+            shifts=preset.shifts,
+            vectors=self.front.vectors,
+            loadable=loadable,
+        )
         ports = {
             "block": In(stream.Signature(BlockLayout(self.front.index_width))),
             "pair": In(stream.Signature(PairLayout)),
