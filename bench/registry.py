@@ -73,6 +73,18 @@ GATEWARE = ("cores/*.py", "cores/net/*.py", "cores/tcp/*.py", "cores/roles/**/*.
 #: Constants of the gateware are the model's; the trained weights are initial contents of its RAM.
 ECG_MODEL = ("models/ecg/model.py", "models/ecg/weights.json")
 ECG_BLOCK = ("models/ecg/synthetic.py", "bench/ecg.py")
+#: Models, training and scoring; not what serves the host alone.
+ECG_ACCURACY = (
+    "models/ecg/adam.py",
+    "models/ecg/data.py",
+    "models/ecg/model.py",
+    "models/ecg/presets.py",
+    "models/ecg/record.py",
+    "models/ecg/scoring.py",
+    "models/ecg/second.py",
+    "models/ecg/train.py",
+    "bench/ecg_accuracy.py",
+)
 #: The matrix multiplier, and what it is built of.
 MATMUL = (
     "cores/stream.py",
@@ -98,6 +110,31 @@ GROUPS = {
             ("cores/stream.py", "cores/roles/ecg/*.py", *ECG_MODEL, *ECG_BLOCK),
             "cycles of the ECG pipeline and its network; about a minute",
             ("ecg.pipeline_cycles", "ecg.network_cycles"),
+        ),
+        Group(
+            "ecg_accuracy",
+            "trebuchet.bench.ecg_accuracy:measure",
+            (*ECG_ACCURACY, "models/ecg/weights.json", "models/ecg/weights_second.json"),
+            "accuracy of both ECG presets and of the R peaks; a minute; needs the records",
+            (
+                "ecg.accuracy_faithful",
+                "ecg.accuracy_second",
+                "ecg.accuracy_second_class_min",
+                "ecg.rpeak_se",
+                "ecg.rpeak_ppv",
+            ),
+        ),
+        Group(
+            "ecg_training",
+            "trebuchet.bench.ecg_accuracy:measure_training",
+            ECG_ACCURACY,
+            "inter-patient split and loss by rounding: trains all; 10 minutes; needs the records",
+            (
+                "ecg.inter_patient_faithful",
+                "ecg.inter_patient_second",
+                "ecg.fixed_point_loss_faithful",
+                "ecg.fixed_point_loss_second",
+            ),
         ),
         Group(
             "matmul",

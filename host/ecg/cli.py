@@ -10,6 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from ...models.ecg import data, model
 from ...models.ecg.data import Record
+from ...models.ecg.presets import PRESETS, preset_named
 from ...models.errors import TrebuchetError
 from ..smp import PORT
 from .client import OUTSTANDING, Run, read_with_model, run_record
@@ -74,6 +75,7 @@ def run_command(
             help="The record in parts, or overlapping blocks; default: what the board takes.",
         ),
     ] = None,
+    preset: Annotated[str, typer.Option(help="The board's: faithful or second.")] = "faithful",
     plot: Annotated[Path | None, typer.Option(help="Draw the result, as PNG.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
 ) -> None:
@@ -83,12 +85,13 @@ def run_command(
     if board is None:
         if as_json:
             raise TrebuchetError("--json needs a board")
-        reading = read_with_model(chosen, streamed is not False)
+        reading = read_with_model(chosen, streamed is not False, preset_named(preset))
         console.print(reading_report(chosen, reading))
         if plot:
             draw(chosen, reading, plot, "golden model")
         return
-    run = run_with_progress(board, port, chosen, outstanding, timeout, console, streamed=streamed)
+    options = {"streamed": streamed, "preset": preset_named(preset)}
+    run = run_with_progress(board, port, chosen, outstanding, timeout, console, **options)
     if as_json:
         typer.echo(json.dumps(as_dict(run), indent=2))
     else:
@@ -101,23 +104,28 @@ def run_command(
 
 @app.command()
 def train(
-    output: Annotated[Path, typer.Option(help="Where the weights go.")] = model.WEIGHTS_FILE,
+    preset: Annotated[str, typer.Option(help="Whose network: faithful or second.")] = "faithful",
+    output: Annotated[
+        Path | None, typer.Option(help="Where the weights go; default: where they are read.")
+    ] = None,
     folder: Annotated[Path | None, typer.Option(help="Folder with the records.")] = None,
 ) -> None:
-    """Train the network on all records at hand (a few minutes) and write the weights."""
+    """Train a network on all records at hand (a few minutes) and write the weights."""
     from ...models.ecg import train as training  # noqa: PLC0415 - scikit-learn is slow to import
     from .training_report import training_report  # noqa: PLC0415 - as above
 
     console = Console()
+    chosen = preset_named(preset)
     place = folder or data.find_folder()
     if place is None:
         raise TrebuchetError(
             "there are no records to train on; get them with `trebuchet ecg fetch`"
         )
-    report = training.train(place, lambda line: console.print(f"[dim]{line}[/]"))
+    report = training.train(place, chosen, say=lambda line: console.print(f"[dim]{line}[/]"))
     console.print(training_report(report))
-    training.write_weights(report.weights, output)
-    console.print(f"weights written to {output}: {percent(report.split.accuracy)} on the test half")
+    target = output or chosen.weights_file
+    training.write_weights(report.weights, target)
+    console.print(f"weights written to {target}: {percent(report.split.accuracy)} on the test half")
 
 
 @app.command()
@@ -142,9 +150,10 @@ def info() -> None:
     if names:
         console.print("  " + " ".join(names))
     console.print(f"default record: {data.default_record()} ({data.SYNTHETIC!r} is always there)")
-    model.load_weights()
-    console.print(f"weights: {model.WEIGHTS_FILE}")
-    console.print(
-        f"network: {model.FEATURES}-{model.HIDDEN}-{model.OUTPUTS}, classes "
-        + ", ".join(model.CLASSES)
-    )
+    for preset in PRESETS.values():
+        preset.load_weights()
+        console.print(
+            f"preset {preset.name}: network {preset.inputs}-{preset.hidden}-{model.OUTPUTS}, "
+            f"weights {preset.weights_file}"
+        )
+    console.print("classes: " + ", ".join(model.CLASSES))

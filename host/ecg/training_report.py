@@ -44,7 +44,9 @@ def training_report(report: Any) -> RenderableType:
         parts += [
             "",
             f"inter-patient (trained on DS1, tested on the DS2 records here): "
-            f"{percent(other.accuracy)}",
+            f"{percent(other.accuracy)} of all annotated beats, "
+            f"{percent(other.found_accuracy)} of the detected ones "
+            f"({percent(report.inter_patient_float)} before rounding)",
             confusion_table(other, "DS2"),
         ]
     return Group(*parts)

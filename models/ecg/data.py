@@ -63,6 +63,9 @@ class Record:
     samples: np.ndarray
     positions: np.ndarray | None
     labels: np.ndarray | None  # index into CLASSES, -1 for beats of no such class
+    #: First and last sample of each episode of ventricular flutter or fibrillation. It has no QRS
+    #: complexes, so its waves are not annotated as beats.
+    flutter: tuple[tuple[int, int], ...] = ()
 
     def first(self, minutes: float | None) -> "Record":
         """The first ``minutes`` of it; all for None."""
@@ -75,7 +78,8 @@ class Record:
             return Record(self.name, self.source, self.samples[:count], None, None)
         inside = self.positions < count
         positions, labels = self.positions[inside], self.labels[inside]
-        return Record(self.name, self.source, self.samples[:count], positions, labels)
+        flutter = tuple(episode for episode in self.flutter if episode[0] < count)
+        return Record(self.name, self.source, self.samples[:count], positions, labels, flutter)
 
 
 def cache_folder() -> Path:
@@ -156,7 +160,20 @@ def read_wfdb(folder: Path, name: str) -> Record:
     ]
     positions, labels = np.array(beats, np.int64).reshape(-1, 2).T
     source = f"MIT-BIH Arrhythmia Database, lead {record.sig_name[lead]}, {folder}"
-    return Record(name, source, samples, positions, labels)
+    return Record(name, source, samples, positions, labels, episodes(notes, len(samples)))
+
+
+def episodes(notes, count: int) -> tuple[tuple[int, int], ...]:
+    """Episodes of flutter: from a ``[`` to the next ``]``, or to the end of the record."""
+    marks = zip(notes.sample.tolist(), notes.symbol, strict=True)
+    found, start = [], None
+    for place, symbol in marks:
+        if symbol == "[" and start is None:
+            start = place
+        elif symbol == "]" and start is not None:
+            found.append((start, place))
+            start = None
+    return (*found, *([(start, count - 1)] if start is not None else []))
 
 
 def fetch(folder: Path) -> None:
