@@ -260,7 +260,7 @@ _LOGIC_SHARE = 0.45
 def _map_for_area(script, sys_clk_hz):
     """LiteX's Yosys script, changed so that logic is mapped for area where the clock allows it.
 
-    Left alone, `synth_ecp5` maps everything for the shortest delay, which takes a tenth more LUTs.
+    Left alone, `synth_ecp5` maps everything for the shortest delay, which takes more LUTs.
     """
     found = re.search(r"^synth_ecp5 .*$", script, re.MULTILINE)
     command = found.group()
@@ -271,7 +271,7 @@ def _map_for_area(script, sys_clk_hz):
 techmap -map +/techmap.v t:$alu r:Y_WIDTH<={_SOFT_ADDER_BITS} %i
 opt -fast
 {command} -run map_gates:map_luts
-abc9 -W 300 -D {delay}
+abc9 -maxlut 4 -W 300 -D {delay}
 clean
 {command} -run map_cells:""",
     )
@@ -291,8 +291,9 @@ def _run_tools(gateware, top, synth_only, sys_clk_hz):
         if tool not in LINKS or (synth_only and tool != "yosys"):
             continue
         if tool == "nextpnr-ecp5":
-            # The default router does not come to an end on a device this full.
-            words += ["--report", f"{top}_pnr.json", "--router", "router2"]
+            # On a device this full the default placer leaves knots that no router gets undone, and
+            # the default router does not come to an end.
+            words += ["--report", f"{top}_pnr.json", "--placer", "static", "--router", "router2"]
         log = gateware / f"{tool}.log"
         with log.open("w") as out:
             code = subprocess.run(
