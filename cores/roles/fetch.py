@@ -61,7 +61,7 @@ class OperandReader(wiring.Component):
     ===========  ====  ==========================================================================
 
     Throughput: one beat a cycle while the memory delivers as much and answers within 48 cycles.
-    Latency: memory latency + 6 cycles. A request is taken when the one before is done.
+    Latency: memory latency + 7 cycles. A request is taken when the one before is done.
     Back-pressure: a beat is requested only when there is room to store it, so ``mem.rdata`` never
     waits for the consumer. Reset: abandons everything; requested beats must be drained outside.
     Bad input: a ring of fewer bytes than a burst (``16 * width / 8``), or a ``base`` that is no
@@ -134,13 +134,13 @@ class OperandReader(wiring.Component):
     def _issue(self, m, running, operand, mask, place, to_issue, reserved, fifo, block):
         log2n = (self.width // 8).bit_length() - 1
         beats = Signal(range(BURST_BEATS + 1))
+        known = Signal()  # `beats` is that of the next burst; bursts are two cycles apart
         to_boundary = Signal(range(BURST_BEATS + 1))
         issued = Signal()
         taken = Signal()
         cmd = self.mem.cmd
         m.d.comb += [
             to_boundary.eq(BURST_BEATS - place[: block - log2n]),
-            beats.eq(Mux(to_issue < to_boundary, to_issue, to_boundary)),
             issued.eq(0),
             taken.eq(fifo.r_rdy & fifo.r_en),
             fifo.w_data.eq(self.mem.rdata.payload.data),
@@ -151,7 +151,11 @@ class OperandReader(wiring.Component):
         with m.If(cmd.valid & cmd.ready):
             m.d.sync += cmd.valid.eq(0)
         room = reserved <= READ_AHEAD - BURST_BEATS
-        with m.If(running & ~cmd.valid & (to_issue != 0) & room):
+        m.d.sync += [
+            beats.eq(Mux(to_issue < to_boundary, to_issue, to_boundary)),
+            known.eq(running),
+        ]
+        with m.If(known & running & ~cmd.valid & (beats != 0) & room):
             m.d.comb += issued.eq(1)
             m.d.sync += [
                 cmd.valid.eq(1),
