@@ -1,8 +1,8 @@
 """The ECG role with golden models in place of its pipelines, and clients that give it jobs."""
 
 import numpy as np
-from amaranth import Module
-from amaranth.lib import wiring
+from amaranth import Module, unsigned
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In
 from streams import MemoryResponder, make_rng, run, stream_checker, stream_get, stream_put
 from trebuchet.cores.roles.contract import JobKind
@@ -23,7 +23,13 @@ class Sockets(wiring.Component):
     """Stands where the role's pipelines would be; test benches drive the ports."""
 
     def __init__(self, n, width):
-        super().__init__({"pipelines": In(PipelineSignature(width)).array(n)})
+        super().__init__(
+            {
+                "pipelines": In(PipelineSignature(width)).array(n),
+                "load": In(stream.Signature(unsigned(16), always_ready=True)),
+                "reload": In(1),
+            }
+        )
 
     def elaborate(self, platform):
         return Module()
@@ -77,14 +83,22 @@ class Work:
         self.job = {"kind": kind, "first": first, "length": len(operand), "room": 1024, **job}
 
 
-def play(seed, works, *, width=32, pipelines=1, stall=0.3, limit=150_000):
+def play(seed, works, *others, width=32, pipelines=1, loadable=False, stall=0.3, limit=150_000):
     """Run ``works[session]``, lists of :class:`Work`; one job of a session at a time.
 
+    ``others``: functions that make a test bench of the role and the list of open jobs' sessions.
     Returns the cycles taken and the sessions in the order of their answers.
     """
     rng = make_rng(seed, "play")
     memory = bytearray(rng.randbytes(SIZE))
-    dut = EcgRole(width, tag_width=4, pipelines=pipelines, scratch=SCRATCH, sessions=SESSIONS)
+    dut = EcgRole(
+        width,
+        tag_width=4,
+        pipelines=pipelines,
+        scratch=SCRATCH,
+        sessions=SESSIONS,
+        loadable=loadable,
+    )
     dut.bank = Sockets(pipelines, dut.bank.pipeline_signature.width)
     waiting = [list(work) for work in works]
     under_way, order = {}, []
@@ -134,5 +148,6 @@ def play(seed, works, *, width=32, pipelines=1, stall=0.3, limit=150_000):
         models += pipeline_model(dut.bank.pipelines[i], make_rng(seed, f"pipeline{i}"))
     responder = MemoryResponder(dut.mem, memory, rng=make_rng(seed, "memory"))
     checkers = [stream_checker(s) for s in (dut.answer, dut.mem.cmd, dut.mem.wdata)]
+    models += [other(dut, under_way) for other in others]
     cycles = run(dut, send, receive, *models, responder, *checkers, limit=limit, seed=seed)
     return cycles, order

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from ecg_lane_bench import SESSIONS, Work, play
+from ecg_lane_bench import Work, play
 from streams import make_rng, packet_get, run, seeds, stream_put
 from test_roles_ecg import heart
 from trebuchet.cores.roles.contract import JobKind
@@ -38,41 +38,42 @@ def record_work(parts, first=1):
     return [*works, end_work(stream)]
 
 
-@pytest.mark.parametrize("width", [32, 64, 128])
-@seeds(2)
-def test_records_in_parts(width, seed):
+@pytest.mark.parametrize(("width", "pipelines"), [(32, 1), (64, 2), (128, 1)])
+@seeds(1)
+def test_records_in_parts(width, pipelines, seed):
     """Sessions at the same time: records one after the other, and independent blocks between."""
     rng = make_rng(seed, f"records {width}")
     works = []
-    for session in range(SESSIONS):
+    for session in range(3):
         jobs = []
         for number in range(2):
-            beats = heart(rng, rng.randint(1200, 4000))
-            parts = cut(rng, beats, longest=rng.choice([300, 1200, MAX_PART]))
+            beats = heart(rng, rng.randint(700, 1500))
+            parts = cut(rng, beats, longest=rng.choice([300, 1200]))
             jobs += record_work(parts, first=number == 0)
-        if session % 2 == 0:
+        if session == 0:
             block = heart(rng, 500)
             jobs.insert(rng.randrange(1, 4), Work(block, model.classify_block(block)))
         works.append(jobs)
-    play(seed, works, width=width, pipelines=1 + seed)
+    assert any(len(work.expected) > 16 for jobs in works for work in jobs)
+    play(seed, works, width=width, pipelines=pipelines)
 
 
 def test_a_part_of_full_size():
     """What is kept and the longest part are a whole block; the next part begins at once."""
     rng = make_rng(0, "full")
-    samples = heart(rng, 2 * MAX_PART + 800)
+    samples = heart(rng, MAX_PART + 1200)
     parts = [samples[:800], samples[800 : 800 + MAX_PART], samples[800 + MAX_PART :]]
     assert sum(len(part) for part in parts) == len(samples)
     play(0, [record_work(parts)], stall=0)
 
 
-@seeds(2)
+@seeds(1)
 def test_a_new_connection_inherits_nothing(seed):
     """The session's number is used again in the middle of a record: ``first`` forgets it."""
     rng = make_rng(seed, "again")
     works = []
-    for _ in range(3):
-        parts = cut(rng, heart(rng, 1500), longest=600)
+    for _ in range(2):
+        parts = cut(rng, heart(rng, 1000), longest=600)
         works += record_work(parts)[: rng.randint(1, len(parts))]
     play(seed, [works], pipelines=2)
 

@@ -5,7 +5,11 @@ the network; then the output layer; then the biases of both, three words each, t
 then the entries of the table.
 """
 
-__all__ = ["weight_words"]
+__all__ = ["ORDERS", "weight_words"]
+
+#: By preset: numbers of the inputs in the order in which the gateware computes them; None: as they
+#: are.
+ORDERS = {"faithful": (10, 0, 1, 7, 4, 2, 8, 5, 3, 9, 6), "second": None}
 
 
 def weight_words(weights, order=None):

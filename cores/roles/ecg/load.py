@@ -223,8 +223,8 @@ class RecordLoader(wiring.Component):
         with m.FSM(name="load"):
             with m.State("IDLE"):
                 m.d.comb += self.request.ready.eq(1)
-                m.d.sync += [load.eq(self.request.payload), held.eq(0), late.eq(0)]
                 with m.If(self.request.valid):
+                    m.d.sync += [load.eq(self.request.payload), held.eq(0), late.eq(0)]
                     m.next = "PLAN"
                     with m.If(self.request.payload.stream & ~self.request.payload.first):
                         m.next = "HEADER"

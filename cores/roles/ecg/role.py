@@ -1,25 +1,41 @@
 """The ECG role: one or more pipelines behind the role contract."""
 
-from amaranth import Module
+from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
 
 from ....models.ecg import model
+from ....models.ecg.words import weight_words
 from ....models.status import Status
-from ...csr import RegisterBlock, counter
+from ...csr import Register, RegisterBlock, counter
 from ...memory_arbiter import MemoryArbiter
 from ...stream import check_data_width
-from ..contract import RoleSignature
+from ..contract import JobKind, RoleSignature
 from ..dispatch import Dispatcher
 from .bank import PipelineBank
+from .configure import WEIGHTS_BLOCK, WeightPort
 from .lane import EcgLane
 
-__all__ = ["ECG_BLOCK", "EcgRole"]
+__all__ = ["ECG_BLOCK", "PRESETS", "EcgRole", "ecg_block"]
+
+#: Names of the presets, by the number in the register ``preset``.
+PRESETS = ("faithful", "second")
 
 ECG_BLOCK = RegisterBlock(
     "ecg_pipeline",
     (counter("blocks", "blocks classified"), counter("beats", "beats reported")),
     "the ECG role's own counters",
 )
+
+
+def ecg_block(preset=model.FAITHFUL, loadable=False):
+    """The registers of an ECG role; the faithful preset with fixed weights has the least."""
+    registers = ECG_BLOCK.registers
+    if preset.name != PRESETS[0]:
+        registers += (Register("preset", "ro", 16, "number of the preset; 0 if not there"),)
+    if loadable:
+        registers += WEIGHTS_BLOCK.registers
+    return RegisterBlock(ECG_BLOCK.name, registers, ECG_BLOCK.description)
+
 
 #: Jobs that a pipeline has at a time: one is loaded while the other's beats are worked on.
 JOBS_PER_LANE = 2
@@ -44,6 +60,11 @@ class EcgRole(wiring.Component):
         take ``STREAM`` jobs; ``None``: there is none, and no such jobs come.
     sessions : int
         With ``scratch``: session numbers 0 to ``sessions - 1`` may come.
+    preset : trebuchet.models.ecg.model.Preset
+        Which features, and which network; ``weights`` must be of this preset.
+    loadable : bool
+        Weights can be replaced at run time: by ``CONFIGURE`` jobs and by registers
+        (:class:`~.configure.WeightPort`).
 
     1. The operand of a ``DATA`` job holds 64 to 4,096 samples, int16 little-endian: a block.
     2. The operand of a ``STREAM`` job is part of a record: 64 to 3,392 samples, a multiple of four,
@@ -70,32 +91,45 @@ class EcgRole(wiring.Component):
         buffers=2,
         scratch=None,
         sessions=1,
+        preset=model.FAITHFUL,
+        loadable=False,
     ):
         self.width, self.tag_width = check_data_width(width), tag_width
+        self.preset = preset
         if not isinstance(pipelines, int) or pipelines < 1:
             raise ValueError(f"Number of pipelines must be an integer >= 1, not {pipelines!r}")
-        bits = self.tag_bits(pipelines, scratch is not None)
+        self.ports = pipelines + loadable  # that share the role's memory port
+        bits = self.tag_bits(pipelines, scratch is not None, loadable)
         if tag_width < bits:
             raise ValueError(f"Tag width must be at least {bits}, not {tag_width!r}")
+        self.lane_tag_width = tag_width - (self.ports - 1).bit_length()
         self.outstanding = JOBS_PER_LANE * pipelines
-        weights = model.load_weights() if weights is None else weights
-        self.bank = PipelineBank(pipelines, weights, buffers=buffers)
+        weights = model.default_weights(preset) if weights is None else weights
+        self.bank = PipelineBank(
+            pipelines, weights, preset=preset, buffers=buffers, loadable=loadable
+        )
         self.lanes = [
             EcgLane(
                 self.bank.pipeline_signature,
                 width,
-                tag_width - (pipelines - 1).bit_length(),
+                self.lane_tag_width,
                 scratch=scratch,
                 sessions=sessions,
+                tail=preset.tail,
             )
             for _ in range(pipelines)
         ]
-        super().__init__(RoleSignature(ECG_BLOCK, width, tag_width))
+        self.weights = None
+        if loadable:
+            order = self.bank.network.shape.order
+            count = len(weight_words(weights, order))
+            self.weights = WeightPort(count, width, self.lane_tag_width)
+        super().__init__(RoleSignature(ecg_block(preset, loadable), width, tag_width))
 
     @staticmethod
-    def tag_bits(pipelines, stream):
-        """Least ``tag_width`` for so many pipelines, with or without records."""
-        return (pipelines - 1).bit_length() + bool(stream)
+    def tag_bits(pipelines, stream=False, loadable=False):
+        """Least ``tag_width`` for so many pipelines and these options."""
+        return (pipelines + bool(loadable) - 1).bit_length() + bool(stream)
 
     def elaborate(self, platform):
         m = Module()
@@ -103,30 +137,68 @@ class EcgRole(wiring.Component):
         for i, lane in enumerate(self.lanes):
             m.submodules[f"lane{i}"] = lane
             wiring.connect(m, lane.pipeline, self.bank.pipelines[i])
-        if len(self.lanes) == 1:
-            (lane,) = self.lanes
-            wiring.connect(m, wiring.flipped(self.job), lane.job)
-            wiring.connect(m, lane.answer, wiring.flipped(self.answer))
-            wiring.connect(m, lane.mem, wiring.flipped(self.mem))
+        job, answer = self._share_jobs(m)
+        if self.weights is None:
+            wiring.connect(m, wiring.flipped(self.job), job)
+            wiring.connect(m, answer, wiring.flipped(self.answer))
         else:
-            self._share(m)
-        answer = self.answer.payload
-        with m.If(self.answer.valid & self.answer.ready & (answer.status == Status.OK)):
+            self._configure(m, job, answer)
+        self._share_memory(m)
+        given = self.answer.payload
+        with m.If(self.answer.valid & self.answer.ready & (given.status == Status.OK)):
             m.d.sync += [
                 self.csr.blocks.eq(self.csr.blocks + 1),
-                self.csr.beats.eq(self.csr.beats + (answer.length >> 4)),
+                self.csr.beats.eq(self.csr.beats + (given.length >> 4)),
             ]
+        if hasattr(self.csr, "preset"):
+            m.d.comb += self.csr.preset.eq(PRESETS.index(self.preset.name))
         return m
 
-    def _share(self, m):
-        """Jobs, answers and the memory port among several lanes."""
-        n = len(self.lanes)
-        m.submodules.dispatcher = dispatcher = Dispatcher(n, JOBS_PER_LANE)
-        m.submodules.memory = memory = MemoryArbiter(n, self.width, self.lanes[0].tag_width)
-        wiring.connect(m, wiring.flipped(self.job), dispatcher.job)
-        wiring.connect(m, dispatcher.answer, wiring.flipped(self.answer))
+    def _share_jobs(self, m):
+        """The job and the answer stream of all lanes together."""
+        if len(self.lanes) == 1:
+            return self.lanes[0].job, self.lanes[0].answer
+        m.submodules.dispatcher = dispatcher = Dispatcher(len(self.lanes), JOBS_PER_LANE)
         for i, lane in enumerate(self.lanes):
             wiring.connect(m, dispatcher.jobs[i], lane.job)
             wiring.connect(m, lane.answer, dispatcher.answers[i])
-            wiring.connect(m, lane.mem, memory.ports[i])
+        return dispatcher.job, dispatcher.answer
+
+    def _share_memory(self, m):
+        mems = [lane.mem for lane in self.lanes]
+        if self.weights is not None:
+            mems.append(self.weights.mem)
+        if len(mems) == 1:
+            wiring.connect(m, mems[0], wiring.flipped(self.mem))
+            return
+        m.submodules.memory = memory = MemoryArbiter(len(mems), self.width, self.lane_tag_width)
+        for i, mem in enumerate(mems):
+            wiring.connect(m, mem, memory.ports[i])
         wiring.connect(m, memory.mem, wiring.flipped(self.mem))
+
+    def _configure(self, m, job, answer):
+        """``CONFIGURE`` jobs go to the port of weights, and wait there until no other is here."""
+        m.submodules.weights = weights = self.weights
+        ours = self.job.payload.kind == JobKind.CONFIGURE
+        inside = Signal(range(self.outstanding + 1))
+        m.d.sync += inside.eq(inside + (job.valid & job.ready) - (answer.valid & answer.ready))
+        m.d.comb += [
+            job.valid.eq(self.job.valid & ~ours & ~weights.busy),
+            job.payload.eq(self.job.payload),
+            weights.job.valid.eq(self.job.valid & ours),
+            weights.job.payload.eq(self.job.payload),
+            weights.idle.eq(inside == 0),
+            self.job.ready.eq(Mux(ours, weights.job.ready, job.ready & ~weights.busy)),
+            # While one of them has an answer the other has none.
+            self.answer.valid.eq(answer.valid | weights.answer.valid),
+            self.answer.payload.eq(
+                Mux(weights.answer.valid, weights.answer.payload, answer.payload)
+            ),
+            answer.ready.eq(self.answer.ready),
+            weights.answer.ready.eq(self.answer.ready),
+        ]
+        wiring.connect(m, weights.load, self.bank.load)
+        m.d.comb += self.bank.reload.eq(weights.reload)
+        for register in WEIGHTS_BLOCK.registers:
+            inner, outer = getattr(weights.csr, register.name), getattr(self.csr, register.name)
+            m.d.comb += outer.eq(inner) if register.access == "ro" else inner.eq(outer)
