@@ -3,9 +3,9 @@
 Contract, over public ports: the stream rules at the memory's side, given those of the requester
 until the gate is shut, and whatever it does after that, for it is being reset; nothing is altered
 on the way; each write command gets exactly as many beats as it asked for, ``last`` on the final
-one; commands and data of the requester move only with the memory's; once shut, nothing comes from the
-requester, and the bytes that still go are not strobed; responses are taken whenever the gate is to
-stop; ``idle`` means that the memory owes nothing and is owed nothing. Progress: ``shut`` comes
+one; commands and data of the requester move only with the memory's; once shut, nothing comes from
+the requester, and the bytes that still go are not strobed; responses are taken whenever the gate is
+to stop; ``idle`` means that the memory owes nothing and is owed nothing. Progress: ``shut`` comes
 within 3 cycles of ``stop`` in which the memory takes what is offered, and data that are owed are
 offered.
 
