@@ -64,6 +64,10 @@ class Board:
         On-chip memories of the firmware.
     uart_baud : int
         Baud rate of the console.
+    ecg_pipelines, ecg_buffers : int
+        Pipelines of the ECG role, and blocks that each holds, 1 or 2.
+    ecg_stream, ecg_loadable : bool
+        The ECG role takes records in parts; and new weights at run time.
     mac, ip : str
         Addresses until somebody configures others.
     external_tick : bool
@@ -90,6 +94,10 @@ class Board:
     rom_bytes: int = 0x10000
     sram_bytes: int = 0x4000
     uart_baud: int = 115200
+    ecg_pipelines: int = 1
+    ecg_buffers: int = 1
+    ecg_stream: bool = False
+    ecg_loadable: bool = False
     mac: str = "02:00:00:00:00:01"
     ip: str = "10.0.0.2"
     external_tick: bool = False
@@ -106,6 +114,8 @@ class Board:
         self._range("lut4_budget", 0, 10_000_000)
         self._range("sessions", 1, 131_072)
         self._range("counter_width", 16, 32)
+        self._range("ecg_pipelines", 1, 64)
+        self._range("ecg_buffers", 1, 2)
         for name, low, high in (
             ("segment_bytes", 512, 1 << 16),
             ("dram_bytes", 1 << 20, 1 << 32),

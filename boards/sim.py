@@ -75,6 +75,9 @@ BOARD = Board(
     dram_bytes=16 << 20,
     platform=_platform,
     attach=_attach,
+    ecg_buffers=2,
+    ecg_stream=True,
+    ecg_loadable=True,
     mac="02:00:00:00:00:02",
     external_tick=True,
 )

@@ -12,10 +12,11 @@ from .csr import CsrSignature, Register, RegisterBlock
 from .memory import MemorySignature
 from .memory_arbiter import MemoryArbiter, connect_narrow
 from .net.classify import CLASSIFIER_BLOCK, Classifier
-from .roles.contract import JobKind, role_block
+from .roles.catalog import load_role
+from .roles.contract import JobKind
 from .roles.discard import Discard
 from .roles.ecg.load import STORE_LOG2
-from .roles.ecg.role import ECG_BLOCK, EcgRole
+from .roles.ecg.role import EcgRole
 from .roles.echo import Echo
 from .roles.framer import SMP_BLOCK, SmpFramer
 from .roles.mailbox import MAILBOX_BLOCK, Mailbox
@@ -46,6 +47,10 @@ SHELL_BLOCK = RegisterBlock(
 )
 
 
+#: A result slot holds 16 bytes of header and the ECG role's largest result.
+RESULT_SLOT = 1 << (16 + ecg_model.MAX_RESULT - 1).bit_length()
+
+
 @dataclass(frozen=True)
 class ShellMemory:
     """Where the shell's data lie in external memory, from ``base`` on, a multiple of a segment.
@@ -59,9 +64,8 @@ class ShellMemory:
     pool: int
     sessions: int
     records: bool = False
+    result_slot: int = RESULT_SLOT
 
-    #: A result slot holds 16 bytes of header and the largest result.
-    RESULT_SLOT = 1 << (16 + ecg_model.MAX_RESULT - 1).bit_length()
     MAILBOX_SLOT = 4096
     PAGE = 1 << 16
 
@@ -71,7 +75,7 @@ class ShellMemory:
 
     @property
     def mailbox_slots(self):
-        return self.result_slots + 2 * self.sessions * self.RESULT_SLOT
+        return self.result_slots + 2 * self.sessions * self.result_slot
 
     @property
     def page(self):
@@ -105,6 +109,13 @@ class ShellConfig:
         Blocks that each of them holds, 1 or 2.
     ecg_stream : bool
         The ECG role takes records in parts (SMP message type 4).
+    ecg_loadable : bool
+        Its network takes new weights at run time (SMP message type 1, and registers).
+    role : str
+        What is in the slot: ``"ecg"``; the name of another folder of ``cores/roles``, built as it
+        comes; or ``"none"``: messages are answered ``NO_ROLE``.
+    result_slot : int
+        Bytes of a result and its header, a power of two; there are two such slots a session.
     """
 
     tcp: TcpConfig = field(default=TINY)
@@ -112,6 +123,9 @@ class ShellConfig:
     ecg_pipelines: int = 1
     ecg_buffers: int = 1
     ecg_stream: bool = False
+    ecg_loadable: bool = False
+    role: str = "ecg"
+    result_slot: int = RESULT_SLOT
 
     def __post_init__(self):
         tcp = replace(self.tcp, ports=tuple(SERVICES.values()), pool_base=self.base)
@@ -123,12 +137,41 @@ class ShellConfig:
 
     @property
     def memory(self):
-        return ShellMemory(self.base, self.tcp.pool_size, self.tcp.sessions, self.ecg_stream)
+        return ShellMemory(
+            self.base, self.tcp.pool_size, self.tcp.sessions, self.ecg_stream, self.result_slot
+        )
 
     @property
     def role_tag_width(self):
         """Tag bits of the role's memory port, and so of the shell's arbiter."""
-        return max(self.tcp.tag_width, EcgRole.tag_bits(self.ecg_pipelines, self.ecg_stream))
+        if self.role != "ecg":
+            return self.tcp.tag_width
+        bits = EcgRole.tag_bits(self.ecg_pipelines, self.ecg_stream, self.ecg_loadable)
+        return max(self.tcp.tag_width, bits)
+
+    @property
+    def job_kinds(self):
+        """Kinds of job that the role takes besides ``DATA``."""
+        if self.role != "ecg":
+            return ()
+        kinds = ((JobKind.STREAM, self.ecg_stream), (JobKind.CONFIGURE, self.ecg_loadable))
+        return tuple(kind for kind, built in kinds if built)
+
+    def make_role(self):
+        """The role of the slot; None if there is none."""
+        if self.role == "none":
+            return None
+        if self.role != "ecg":
+            return load_role(self.role)(self.width, tag_width=self.role_tag_width)
+        return EcgRole(
+            self.width,
+            tag_width=self.role_tag_width,
+            pipelines=self.ecg_pipelines,
+            buffers=self.ecg_buffers,
+            scratch=self.memory.scratch if self.ecg_stream else None,
+            sessions=self.tcp.sessions,
+            loadable=self.ecg_loadable,
+        )
 
 
 class Shell(wiring.Component):
@@ -156,6 +199,8 @@ class Shell(wiring.Component):
         self.config = config = config or ShellConfig()
         width = config.width
         self._arbiter = MemoryArbiter(5, width, config.role_tag_width)
+        self._slot = RoleSlot(config.make_role(), config.role, width, config.role_tag_width)
+        self.verilog_files = self._slot.verilog_files
         blocks = {
             "shell": SHELL_BLOCK,
             "classifier": CLASSIFIER_BLOCK,
@@ -164,7 +209,7 @@ class Shell(wiring.Component):
             "tcp_tx": SENDER_BLOCK,
             "smp": SMP_BLOCK,
             "mailbox": MAILBOX_BLOCK,
-            "ecg": role_block("ecg", ECG_BLOCK.registers, "the ECG role's slot"),
+            config.role: self._slot.block,
         }
         super().__init__(
             {
@@ -226,17 +271,8 @@ class Shell(wiring.Component):
             sender.ip.eq(shell.ip),
             engine.tick.eq(self.tick),
         ]
-        tag_width = self.config.role_tag_width
-        role = EcgRole(
-            width,
-            tag_width=tag_width,
-            pipelines=self.config.ecg_pipelines,
-            buffers=self.config.ecg_buffers,
-            scratch=self.config.memory.scratch if self.config.ecg_stream else None,
-            sessions=self.config.tcp.sessions,
-        )
-        m.submodules.ecg = slot = RoleSlot(role, "ecg", width, tag_width)
-        self._csr(m, "ecg", slot)
+        m.submodules[self.config.role] = slot = self._slot
+        self._csr(m, self.config.role, slot)
         return engine, sender, slot
 
     def _services(self, m, slot):
@@ -251,8 +287,8 @@ class Shell(wiring.Component):
             0,
             tcp.segment_log2,
             memory.result_slots,
-            memory.RESULT_SLOT,
-            (JobKind.STREAM,) if self.config.ecg_stream else (),
+            memory.result_slot,
+            self.config.job_kinds,
         )
         page = Responder(tcp.sessions)
         m.submodules += [echo, discard, mailbox, framer, page]

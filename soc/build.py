@@ -69,7 +69,14 @@ def make_shell(board):
         counter_width=board.counter_width,
         segment_log2=board.segment_bytes.bit_length() - 1,
     )
-    config = ShellConfig(tcp=tcp, base=memory_map.base)
+    config = ShellConfig(
+        tcp=tcp,
+        base=memory_map.base,
+        ecg_pipelines=board.ecg_pipelines,
+        ecg_buffers=board.ecg_buffers,
+        ecg_stream=board.ecg_stream,
+        ecg_loadable=board.ecg_loadable,
+    )
     if config.memory.size > memory_map.size:
         raise TrebuchetError(
             f"board {board.name!r}: {board.sessions} sessions need {config.memory.size} bytes of "

@@ -13,13 +13,16 @@ from ...models.ecg.data import Record
 from ...models.ecg.presets import PRESETS, preset_named
 from ...models.errors import TrebuchetError
 from ..smp import PORT
-from .client import OUTSTANDING, Run, read_with_model, run_record
+from .client import OUTSTANDING, Run, board_preset, read_with_model, run_record
 from .plot import draw
 from .report import as_dict, percent, reading_report, run_report
+from .weights import app as weights_app
+from .weights import read_weights
 
 __all__ = ["app"]
 
 app = typer.Typer(no_args_is_help=True, help="Classify heartbeats on a board; train, fetch, info.")
+app.add_typer(weights_app, name="weights")
 
 
 def load_or_default(name: str | None, minutes: float | None, console: Console) -> Record:
@@ -75,7 +78,12 @@ def run_command(
             help="The record in parts, or overlapping blocks; default: what the board takes.",
         ),
     ] = None,
-    preset: Annotated[str, typer.Option(help="The board's: faithful or second.")] = "faithful",
+    preset: Annotated[
+        str | None, typer.Option(help="faithful or second; default: what the board's status says.")
+    ] = None,
+    weights: Annotated[
+        Path | None, typer.Option(help="Weights that were loaded into the board.")
+    ] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the result, as PNG.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
 ) -> None:
@@ -85,12 +93,16 @@ def run_command(
     if board is None:
         if as_json:
             raise TrebuchetError("--json needs a board")
-        reading = read_with_model(chosen, streamed is not False, preset_named(preset))
+        features = preset_named(preset or "faithful")
+        known = read_weights(weights, features) if weights else None
+        reading = read_with_model(chosen, streamed is not False, features, known)
         console.print(reading_report(chosen, reading))
         if plot:
             draw(chosen, reading, plot, "golden model")
         return
-    options = {"streamed": streamed, "preset": preset_named(preset)}
+    features = preset_named(preset) if preset else board_preset(board)
+    known = read_weights(weights, features) if weights else None
+    options = {"streamed": streamed, "preset": features, "weights": known}
     run = run_with_progress(board, port, chosen, outstanding, timeout, console, **options)
     if as_json:
         typer.echo(json.dumps(as_dict(run), indent=2))
@@ -138,6 +150,17 @@ def fetch(
     place = folder or data.cache_folder()
     data.fetch(place)
     typer.echo(f"{len(data.list_records(place))} records are in {place}")
+
+
+@app.command()
+def figures(
+    folder: Annotated[Path, typer.Argument(help="Where the pictures go.")] = Path("docs/ecg"),
+) -> None:
+    """Draw the figures of docs/ecg.md from the golden model."""
+    from .figures import draw_figures  # noqa: PLC0415 - what it draws with is slow to import
+
+    for path in draw_figures(folder):
+        typer.echo(f"drawn: {path}")
 
 
 @app.command()

@@ -11,19 +11,30 @@ the golden model byte for byte.
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ...models.ecg import blocks, model
 from ...models.ecg import record as parts
 from ...models.ecg.data import Record
+from ...models.ecg.model import Preset, Weights
+from ...models.ecg.presets import PRESETS
 from ...models.ecg.scoring import Score, score
 from ...models.errors import TrebuchetError
 from ...models.status import Status
 from .. import smp
+from ..status import fetch_status
 
-__all__ = ["Plan", "Reading", "Refused", "Run", "exchange", "read_with_model", "run_record"]
+__all__ = [
+    "Plan",
+    "Reading",
+    "Refused",
+    "Run",
+    "board_preset",
+    "exchange",
+    "read_with_model",
+    "run_record",
+]
 
 OUTSTANDING = 4
 #: A result has at most this many bytes after the ID.
@@ -93,7 +104,7 @@ class Plan:
     read: Callable[[Sequence[bytes]], Reading]
 
 
-def plan_blocks(record: Record, preset: Any, weights: Any) -> Plan:
+def plan_blocks(record: Record, preset: Preset | None, weights: Weights | None) -> Plan:
     """Overlapping blocks, independent of each other."""
     cut = blocks.cut(record.samples)
     return Plan(
@@ -104,7 +115,7 @@ def plan_blocks(record: Record, preset: Any, weights: Any) -> Plan:
     )
 
 
-def plan_stream(record: Record, preset: Any, weights: Any) -> Plan:
+def plan_stream(record: Record, preset: Preset | None, weights: Weights | None) -> Plan:
     """Parts of a record, and an empty message at the end."""
     stream = parts.RecordStream(preset, weights)
     payloads, golden, offsets = [], [], []
@@ -127,7 +138,9 @@ def plan_stream(record: Record, preset: Any, weights: Any) -> Plan:
     return Plan(smp.MessageType.STREAM, payloads, golden, read)
 
 
-def plan(record: Record, streamed: bool, preset: Any = None, weights: Any = None) -> Plan:
+def plan(
+    record: Record, streamed: bool, preset: Preset | None = None, weights: Weights | None = None
+) -> Plan:
     """The messages of a record; ``preset`` and ``weights`` are those of the board."""
     count = len(record.samples)
     if count < model.MIN_SAMPLES:
@@ -186,11 +199,24 @@ def receive_result(connection: smp.Connection, waiting: set[int]) -> tuple[int, 
 
 
 def read_with_model(
-    record: Record, streamed: bool = True, preset: Any = None, weights: Any = None
+    record: Record,
+    streamed: bool = True,
+    preset: Preset | None = None,
+    weights: Weights | None = None,
 ) -> Reading:
     """What the golden model reads; no board needed."""
     planned = plan(record, streamed, preset, weights)
     return planned.read(planned.golden)
+
+
+def board_preset(board: str, timeout: float = 5.0) -> Preset:
+    """The preset that a board's status names; the faithful one if there is no status to be had."""
+    try:
+        state = fetch_status(board, timeout)
+        number = state["engines"]["ecg"].get("preset", 0)
+        return list(PRESETS.values())[number]
+    except (TrebuchetError, KeyError, TypeError, AttributeError, IndexError):
+        return model.FAITHFUL
 
 
 def run_record(
@@ -202,8 +228,8 @@ def run_record(
     progress: Callable[[int, int], None] = lambda done, total: None,
     *,
     streamed: bool | None = None,
-    preset: Any = None,
-    weights: Any = None,
+    preset: Preset | None = None,
+    weights: Weights | None = None,
 ) -> Run:
     """Send the whole record; ``progress(done, total)`` is called after each answer.
 

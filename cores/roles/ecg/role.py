@@ -4,6 +4,7 @@ from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
 
 from ....models.ecg import model
+from ....models.ecg.presets import PRESETS
 from ....models.ecg.words import weight_words
 from ....models.status import Status
 from ...csr import Register, RegisterBlock, counter
@@ -15,10 +16,7 @@ from .bank import PipelineBank
 from .configure import WEIGHTS_BLOCK, WeightPort
 from .lane import EcgLane
 
-__all__ = ["ECG_BLOCK", "PRESETS", "EcgRole", "ecg_block"]
-
-#: Names of the presets, by the number in the register ``preset``.
-PRESETS = ("faithful", "second")
+__all__ = ["ECG_BLOCK", "EcgRole", "ecg_block"]
 
 ECG_BLOCK = RegisterBlock(
     "ecg_pipeline",
@@ -30,8 +28,8 @@ ECG_BLOCK = RegisterBlock(
 def ecg_block(preset=model.FAITHFUL, loadable=False):
     """The registers of an ECG role; the faithful preset with fixed weights has the least."""
     registers = ECG_BLOCK.registers
-    if preset.name != PRESETS[0]:
-        registers += (Register("preset", "ro", 16, "number of the preset; 0 if not there"),)
+    if preset is not model.FAITHFUL:
+        registers += (Register("preset", "ro", 16, "which preset; 0 is the faithful one"),)
     if loadable:
         registers += WEIGHTS_BLOCK.registers
     return RegisterBlock(ECG_BLOCK.name, registers, ECG_BLOCK.description)
@@ -151,7 +149,7 @@ class EcgRole(wiring.Component):
                 self.csr.beats.eq(self.csr.beats + (given.length >> 4)),
             ]
         if hasattr(self.csr, "preset"):
-            m.d.comb += self.csr.preset.eq(PRESETS.index(self.preset.name))
+            m.d.comb += self.csr.preset.eq(tuple(PRESETS).index(self.preset.name))
         return m
 
     def _share_jobs(self, m):

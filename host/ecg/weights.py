@@ -1,0 +1,68 @@
+"""`trebuchet ecg weights`: give a board's network other weights while it runs.
+
+They go as one SMP configuration message (distributed-fpga-framework, 3.2) without cores, the words
+of :mod:`trebuchet.models.ecg.words` in the bitstream's place. A board built without that answers
+``BAD_TYPE``. The weights are gone when the board is reset or its bitstream loaded again.
+"""
+
+import struct
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...models.ecg.model import Preset, Weights
+from ...models.ecg.presets import preset_named
+from ...models.ecg.words import ORDERS, weight_words
+from ...models.errors import TrebuchetError
+from ...models.status import Status
+from .. import smp
+
+__all__ = ["app", "read_weights", "send_weights"]
+
+app = typer.Typer(no_args_is_help=True, help="Give a board's network other weights.")
+
+
+def read_weights(path: Path, preset: Preset) -> Weights:
+    """Weights from a JSON file that `trebuchet ecg train` wrote; what is wrong is one line."""
+    try:
+        return preset.load_weights(path)
+    except OSError as error:
+        raise TrebuchetError(f"cannot read {path}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise TrebuchetError(f"{path} does not hold weights: {error}") from error
+
+
+def send_weights(
+    address: str, port: int, weights: Weights, preset: Preset, timeout: float = 30.0
+) -> int:
+    """Send the weights, wait until they are in place; return how many words they are."""
+    words = weight_words(weights, ORDERS[preset.name])
+    bitstream = struct.pack(f"<{len(words)}H", *words)
+    with smp.Connection(address, port, timeout) as connection:
+        connection.send(smp.Configuration(0, 0, (), bitstream).message())
+        answer = connection.receive()
+        if answer is None:
+            raise TrebuchetError(f"{connection.name} closed the connection without an answer")
+        if answer.kind != smp.MessageType.RESPONSE:
+            raise smp.ProtocolError(f"{connection.name} sent a {answer.kind.name} message")
+        status = smp.parse_response(answer.payload).status
+    if status != Status.OK:
+        raise TrebuchetError(
+            f"{connection.name} refused the weights: {smp.describe_status(status)}"
+        )
+    return len(words)
+
+
+@app.command()
+def load(
+    board: Annotated[str, typer.Argument(help="Address of the board.")],
+    file: Annotated[Path, typer.Argument(help="Weights, as `trebuchet ecg train` writes them.")],
+    preset: Annotated[str, typer.Option(help="The board's: faithful or second.")] = "faithful",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="TCP port of the role.")] = smp.PORT,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait.")] = 30,
+) -> None:
+    """Put the weights of a file into the network of a running board."""
+    chosen = preset_named(preset)
+    words = send_weights(board, port, read_weights(file, chosen), chosen, timeout)
+    typer.echo(f"{words} words are in place; `trebuchet ecg run --weights {file}` compares")
