@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 from streams import MemoryResponder, make_rng, run, seeds, stream_checker, stream_get, stream_put
-from trebuchet.cores.roles.ecg.network import LANES, Network
+from trebuchet.cores.roles.ecg.network import Network
 from trebuchet.cores.roles.ecg.pipeline import EcgPipeline
 from trebuchet.cores.roles.ecg.role import EcgRole
 from trebuchet.cores.roles.ecg.window import FEATURE_ORDER
 from trebuchet.models.ecg import model
+from trebuchet.models.ecg.second import SECOND
+from trebuchet.models.ecg.words import weight_words
 from trebuchet.models.status import Status
 
 
@@ -42,9 +44,6 @@ def block(kind, rng):
     return np.full(rng.randint(64, 400), rng.choice((-32768, 0, 32767)), np.int16)
 
 
-KINDS = ("heart", "noise", "square", "short", "flat")
-
-
 def plain_block(samples):
     """The block that says: report every beat."""
     return {"samples": len(samples), "low": 8, "high": len(samples) // 4 - 7}
@@ -72,19 +71,30 @@ async def collect(ctx, dut, results, rng, stall=0.3):
         await stream_get(ctx, dut.end, rng=rng)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("buffers", [1, 2])
+CASES = [
+    ("heart", 2, model.FAITHFUL),
+    ("heart", 1, model.FAITHFUL),
+    ("noise", 1, model.FAITHFUL),
+    ("square", 2, model.FAITHFUL),
+    ("flat", 2, model.FAITHFUL),
+    ("heart", 2, SECOND),
+    ("short", 1, SECOND),
+]
+
+
+@pytest.mark.parametrize(("kind", "buffers", "preset"), CASES)
 @seeds(1)
-def test_pipeline_equals_model(kind, buffers, seed):
+def test_pipeline_equals_model(kind, buffers, preset, seed):
     rng = make_rng(seed, kind)
-    dut = EcgPipeline(buffers=buffers, max_samples=1504, lanes=rng.choice((1, 2, 7, 11)))
-    blocks = [block(kind, rng) for _ in range(4)]
+    weights = random_weights(preset.inputs, preset.hidden, rng)
+    dut = EcgPipeline(weights, preset=preset, buffers=buffers, max_samples=1504)
+    blocks = [block(kind, rng) for _ in range(3)]
 
     async def put(ctx):
         await feed(ctx, dut, blocks, make_rng(seed, "put"))
 
     async def take(ctx):
-        results = [model.classify_block(samples) for samples in blocks]
+        results = [model.classify_block(samples, weights, preset) for samples in blocks]
         await collect(ctx, dut, results, make_rng(seed, "take"), 0.9)
         await ctx.tick().repeat(3)
         assert not ctx.get(dut.busy)
@@ -92,51 +102,114 @@ def test_pipeline_equals_model(kind, buffers, seed):
     run(dut, put, take, stream_checker(dut.record), limit=60_000, seed=seed)
 
 
-@pytest.mark.parametrize("lanes", [1, 2, 7, LANES])
+def random_weights(inputs, hidden, rng):
+    """Weights of a network of any size that use their whole range."""
+    numbers = np.random.default_rng(rng.getrandbits(32))
+    return model.Weights(
+        numbers.integers(-32768, 32768, (hidden, inputs)),
+        numbers.integers(-(1 << 33), 1 << 33, hidden),
+        numbers.integers(-32768, 32768, (model.OUTPUTS, hidden)),
+        numbers.integers(-(1 << 33), 1 << 33, model.OUTPUTS),
+        numbers.integers(0, 65536, 1 << model.TABLE_LOG2),
+    )
+
+
+def record_of(vector, weights, place):
+    label, score, _ = model.network(np.array(vector), weights)
+    return model.Beat(4 * place, int(label), tuple(int(s) for s in score)).pack()
+
+
+async def send(ctx, dut, vectors, order, rng=None, first=0):
+    """Vectors into a network; ``index`` counts from ``first``."""
+    for number, vector in enumerate(vectors, first):
+        for j in order:
+            value = {"value": vector[j], "last": j == order[-1], "index": number}
+            await stream_put(ctx, dut.vector, value, rng=rng, idle=0.3)
+
+
+async def expect(ctx, dut, expected, rng=None):
+    for record in expected:
+        payload = await stream_get(ctx, dut.record, rng=rng)
+        assert payload.record.as_bits().to_bytes(16, "little") == record
+
+
+@pytest.mark.parametrize(("inputs", "hidden", "lanes"), [(11, 20, 11), (5, 3, 1), (13, 6, 5)])
 @seeds(1)
-def test_network_equals_model(lanes, seed):
+def test_network_equals_model_before_and_after_loading(inputs, hidden, lanes, seed):
+    """Of any size, on any number of lanes, the inputs in any order."""
     rng = make_rng(seed, "network")
-    weights = model.load_weights()
-    dut = Network(weights, lanes=lanes, order=FEATURE_ORDER)
-    vectors = [[rng.randint(-32768, 32767) for _ in range(11)] for _ in range(6)]
-    vectors += [
-        [rng.randint(0, 9000) for _ in range(10)] + [rng.randint(0, 4088)] for _ in range(6)
-    ]
-    cycles = []
+    order = list(range(inputs))
+    rng.shuffle(order)
+    order = tuple(order)
+    old, new = (random_weights(inputs, hidden, rng) for _ in range(2))
+    dut = Network(old, lanes=lanes, order=order, loadable=True)
+    vectors = [[rng.randint(-32768, 32767) for _ in order] for _ in range(5)]
+
+    async def load(ctx, words):
+        ctx.set(dut.reload, 1)
+        await ctx.tick()
+        ctx.set(dut.reload, 0)
+        for word in words:
+            await stream_put(ctx, dut.load, word, rng=rng, idle=0.05)
 
     async def bench(ctx):
-        for i, vector in enumerate(vectors):
-            for j in FEATURE_ORDER:
-                value = {"value": vector[j], "last": j == FEATURE_ORDER[-1], "index": i}
-                await stream_put(ctx, dut.vector, value, rng=rng, idle=0.8)
-
-    async def measure(ctx):
-        begun = []
-        async for _, _, last, ready, valid in ctx.tick().sample(
-            dut.vector.valid & dut.vector.payload.last,
-            dut.vector.ready,
-            dut.record.valid,
-        ):
-            begun = [count + 1 for count in begun]
-            if valid and (len(cycles) < len(vectors)) and not measure.before:
-                cycles.append(begun.pop(0))
-            measure.before = valid
-            if last and ready:
-                begun.append(0)
-
-    measure.background, measure.before = True, False
+        await send(ctx, dut, vectors, order, rng)
+        await ctx.tick().until(~dut.busy & ~dut.record.valid)
+        words = weight_words(new, order)
+        await load(ctx, words[: rng.randrange(len(words))])  # given up in the middle
+        await load(ctx, [*words, 1, 2, 3])
+        await send(ctx, dut, vectors, order, rng, first=5)
 
     async def take(ctx):
-        for i, vector in enumerate(vectors):
-            payload = await stream_get(ctx, dut.record)
-            label, score, _ = model.network(np.array(vector), weights)
-            expected = model.Beat(4 * i, int(label), tuple(int(s) for s in score)).pack()
-            assert payload.record.as_bits().to_bytes(16, "little") == expected
+        gaps = make_rng(seed, "take")
+        expected = [record_of(v, old, i) for i, v in enumerate(vectors)]
+        expected += [record_of(v, new, i) for i, v in enumerate(vectors, 5)]
+        await expect(ctx, dut, expected, gaps)
 
-    run(dut, bench, take, measure, limit=10_000, seed=seed)
-    assert len(cycles) == len(vectors)
-    if lanes == LANES:
-        assert min(cycles) <= 61, "sopc-cloud-platform, 6.4"
+    run(dut, bench, take, stream_checker(dut.record), limit=20_000, seed=seed)
+
+
+def test_network_classifies_a_beat_in_61_cycles():
+    """sopc-cloud-platform, 6.4: from the last feature to the record."""
+    rng = make_rng(0, "cycles")
+    weights = model.load_weights()
+    dut = Network(weights, order=FEATURE_ORDER)
+    vector = [rng.randint(0, 9000) for _ in range(11)]
+
+    async def bench(ctx):
+        await send(ctx, dut, [vector], FEATURE_ORDER)
+        cycles = 0
+        while not ctx.get(dut.record.valid):
+            await ctx.tick()
+            cycles += 1
+        assert cycles <= 61
+        await expect(ctx, dut, [record_of(vector, weights, 0)])
+
+    run(dut, bench, limit=1000)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"lanes": 0}, "^Lanes must be an integer of at least 1, not 0$"),
+        ({"order": (0, 1)}, "^Order must hold 0 to 10 once each, not \\(0, 1\\)$"),
+    ],
+)
+def test_network_rejects(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Network(model.load_weights(), **arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"max_samples": 4094}, "^Samples of a block must be a multiple of 4, not 4094$"),
+        ({"buffers": 3}, "^Buffers must be 1 or 2, not 3$"),
+    ],
+)
+def test_pipeline_rejects(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        EcgPipeline(**arguments)
 
 
 @pytest.mark.parametrize("width", [32, 64, 128])

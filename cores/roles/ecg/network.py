@@ -120,7 +120,7 @@ class Network(wiring.Component):
     ``load``    In   stream of 16-bit words, only with ``loadable``: new weights
                      (:mod:`trebuchet.models.ecg.words`); always ready
     ``reload``  In   1 for one cycle, only with ``loadable``: the next word is the first
-    ``busy``    Out  a beat is being classified
+    ``busy``    Out  a beat whose inputs are complete is not classified yet
     ==========  ===  ============================================================================
 
     Parameters
@@ -186,6 +186,7 @@ class Network(wiring.Component):
         m.submodules.hidden = hidden = RowBuffer(shape.lanes, shape.hidden, 1)
         pending = Signal(3)  # beats whose inputs are complete
         begin, release = Signal(), Signal()
+        self._working = working = Signal()
         taken, complete = Signal(), Signal()
         m.d.comb += [
             self.vector.ready.eq(pending != inputs.banks),
@@ -194,13 +195,14 @@ class Network(wiring.Component):
             inputs.put.eq(taken),
             inputs.value.eq(self.vector.payload.value),
             inputs.last.eq(self.vector.payload.last),
-            begin.eq(~self.busy & (pending != 0) & ~self.record.valid),
+            begin.eq(~working & (pending != 0) & ~self.record.valid),
+            self.busy.eq(working | (pending != 0)),
         ]
         # The last row is read a cycle after its step, as late as rows of operands are.
         m.d.sync += [pending.eq(pending + complete - release), inputs.release.eq(release)]
         self._label(m, inputs, complete, begin)
         with m.If(begin):
-            m.d.sync += self.busy.eq(1)
+            m.d.sync += working.eq(1)
         with m.If(self.record.valid & self.record.ready):
             m.d.sync += self.record.valid.eq(0)
 
@@ -370,7 +372,7 @@ class Network(wiring.Component):
         with m.If(done.end & done.output):
             m.d.sync += scores.eq(Cat(scores[16:], value))
             with m.If(done.final):
-                m.d.sync += [self.record.valid.eq(1), self.busy.eq(0)]
+                m.d.sync += [self.record.valid.eq(1), self._working.eq(0)]
 
     def _classify(self, m, y, flags, begin):
         """Index of the greatest output, the lowest such index."""
