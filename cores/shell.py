@@ -244,7 +244,7 @@ class Shell(wiring.Component):
         """From the MAC to the engine and back."""
         width = self.config.width
         m.submodules.classifier = classifier = Classifier(width)
-        m.submodules.parser = parser = Parser(width)
+        m.submodules.parser = parser = Parser(width, self.config.tcp.rx_buffer)
         m.submodules.engine = engine = TcpEngine(self.config.tcp)
         m.submodules.sender = sender = Sender(width, tag_width=self.config.tcp.tag_width)
         m.submodules.tx = tx = PacketArbiter(width, 2)

@@ -36,6 +36,10 @@ M32 = (1 << 32) - 1
         ({"segments": 9}, r"Number of segments must be 1 to 8, not 9"),
         ({"pool_base": 100}, r"Pool base must be a multiple of 4096 .*, not 100"),
         ({"mss": 9000}, r"MSS must be 536 to 1460, not 9000"),
+        (
+            {"rx_buffer": 3000},
+            r"Receive buffer must be a power of two from 2048 to 32768, not 3000",
+        ),
         ({"wheel": 10}, r"Wheel size must be a power of two from 4 to 4096, not 10"),
         ({"rto_min": 0}, r"rto_min must be 1 to 65535, not 0"),
         ({"width": 8}, r"Data path width must be one of .*, not 8"),
@@ -312,7 +316,7 @@ def test_receive_dma(width, seed):
 
 
 def test_dma_throughput():
-    """A full payload moves one beat a cycle, give or take a few cycles a burst."""
+    """A full payload moves one beat a cycle, and costs few cycles beside."""
     dut = ReceiveDma(TcpConfig())
     memory = bytearray(1 << 16)
     verdict = {
@@ -333,7 +337,7 @@ def test_dma_throughput():
             await stream_get(ctx, dut.written)
 
     cycles = run(dut, put, feed, get, MemoryResponder(dut.mem, memory), limit=4000)
-    assert cycles <= 4 * 365 * 1.12
+    assert cycles <= 4 * (366 + 8)
 
 
 def test_registers_are_complete():

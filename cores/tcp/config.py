@@ -37,6 +37,9 @@ class TcpConfig:
         Address of the pool, a multiple of the segment size.
     mss : int
         Largest payload sent and announced, 536 to 1460.
+    rx_buffer : int
+        Bytes of the parser's payload buffer, a power of two: what comes while the memory is busy
+        waits there. No longer payload reaches the engine.
     half_open : int or None
         Sessions that may be in SYN-RCVD at once (csr); None: three quarters of all.
     wheel : int
@@ -68,6 +71,7 @@ class TcpConfig:
     segment_log2: int = 15
     pool_base: int = 0
     mss: int = 1460
+    rx_buffer: int = 4096
     half_open: int | None = None
     wheel: int = 128
     rto_min: int = 200
@@ -106,6 +110,12 @@ class TcpConfig:
             self.pool_base,
         )
         _check(536 <= self.mss <= 1460, "MSS", "536 to 1460", self.mss)
+        _check(
+            2048 <= self.rx_buffer <= 32768 and not self.rx_buffer & (self.rx_buffer - 1),
+            "Receive buffer",
+            "a power of two from 2048 to 32768",
+            self.rx_buffer,
+        )
         _check(1 <= self.half_open_limit <= n, "Half-open limit", f"1 to {n}", self.half_open)
         _check(
             4 <= self.wheel <= 4096 and not self.wheel & (self.wheel - 1),
@@ -137,6 +147,11 @@ class TcpConfig:
     def half_open_limit(self):
         """Sessions that may be in SYN-RCVD at once, after reset."""
         return max(1, self.sessions * 3 // 4) if self.half_open is None else self.half_open
+
+    @property
+    def payload_bits(self):
+        """Bits of the length of a received payload."""
+        return self.rx_buffer.bit_length()
 
     @property
     def segment_bits(self):

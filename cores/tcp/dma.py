@@ -34,7 +34,7 @@ class ReceiveDma(wiring.Component):
     A verdict with ``commit`` = 0 makes its payload vanish. One with ``arrived`` = 0 (a FIN alone)
     only passes through, behind the writes before it. Bursts end at multiples of 64 beats, so
     none crosses the end of a ring; the address wraps there because the upper bits stay.
-    One beat a cycle, and 2 cycles for each burst, 6 for each payload. Reset: idle.
+    One beat a cycle, and 4 cycles more for each payload. Reset: idle.
     """
 
     def __init__(self, config):
@@ -49,36 +49,43 @@ class ReceiveDma(wiring.Component):
             }
         )
 
+    # Commands and data are two loops beside each other: the data know by their place in the ring
+    # where a burst ends. Only a payload's final beat waits until all its commands were taken, so
+    # that a job's registers can be reloaded behind it.
     def elaborate(self, platform):
         m = Module()
         n = self.config.width // 8
         lane = (n - 1).bit_length()
         ring = self.config.segment_log2
-        m.submodules.trim = trim = PacketTrim(self.config.width, max_skip=(1 << 16) - 1)
+        block = lane + BEATS_WIDTH  # log2 of the bytes of the largest burst
+        m.submodules.trim = trim = PacketTrim(self.config.width, max_skip=self.config.rx_buffer)
         m.submodules.prepend = prepend = PacketPrepend(self.config.width)
         m.submodules.pending = pending = StreamFifo(self._pending_layout(), 4)
         job = Signal(verdict_layout(self.config))
-        offset = Signal(ring - lane)  # of the next beat in the ring
-        left = Signal(17)  # beats still to write
-        burst, burst_left = Signal(BEATS_WIDTH + 1), Signal(BEATS_WIDTH + 1)
-        bursts = Signal(9)
-        first, final = Signal(), Signal()
+        asking, bursts = Signal(), Signal(self._burst_bits)  # commands are missing; those taken
+        end = Signal(
+            self.config.payload_bits - lane + 1
+        )  # the final beat, counted from the first one's block
+        at = Signal.like(end)  # the next beat, counted the same way
+        low, high = Signal(BEATS_WIDTH), Signal(ring - block)  # of the next command's address
+        first = Signal()
         end_lane = Signal(lane)  # lanes used of the final beat, 0: all
-        to_edge = Signal(BEATS_WIDTH + 1)
         cmd, wdata = self.mem.cmd, self.mem.wdata
         self._fed = Signal()  # the payload's last beat is in the aligner
+        final, final_burst = Signal(), Signal()
 
         m.d.comb += [
             trim.skip.eq(job.skip),
             prepend.count.eq(job.addr[:lane]),
             trim.i.payload.eq(self.payload.payload),
-            to_edge.eq((1 << BEATS_WIDTH) - offset[:BEATS_WIDTH]),
+            final_burst.eq(bursts == end[BEATS_WIDTH:]),
+            cmd.valid.eq(asking),
             cmd.payload.write.eq(1),
-            cmd.payload.addr.eq(Cat(C(0, lane), offset, job.addr[ring:])),
-            cmd.payload.beats.eq(burst - 1),
+            cmd.payload.addr.eq(Cat(C(0, lane), low, high, job.addr[ring:])),
+            cmd.payload.beats.eq(Mux(final_burst, end[:BEATS_WIDTH], (1 << BEATS_WIDTH) - 1) - low),
+            final.eq(at == end),
             wdata.payload.data.eq(prepend.o.payload.data),
-            wdata.payload.last.eq(burst_left == 1),
-            final.eq(left == 1),
+            wdata.payload.last.eq(final | at[:BEATS_WIDTH].all()),
         ]
         wiring.connect(m, trim.o, prepend.i)
         for k in range(n):
@@ -88,60 +95,57 @@ class ReceiveDma(wiring.Component):
 
         with m.If(trim.i.valid & trim.i.ready & self.payload.payload.last):
             m.d.sync += self._fed.eq(1)
+        with m.If(cmd.valid & cmd.ready):
+            m.d.sync += [asking.eq(~final_burst), bursts.eq(bursts + 1)]
+            m.d.sync += [low.eq(0), high.eq(high + 1)]
         with m.FSM() as fsm:
             with m.State("IDLE"):
-                m.d.sync += self._fed.eq(0)
                 m.d.comb += self.verdict.ready.eq(1)
-                m.d.sync += [job.eq(self.verdict.payload), bursts.eq(0), first.eq(1)]
+                m.d.sync += [job.eq(self.verdict.payload), self._fed.eq(0), bursts.eq(0)]
+                m.d.sync += first.eq(1)
                 with m.If(self.verdict.valid):
                     m.next = "PLAN"
             with m.State("PLAN"):
-                m.d.sync += left.eq((job.addr[:lane] + job.length + (n - 1)) >> lane)
-                m.d.sync += end_lane.eq(job.addr[:lane] + job.length[:lane])
-                m.d.sync += offset.eq(job.addr[lane:ring])
-                with m.If(~job.commit):
-                    m.next = "VANISH"
-                with m.Elif(job.arrived == 0):
-                    m.next = "NOTE"
-                with m.Elif(job.length == 0):  # only the FIN behind it is new
+                m.d.sync += [
+                    end.eq((job.addr[:block] + job.length - 1) >> lane),
+                    end_lane.eq(job.addr[:lane] + job.length[:lane]),
+                    at.eq(job.addr[lane:block]),
+                    low.eq(job.addr[lane:block]),
+                    high.eq(job.addr[block:ring]),
+                ]
+                with m.If(~pending.i.ready):  # it then has room whenever this job ends
+                    pass
+                with m.Elif(job.commit & (job.arrived == 0)):
+                    m.d.comb += pending.i.valid.eq(1)
+                    m.next = "IDLE"
+                with m.Elif(~job.commit | (job.length == 0)):  # at most the FIN behind it is new
                     m.next = "VANISH"
                 with m.Else():
-                    m.next = "BURST"
+                    m.d.comb += self._feed(trim)
+                    m.d.sync += asking.eq(1)
+                    m.next = "DATA"
             with m.State("VANISH"):
                 m.d.comb += self.payload.ready.eq(1)
                 with m.If(self.payload.valid & self.payload.payload.last):
+                    m.d.comb += pending.i.valid.eq(job.commit)
                     m.next = "IDLE"
-                    with m.If(job.commit):
-                        m.next = "NOTE"
-            with m.State("BURST"):
-                m.d.comb += self._feed(trim)
-                m.d.sync += burst.eq(Mux(left > to_edge, to_edge, left))
-                m.next = "COMMAND"
-            with m.State("COMMAND"):
-                m.d.comb += [self._feed(trim), cmd.valid.eq(1)]
-                m.d.sync += burst_left.eq(burst)
-                with m.If(cmd.ready):
-                    m.d.sync += bursts.eq(bursts + 1)
-                    m.next = "DATA"
             with m.State("DATA"):
-                m.d.comb += [self._feed(trim), wdata.valid.eq(prepend.o.valid)]
-                m.d.comb += prepend.o.ready.eq(wdata.ready)
+                m.d.comb += [
+                    self._feed(trim),
+                    wdata.valid.eq(prepend.o.valid & ~(final & asking)),
+                    prepend.o.ready.eq(wdata.ready & ~(final & asking)),
+                ]
                 with m.If(wdata.valid & wdata.ready):
-                    m.d.sync += [left.eq(left - 1), burst_left.eq(burst_left - 1), first.eq(0)]
-                    m.d.sync += offset.eq(offset + 1)
-                    with m.If(final):
+                    m.d.sync += [at.eq(at + 1), first.eq(0)]
+                    with m.If(final & prepend.o.payload.last):
+                        m.d.comb += pending.i.valid.eq(1)
+                        m.next = "IDLE"
+                    with m.Elif(final):
                         m.next = "REST"
-                        with m.If(prepend.o.payload.last):
-                            m.next = "NOTE"
-                    with m.Elif(burst_left == 1):
-                        m.next = "BURST"
             with m.State("REST"):  # what did not fit the window
                 m.d.comb += [self._feed(trim), prepend.o.ready.eq(1)]
                 with m.If(prepend.o.valid & prepend.o.payload.last):
-                    m.next = "NOTE"
-            with m.State("NOTE"):
-                m.d.comb += pending.i.valid.eq(1)
-                with m.If(pending.i.ready):
+                    m.d.comb += pending.i.valid.eq(1)
                     m.next = "IDLE"
         m.d.comb += [
             pending.i.payload.session.eq(job.session),
@@ -155,9 +159,15 @@ class ReceiveDma(wiring.Component):
         self._finish(m, pending.o)
         return m
 
+    @property
+    def _burst_bits(self):
+        """Of the number of bursts of a payload: one more than its whole blocks of 64 beats."""
+        lane = (self.config.width // 8 - 1).bit_length()
+        return max(1, self.config.payload_bits - lane - BEATS_WIDTH + 1)
+
     def _pending_layout(self):
         members = dict(written_layout(self.config).members)
-        return data.StructLayout(members | {"bursts": 9, "ahead": 1})
+        return data.StructLayout(members | {"bursts": self._burst_bits, "ahead": 1})
 
     def _feed(self, trim):
         """The payload may enter the aligner, up to its last beat and no further."""

@@ -37,9 +37,9 @@ def verdict_layout(config):
         {
             "session": config.session_bits,
             "addr": ADDR_WIDTH,  # of the first byte written
-            "arrived": 16,  # bytes of the payload on the stream
-            "skip": 16,  # of these, to leave out at the front
-            "length": 16,  # to write, after that; the rest is dropped
+            "arrived": config.payload_bits,  # bytes of the payload on the stream
+            "skip": config.payload_bits,  # of these, to leave out at the front
+            "length": config.payload_bits,  # to write, after that; the rest is dropped
             "fin": 1,
             "end": 32,  # rcv_pub once it is written
             "commit": 1,  # 0: nothing to publish
