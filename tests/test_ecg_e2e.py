@@ -7,11 +7,12 @@ import time
 import numpy as np
 import pytest
 from e2e_board import assert_drained, board_in_simulation, status, status_counters
+from sim_tops import needs_network
 from trebuchet.host import smp
 from trebuchet.models.ecg import data, model, train
 from trebuchet.models.ecg.record import RecordStream
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, needs_network]
 
 RUN = ("--record", "synthetic", "--minutes", "0.5", "--json")
 
