@@ -1,8 +1,10 @@
-"""Cycles of the ECG gateware: the pipeline over a full block of 12 beats, and the network a beat.
+"""Cycles of the ECG gateware: the pipeline a full block of 12 beats, and the network a beat.
 
 The reference (sopc-cloud-platform, 6.4) needs 9,728 cycles for 4,096 samples with 12 beats, and 61
-cycles of the network a beat. The block is one of a synthetic record in which the golden model
-finds exactly 12 beats. A run whose result is not the golden model's counts for nothing.
+cycles of the network a beat. The pipeline's figure is the sustained one, from the end of one block
+to that of the next; the network's is that of the one which several pipelines share. The block is
+one of a synthetic record in which the golden model finds exactly 12 beats. A run whose result is
+not the golden model's counts for nothing.
 """
 
 import numpy as np
@@ -12,6 +14,7 @@ from ..cores.roles.ecg.network import Network
 from ..cores.roles.ecg.pipeline import EcgPipeline
 from ..cores.roles.ecg.window import FEATURE_ORDER
 from ..models.ecg import model
+from ..models.ecg.second import SECOND
 from ..models.ecg.synthetic import synthesise
 
 __all__ = ["block_of", "measure", "network_cycles", "pipeline_cycles"]
@@ -58,10 +61,12 @@ def _packed(record) -> bytes:
     return record.as_bits().to_bytes(model.RECORD_BYTES, "little")
 
 
-def pipeline_cycles(samples: np.ndarray, blocks: int = 3) -> tuple[int, bytes]:
+def pipeline_cycles(
+    samples: np.ndarray, blocks: int = 3, preset: model.Preset = model.FAITHFUL
+) -> tuple[int, bytes]:
     """``(cycles, result)`` of the last of some equal blocks in succession: from the end of the
     block before to its own. Nobody makes the pipeline wait."""
-    dut = EcgPipeline()
+    dut = EcgPipeline(preset=preset)
     bench = _Bench(dut)
     pairs = samples.reshape(-1, 2).tolist()
     records: list[bytes] = []
@@ -125,9 +130,16 @@ def network_cycles(samples: np.ndarray) -> tuple[list[int], bytes]:
 
 def measure() -> dict[str, float]:
     samples = block_of(BEATS)
-    golden = model.classify_block(samples)
-    pipeline, result = pipeline_cycles(samples)
-    network, network_result = network_cycles(samples)
-    if result != golden or network_result != golden:
+    network, result = network_cycles(samples)
+    values: dict[str, float] = {"ecg.network_cycles": max(network)}
+    _check(result, samples, model.FAITHFUL)
+    for preset, suffix in ((model.FAITHFUL, ""), (SECOND, "_second")):
+        cycles, result = pipeline_cycles(samples, preset=preset)
+        _check(result, samples, preset)
+        values[f"ecg.pipeline_cycles{suffix}"] = cycles
+    return values
+
+
+def _check(result: bytes, samples: np.ndarray, preset: model.Preset) -> None:
+    if result != model.classify_block(samples, preset=preset):
         raise RuntimeError("the gateware's result is not the golden model's: figures mean nothing")
-    return {"ecg.pipeline_cycles": pipeline, "ecg.network_cycles": max(network)}

@@ -71,8 +71,29 @@ def load_budgets(path: Path | None = None) -> dict[str, Budget]:
 
 GATEWARE = ("cores/*.py", "cores/net/*.py", "cores/tcp/*.py", "cores/roles/**/*.py")
 #: Constants of the gateware are the model's; the trained weights are initial contents of its RAM.
-ECG_MODEL = ("models/ecg/model.py", "models/ecg/weights.json")
-ECG_BLOCK = ("models/ecg/synthetic.py", "bench/ecg.py")
+ECG_MODEL = (
+    "models/ecg/model.py",
+    "models/ecg/record.py",
+    "models/ecg/second.py",
+    "models/ecg/weights.json",
+    "models/ecg/words.py",
+)
+#: The ECG role alone, both presets, and what it is built of.
+ECG_GATEWARE = (
+    "cores/arbiter.py",
+    "cores/buffers.py",
+    "cores/csr.py",
+    "cores/memory.py",
+    "cores/memory_arbiter.py",
+    "cores/stream.py",
+    "cores/tcp/service.py",
+    "cores/roles/contract.py",
+    "cores/roles/dispatch.py",
+    "cores/roles/fetch.py",
+    "cores/roles/ecg/*.py",
+    *ECG_MODEL,
+    "models/ecg/weights_second.json",
+)
 #: Models, training and scoring; not what serves the host alone.
 ECG_ACCURACY = (
     "models/ecg/adam.py",
@@ -107,9 +128,23 @@ GROUPS = {
         Group(
             "ecg",
             "trebuchet.bench.ecg:measure",
-            ("cores/stream.py", "cores/roles/ecg/*.py", *ECG_MODEL, *ECG_BLOCK),
-            "cycles of the ECG pipeline and its network; about a minute",
-            ("ecg.pipeline_cycles", "ecg.network_cycles"),
+            (*ECG_GATEWARE, "models/ecg/synthetic.py", "bench/ecg.py"),
+            "cycles of the ECG pipelines and the network; about a minute",
+            ("ecg.pipeline_cycles", "ecg.pipeline_cycles_second", "ecg.network_cycles"),
+        ),
+        Group(
+            "ecg_area",
+            "trebuchet.bench.ecg_area:measure",
+            (*ECG_GATEWARE, "bench/area.py", "bench/ecg_area.py"),
+            "area of the ECG role with one pipeline, both presets; about a minute",
+            (
+                "ecg.lut6",
+                "ecg.dsp",
+                "ecg.bram36",
+                "ecg.lut6_second",
+                "ecg.dsp_second",
+                "ecg.bram36_second",
+            ),
         ),
         Group(
             "ecg_accuracy",
