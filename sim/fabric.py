@@ -19,6 +19,7 @@ there are other ports, and the name of every counter.
 """
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from amaranth import ClockDomain, Elaboratable, Module, Signal
 from amaranth.back import verilog
@@ -199,4 +200,5 @@ def emit(component, options=None):
     lines.append(f"#define TREBUCHET_OTHER {int('other_rx' in top.streams)}")
     calls = " ".join(f'X("{label}", {port})' for label, port in top.counters)
     lines.append(f"#define TREBUCHET_COUNTERS(X) {calls}")
-    return Source("fabric", TOP, {"top.v": text, "fabric_ports.h": "\n".join(lines) + "\n"})
+    files = tuple(Path(path) for path in getattr(component, "verilog_files", ()))
+    return Source("fabric", TOP, {"top.v": text, "fabric_ports.h": "\n".join(lines) + "\n"}, files)

@@ -18,7 +18,7 @@ app = typer.Typer(no_args_is_help=True, help="List roles, print their registers,
 @app.command("list")
 def list_roles() -> None:
     """List the roles in the tree, each with the first line of its data sheet."""
-    from .roles import load_role, role_names
+    from ..cores.roles.catalog import load_role, role_names
 
     table = Table("role", "what it does", box=None)
     for name in role_names():
@@ -38,8 +38,8 @@ def csr(
     ] = "0",
 ) -> None:
     """Print the register map of a slot with this role in it."""
+    from ..cores.roles.catalog import slot_block
     from .csr_export import c_header, json_map, svd
-    from .roles import slot_block
 
     if as_c + as_json + as_svd > 1:
         raise TrebuchetError("choose one of --c, --json and --svd")

@@ -7,10 +7,10 @@ import subprocess
 import sys
 
 import pytest
+from trebuchet.cores.roles.catalog import load_role, role_names, slot_block
 from trebuchet.cores.roles.contract import role_block
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.soc import role_template
-from trebuchet.soc.roles import load_role, role_names, slot_block
 
 NAME = "probe_one"
 

@@ -90,11 +90,12 @@ class RoleSlot(wiring.Component):
                 f"Attribute 'outstanding' of role {name!r} must be 1 to 255, "
                 f"not {self.outstanding!r}"
             )
+        self.block = role_block(name, own, f"the slot of role {name!r}")
         super().__init__(
             {
                 "job": In(stream.Signature(JobLayout)),
                 "answer": Out(stream.Signature(AnswerLayout)),
-                "csr": In(CsrSignature(role_block(name, own))),
+                "csr": In(CsrSignature(self.block)),
                 "irq": Out(1),
                 "mem": Out(mem),
             }
