@@ -12,7 +12,7 @@ from ..stream import PacketSignature
 from . import application, events, publish, receive, timer, transmit
 from .config import TcpConfig
 from .dma import ReceiveDma
-from .record import descriptor_layout
+from .record import descriptor_layout, peer_layout
 from .registers import COUNTERS, settings_layout, tcp_block
 from .segment import RxSegmentLayout, TxSegmentLayout
 from .service import SESSION_WIDTH, TX_PER_SESSION, ServiceSignature
@@ -100,6 +100,7 @@ class TcpEngine(wiring.Component):
         self._receive_side(m)
         self._lists(m)
         self._descriptors(m)
+        self._peers(m)
         self._pool(m)
         self._counters(m)
         return m
@@ -170,6 +171,16 @@ class TcpEngine(wiring.Component):
         used = Signal(range(depth + 1))
         m.d.sync += used.eq(used + app.write - self.events.answered)
         m.d.comb += self.csr.descriptors_free.eq(depth - used)
+
+    def _peers(self, m):
+        """Who each session is with. No session is sent for in the cycle in which it is made."""
+        rx, tx = self.receive, self.transmit
+        m.submodules.peers = ram = Memory(
+            shape=peer_layout(), depth=self.config.sessions, init=[], attrs=NO_COLLISIONS
+        )
+        write, read = ram.write_port(), ram.read_port()
+        m.d.comb += [write.en.eq(rx.peer_write), write.addr.eq(rx.port.session)]
+        m.d.comb += [write.data.eq(rx.peer), read.addr.eq(tx.session), tx.peer.eq(read.data)]
 
     def _pool(self, m):
         """The pool: each segment is used for the first time, then comes from a FIFO."""

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from ..memory import ADDR_WIDTH
 from .estimator import CongestionWindow, RttEstimator
 from .judge import SegmentJudge
-from .record import KILL_WRITES, TIME_WIDTH, CheckoutSignature, Phase, keep, kill
+from .record import KILL_WRITES, TIME_WIDTH, CheckoutSignature, Phase, keep, kill, peer_layout
 from .registers import settings_layout
 from .segment import RxSegmentLayout, TxSegmentLayout
 from .service import SESSION_WIDTH
@@ -16,7 +16,7 @@ __all__ = ["COUNTS", "WRITES", "ReceiveEngine", "verdict_layout"]
 
 
 #: Fields of the record this engine writes.
-WRITES = ("mac", "ip", "remote_port", "local_port", "service", *KILL_WRITES)
+WRITES = ("service", *KILL_WRITES)
 WRITES += ("fin_seen", "fin_told", "fin_queued", "fin_acked", "passive", "opened")
 WRITES += ("rcv_base", "rcv_nxt", "rcv_pub", "rcv_cons", "rcv_edge", "has_segment", "segment")
 WRITES += ("kept", "kept_from", "kept_to")
@@ -61,6 +61,7 @@ class ReceiveEngine(wiring.Component):
     ``now``         In   time in ticks
     ``settings``    In   the programmable registers
     ``half_open``   In   sessions in SYN-RCVD
+    ``peer``        Out  who the session ``port.session`` is with, to be kept if ``peer_write``
     ``count``       Out  a strobe per entry of :data:`COUNTS`
     ==============  ===  ======================================================================
 
@@ -93,6 +94,8 @@ class ReceiveEngine(wiring.Component):
                 "now": In(TIME_WIDTH),
                 "settings": In(settings_layout(config)),
                 "half_open": In(range(config.sessions + 1)),
+                "peer": Out(peer_layout()),
+                "peer_write": Out(1),
                 "count": Out(data.StructLayout({name: 1 for name in COUNTS})),
             }
         )
@@ -105,6 +108,7 @@ class ReceiveEngine(wiring.Component):
         seg, port = self.segment.payload, self.port
         m.submodules.judge = judge = SegmentJudge(self.config)
         m.d.comb += [judge.segment.eq(seg), judge.record.eq(port.record), keep(port)]
+        m.d.comb += [self.peer[name].eq(seg[name]) for name in self.peer.shape().members]
         self.j = judge.judgement
         self._arithmetic(m)
         self._prepare(m)
@@ -277,9 +281,9 @@ class ReceiveEngine(wiring.Component):
         zero += ("ev_eof", "srtt8", "rttvar4", "blocked", "kept")
         m.d.comb += [
             [w[name].eq(0) for name in zero],
-            [w[name].eq(seg[name]) for name in ("mac", "ip", "remote_port", "local_port")],
             [w[name].eq(self.seq_1) for name in ("rcv_base", "rcv_nxt", "rcv_pub", "rcv_cons")],
             [w[name].eq(self.iss_1) for name in ("snd_nxt", "snd_max", "snd_end")],
+            self.peer_write.eq(1),
             w.service.eq(self.service),
             w.phase.eq(Phase.SYN_RCVD),
             w.syn_due.eq(1),

@@ -26,7 +26,7 @@ from amaranth.lib.wiring import In, Out
 from .service import TAG_WIDTH
 
 __all__ = ["TIME_WIDTH", "CheckoutSignature", "Phase", "descriptor_layout", "keep", "kill"]
-__all__ += ["record_layout", "FLIGHT_MAX", "KEPT_WIDTH"]
+__all__ += ["peer_layout", "record_layout", "FLIGHT_MAX", "KEPT_WIDTH"]
 
 #: Width of tick counts: differences up to 2**23 ticks (2.3 hours of milliseconds) are told apart.
 TIME_WIDTH = 24
@@ -49,11 +49,6 @@ class Phase(enum.Enum, shape=3):
 def record_layout(config):
     """Layout of a session record for ``config``."""
     fields = {
-        # Who: written once, when the session is made.
-        "mac": 48,
-        "ip": 32,
-        "remote_port": 16,
-        "local_port": 16,
         "service": max(1, (len(config.ports) - 1).bit_length()),
         # Life cycle.
         "phase": Phase,
@@ -129,6 +124,14 @@ def record_layout(config):
     return data.StructLayout(
         {n: unsigned(s) if isinstance(s, int) else s for n, s in fields.items()}
     )
+
+
+def peer_layout():
+    """Who a session is with: written when it is made, read when something is sent.
+
+    Not in the record, which is as wide as it is costly: every bit of it goes to all engines.
+    """
+    return data.StructLayout({"mac": 48, "ip": 32, "remote_port": 16, "local_port": 16})
 
 
 def descriptor_layout():

@@ -4,7 +4,15 @@ from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .record import FLIGHT_MAX, TIME_WIDTH, CheckoutSignature, Phase, descriptor_layout, keep
+from .record import (
+    FLIGHT_MAX,
+    TIME_WIDTH,
+    CheckoutSignature,
+    Phase,
+    descriptor_layout,
+    keep,
+    peer_layout,
+)
 from .segment import TxSegmentLayout
 from .service import SESSION_WIDTH
 
@@ -22,6 +30,7 @@ class TransmitEngine(wiring.Component):
     ``active_valid``   In   there is a session with something to send: ``active_session``
     ``port``           Out  checkout port
     ``address``        Out  descriptor RAM, read port; ``descriptor`` comes 1 cycle later
+    ``session``        Out  whose turn it is; ``peer``, who that is with, comes 1 cycle later
     ``reply``          In   stream of ready-made segments (RST) from the receive engine
     ``tx_segment``     Out  stream of TxSegmentLayout
     ``now``            In   time in ticks
@@ -44,6 +53,8 @@ class TransmitEngine(wiring.Component):
                 "port": Out(CheckoutSignature(config, WRITES)),
                 "address": Out(s + 2),
                 "descriptor": In(descriptor_layout()),
+                "session": Out(s),
+                "peer": In(peer_layout()),
                 "reply": In(stream.Signature(TxSegmentLayout)),
                 "tx_segment": Out(stream.Signature(TxSegmentLayout)),
                 "now": In(TIME_WIDTH),
@@ -58,7 +69,7 @@ class TransmitEngine(wiring.Component):
         port, o = self.port, self.tx_segment
         r = port.record
         self._signals()
-        session = Signal(self.config.session_bits)
+        session = self.session
         m.d.comb += [
             keep(port),
             port.session.eq(self.active_session),
@@ -233,7 +244,7 @@ class TransmitEngine(wiring.Component):
             m.d.sync += [
                 o.valid.eq(1),
                 p.session.eq(Mux(self.length != 0, session, (1 << SESSION_WIDTH) - 1)),
-                [p[name].eq(r[name]) for name in ("mac", "ip", "remote_port", "local_port")],
+                [p[name].eq(self.peer[name]) for name in self.peer.shape().members],
                 p.seq.eq(self.seq),
                 p.ack.eq(r.rcv_pub),
                 p.flags.eq(0),
