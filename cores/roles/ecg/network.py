@@ -238,6 +238,8 @@ class Network(wiring.Component):
         for name, (shape, init) in shapes.items():
             memories[name] = Memory(shape=shape, depth=len(init), init=init, attrs=NO_COLLISIONS)
             m.submodules[f"{name}_memory"] = memories[name]
+        # By themselves the tools would spend a hundred LUTs on these few words.
+        memories["bias"].attrs["ram_style"] = "block"
         self._row_port = memories["row"].read_port()
         self._bias_port = memories["bias"].read_port()
         self._table_port = memories["table"].read_port()
