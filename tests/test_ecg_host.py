@@ -8,9 +8,10 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 from trebuchet.host import smp
-from trebuchet.host.ecg import cli, client, plot
+from trebuchet.host.ecg import cli, client, plot, weights
 from trebuchet.models.ecg import data, model
 from trebuchet.models.ecg import record as record_model
+from trebuchet.models.ecg.words import ORDERS, weight_words
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.models.status import Status
 from typer.testing import CliRunner
@@ -160,6 +161,62 @@ def test_a_board_without_records_gets_blocks(record):
         run.require_equal()
         with pytest.raises(client.Refused, match="refused message 0: BAD_TYPE"):
             client.run_record("127.0.0.1", port, record, streamed=True)
+
+
+def test_weights_go_as_one_configuration(tmp_path):
+    """The words in the bitstream's place; then the board classifies with them."""
+    path = tmp_path / "weights.json"
+    path.write_bytes(model.WEIGHTS_FILE.read_bytes())
+    with board(lambda m: [smp.response_message(Status.OK, 0)]) as (port, seen):
+        args = ["weights", "load", "127.0.0.1", str(path), "--port", str(port)]
+        shown = CliRunner().invoke(cli.app, args)
+    assert shown.exit_code == 0, shown.output
+    assert shown.output.startswith("1442 words are in place")
+    assert [message.kind for message in seen] == [smp.MessageType.CONFIGURATION]
+    sent = smp.parse_configuration(seen[0].payload)
+    expected = weight_words(model.load_weights(), ORDERS["faithful"])
+    assert np.frombuffer(sent.bitstream, "<u2").tolist() == expected
+    assert (sent.input_size, sent.output_size, sent.cores) == (0, 0, ())
+
+
+REFUSALS = {
+    "old board": (lambda m: [smp.response_message(Status.BAD_TYPE, 0)], "the weights: BAD_TYPE"),
+    "hangs up": (lambda m: None, "closed the connection without an answer"),
+    "confused": (lambda m: [smp.data_message(0, b"")], "sent a DATA message"),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSALS)
+def test_refused_weights_are_explained(kind):
+    answer, message = REFUSALS[kind]
+    with board(answer) as (port, _), pytest.raises(TrebuchetError, match=message):
+        weights.send_weights("127.0.0.1", port, model.load_weights(), model.FAITHFUL)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(None, "cannot read"), ("{", "does not hold weights"), ('{"w1": 1}', "does not hold weights")],
+)
+def test_files_without_weights_are_explained(tmp_path, content, message):
+    path = tmp_path / "weights.json"
+    if content is not None:
+        path.write_text(content, encoding="utf-8")
+    with pytest.raises(TrebuchetError, match=message):
+        weights.read_weights(path, model.FAITHFUL)
+
+
+@pytest.mark.parametrize(
+    ("engine", "name"),
+    [({}, "faithful"), ({"preset": 0}, "faithful"), ({"preset": 1}, "second"), (None, "faithful")],
+)
+def test_the_preset_is_the_board_s(monkeypatch, engine, name):
+    def fetch(address, timeout):
+        if engine is None:
+            raise TrebuchetError("no status")
+        return {"engines": {"ecg": engine}}
+
+    monkeypatch.setattr(client, "fetch_status", fetch)
+    assert client.board_preset("10.0.0.2").name == name
 
 
 def test_a_wrong_bit_is_noticed(record):
