@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from role_bench import Job, RoleBench, Write
 from streams import MemoryResponder, make_rng, run, seeds, stream_checker, stream_get, stream_put
 from trebuchet.cores.roles.contract import JobKind
 from trebuchet.cores.roles.matmul.array import Shape
@@ -79,75 +80,57 @@ def test_multiplier_equals_model(shape, seed):
     run(dut, put, get, stream_checker(dut.o), limit=40_000, seed=seed)
 
 
+#: Pairs, bytes more than those, bytes of room more than their products need.
+JOBS = [(1, 0, 0), (3, 0, 16), (0, 0, 64), (1, 4, 64), (2, 0, -4), (1, -512, 64), (0, 511, 0)]
+JOBS += [(2, 0, 0), (1, 1, 4096), (1, 0, -256), (2, 0, 1), (1, 0, 0), (1, 0, 0)]
+
+
 @pytest.mark.parametrize("width", [32, 64, 128])
 @seeds(2)
 def test_role_answers_jobs(width, seed):
     """Good and bad jobs, several in the role at a time, a memory as awkward as it may be."""
     rng = make_rng(seed, f"jobs/{width}")
     n = 8
-    dut = MatmulRole(width, macs=8, n=n)
-    memory = bytearray(rng.randbytes(1 << 16))
-    plan = []
-    # Pairs, bytes more than that, bytes of room more than needed.
-    cases = [(1, 0, 0), (3, 0, 16), (0, 0, 64), (1, 4, 64), (2, 0, -4), (1, -512, 64), (0, 511, 0)]
-    cases += [(2, 0, 0), (1, 1, 4096), (1, 0, -256), (2, 0, 1), (1, 0, 0), (1, 0, 0)]
-    for number, (pairs, more, spare) in enumerate(cases):
-        operand = matmul.random_operand(rng, pairs, n)
-        length = max(0, len(operand) + more)
-        room = max(0, matmul.result_bytes(n) * pairs + spare)
-        good = pairs and not more
-        status = Status.OK if good else Status.BAD_LENGTH
-        if good and spare < 0:
-            status = Status.NO_ROOM
-        offset = 0x800 * number + rng.randrange(0x100)
-        memory[offset : offset + len(operand)] = operand
-        job = {
-            "source": rng.randrange(16),
-            "session": rng.randrange(1 << 17),
-            "id": rng.getrandbits(32),
-            "base": 0,
-            "offset": offset,
-            "ring_log2": 15,
-            "length": length,
-            "result": RESULTS + 0x800 * number,
-            "room": room,
-        }
-        plan.append((job, matmul.result(operand, n) if status == Status.OK else b"", status))
-    untouched = bytes(memory)
+    jobs, expected = [], []
+    for pairs, more, spare in JOBS:
+        operand = matmul.random_operand(rng, pairs, n) + bytes(max(0, more))
+        operand = operand[: len(operand) + min(0, more)]
+        room = matmul.result_bytes(n) * pairs + spare
+        jobs.append(Job(operand, room=max(0, room)))
+        if more or not pairs:
+            expected.append((Status.BAD_LENGTH, b""))
+        elif spare < 0:
+            expected.append((Status.NO_ROOM, b""))
+        else:
+            expected.append((Status.OK, matmul.result(operand, n)))
+    answers = RoleBench(MatmulRole(width, macs=8, n=n), seed=seed).run(jobs, limit=40_000)
+    assert [(answer.status, answer.result) for answer in answers] == expected
 
-    async def put(ctx):
-        for job, _, _ in plan:
-            await stream_put(ctx, dut.job, job, rng=rng)
 
-    async def get(ctx):
-        stalls = make_rng(seed, "answers")
-        for job, expected, status in plan:
-            answer = await stream_get(ctx, dut.answer, rng=stalls, stall=0.8)
-            for name in ("source", "session", "id"):
-                assert answer[name] == job[name]
-            assert (answer.status, answer.length) == (status, len(expected))
-            at = job["result"]
-            assert memory[at : at + len(expected)] == expected
-
-    responder = MemoryResponder(dut.mem, memory, rng=make_rng(seed, "memory"))
-    checkers = [stream_checker(s) for s in (dut.answer, dut.mem.cmd, dut.mem.wdata)]
-    run(dut, put, get, responder, *checkers, limit=40_000, seed=seed)
-    wanted = bytearray(untouched)
-    for job, expected, _ in plan:
-        wanted[job["result"] : job["result"] + len(expected)] = expected
-    assert memory == wanted, "wrote outside its results"
+@seeds(2)
+def test_reset_while_it_works(seed):
+    """In a slot, at any time: jobs in the role are answered ABORTED, later ones are right."""
+    rng = make_rng(seed, "reset")
+    n = 8
+    operations = []
+    for pairs in (1, 2, 1, 3, 1):
+        operations.append(Job(matmul.random_operand(rng, pairs, n), room=1024))
+        operations.append(Write("reset", wait=rng.randrange(700), idle=False))
+    operations.append(Job(matmul.random_operand(rng, 2, n), room=1024))
+    slot = RoleSlot(MatmulRole(64, macs=4, n=n), "matmul", 64)
+    answers = RoleBench(slot, seed=seed).run(operations, limit=40_000)
+    for job, answer in zip(operations[::2], answers, strict=True):
+        assert answer.status in (Status.OK, Status.ABORTED)
+        assert answer.result == (
+            matmul.result(job.operand, n) if answer.status == Status.OK else b""
+        )
+    assert answers[-1].status == Status.OK
 
 
 def test_other_kinds_of_job_are_refused():
-    dut = MatmulRole(macs=4, n=8)
-
-    async def bench(ctx):
-        job = {"kind": JobKind.STREAM, "id": 7, "length": 512, "room": 256}
-        await stream_put(ctx, dut.job, job)
-        answer = await stream_get(ctx, dut.answer)
-        assert (answer.id, answer.status, answer.length) == (7, Status.BAD_TYPE, 0)
-
-    run(dut, bench, limit=100)
+    job = Job(bytes(512), room=256, kind=JobKind.STREAM)
+    (answer,) = RoleBench(MatmulRole(macs=4, n=8), seed=0).run([job], limit=1000)
+    assert (answer.status, answer.result) == (Status.BAD_TYPE, b"")
 
 
 @pytest.mark.parametrize("jobs", [1, 6])

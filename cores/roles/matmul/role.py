@@ -26,7 +26,7 @@ MATMUL_BLOCK = RegisterBlock(
     "the matrix multiplier's own counters",
 )
 
-#: Jobs that may wait between the end of reading and the beginning of writing.
+#: Jobs that may wait between their check and the writing of their results.
 JOBS = 4
 
 
@@ -117,6 +117,9 @@ class MatmulRole(wiring.Component):
     computed. Back-pressure on ``answer`` stops everything in the end. Reset: abandons all jobs;
     bursts under way must be drained outside.
     """
+
+    #: Jobs that the role holds, at most: one is being checked, one answered.
+    outstanding = JOBS + 2
 
     def __init__(self, width=32, tag_width=2, *, macs=32, n=64):
         self.shape = Shape(n, macs, width)
