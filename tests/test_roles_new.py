@@ -9,6 +9,7 @@ import sys
 import pytest
 from trebuchet.cores.roles.catalog import load_role, role_names, slot_block
 from trebuchet.cores.roles.contract import role_block
+from trebuchet.cores.shell import Shell, ShellConfig
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.soc import role_template
 
@@ -121,6 +122,16 @@ def test_every_role_is_found():
     for name in role_names():
         assert slot_block(name).registers[: len(role_block("x").registers)]
     assert load_role("loopback").__name__ == "LoopbackRole"
+
+
+def test_any_role_fits_the_shell():
+    """Its registers and its Verilog are the shell's, too; an unknown one is refused."""
+    shell = Shell(ShellConfig(role="verilog_example", result_slot=64))
+    assert "csr_verilog_example" in shell.signature.members
+    assert [path.name for path in shell.verilog_files] == ["adler32.v"]
+    assert ShellConfig(role="none").make_role() is None
+    with pytest.raises(TrebuchetError, match="there is no role 'nothing'; there are: .*loopback"):
+        Shell(ShellConfig(role="nothing"))
 
 
 @pytest.mark.parametrize(
