@@ -1,6 +1,6 @@
 """Several front ends that share one network."""
 
-from amaranth import Module, unsigned
+from amaranth import Module, Signal, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -11,10 +11,12 @@ from .front import BlockLayout, PairLayout, front_end
 from .network import LANES, Network, RecordLayout, VectorLayout
 from .pipeline import BlockCounter, lanes_of_one
 
-__all__ = ["PipelineBank", "PipelineSignature"]
+__all__ = ["PipelineBank", "PipelineSignature", "VectorStore"]
 
 #: Records that wait for a pipeline's writer without keeping the network from the others' beats.
 RECORDS = 4
+#: Vectors of a front end that wait for the network.
+VECTORS = 2
 
 
 class PipelineSignature(wiring.Signature):
@@ -38,6 +40,43 @@ class PipelineSignature(wiring.Signature):
         return isinstance(other, PipelineSignature) and self.width == other.width
 
 
+class VectorStore(wiring.Component):
+    """Offers a vector only when all of it is there, so that it then takes a cycle a value.
+
+    ``i``, ``o``: streams of :func:`~.network.VectorLayout`. Parameter: ``inputs``, values of a
+    vector; there is room for two vectors. Latency: 2 cycles (3 above 64 values) behind the last
+    value. Back-pressure: ``i`` waits while the store is full. Reset: empty. Bad input: a vector of
+    more than twice ``inputs`` values never comes out.
+    """
+
+    def __init__(self, inputs):
+        self.inputs = inputs
+        super().__init__(
+            {
+                "i": In(stream.Signature(VectorLayout())),
+                "o": Out(stream.Signature(VectorLayout())),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        depth = max(2, VECTORS * self.inputs)
+        m.submodules.fifo = fifo = StreamFifo(VectorLayout(), depth)
+        wiring.connect(m, wiring.flipped(self.i), fifo.i)
+        complete = Signal(range(depth + 1))  # vectors inside, up to their last value
+        offered = Signal()
+        arrives = self.i.valid & self.i.ready & self.i.payload.last
+        leaves = self.o.valid & self.o.ready & self.o.payload.last
+        m.d.sync += complete.eq(complete + arrives - leaves)
+        m.d.comb += [
+            offered.eq(complete != 0),
+            self.o.valid.eq(fifo.o.valid & offered),
+            self.o.payload.eq(fifo.o.payload),
+            fifo.o.ready.eq(self.o.ready & offered),
+        ]
+        return m
+
+
 class PipelineBank(wiring.Component):
     """``n`` pipelines with one network.
 
@@ -51,7 +90,8 @@ class PipelineBank(wiring.Component):
     ``max_samples`` and ``buffers``: of each :class:`~.front.FrontEnd`. ``lanes``: None takes as
     many as keep up with one front end (faithful: two), or eleven for several.
 
-    Beats reach the network in turn, whole vectors; records go back by the tag. A pipeline whose
+    Beats reach the network in turn, whole vectors, each when all of it is there: a front end takes
+    as long over a vector as the network over several. Records go back by the tag. A pipeline whose
     records are not taken holds up the others when it has more than four. Cycles: those of the front
     ends, and at least the network's for all their beats. Reset: idle.
     """
@@ -109,9 +149,14 @@ class PipelineBank(wiring.Component):
             wiring.connect(m, counter.o, wiring.flipped(port.record))
             wiring.connect(m, counter.end, wiring.flipped(port.end))
             vector = arbiter.i[i]
-            m.d.comb += [vector.valid.eq(front.vector.valid), front.vector.ready.eq(vector.ready)]
-            for name in front.vector.payload.shape().members:
-                m.d.comb += vector.payload[name].eq(front.vector.payload[name])
+            whole = front.vector
+            if self.n > 1:
+                m.submodules[f"vectors{i}"] = store = VectorStore(network.shape.inputs)
+                wiring.connect(m, front.vector, store.i)
+                whole = store.o
+            m.d.comb += [vector.valid.eq(whole.valid), whole.ready.eq(vector.ready)]
+            for name in whole.payload.shape().members:
+                m.d.comb += vector.payload[name].eq(whole.payload[name])
             m.d.comb += vector.payload.tag.eq(i)
             if self.n == 1:
                 wiring.connect(m, demux.o[i], counter.i)
