@@ -16,8 +16,9 @@ import pytest
 from rich.console import Console
 from trebuchet.host import demo as module
 from trebuchet.host.demo import cycles_per_transaction, show
-from trebuchet.host.smp import Decoder, data_message, parse_data
+from trebuchet.host.smp import Decoder, MessageType, data_message, parse_data
 from trebuchet.models.ecg import model
+from trebuchet.models.ecg.record import RecordStream
 from trebuchet.models.errors import TrebuchetError
 
 CYCLES = 9000
@@ -32,10 +33,10 @@ class Role:
 
         class Smp(BaseRequestHandler):
             def handle(self):
-                decoder = Decoder()
+                decoder, stream = Decoder(), RecordStream()
                 while data := self.request.recv(1 << 16):
                     for message in decoder.feed(data):
-                        self.request.sendall(role.answer(message.payload).pack())
+                        self.request.sendall(role.answer(message, stream).pack())
 
         class Status(BaseHTTPRequestHandler):
             def do_GET(self):
@@ -52,9 +53,13 @@ class Role:
             ThreadingHTTPServer(("127.0.0.1", 0), Status),
         )
 
-    def answer(self, payload):
-        id, samples = parse_data(payload)
-        result = bytearray(model.classify_block(model.np.frombuffer(samples, "<i2")))
+    def answer(self, message, stream):
+        id, payload = parse_data(message.payload)
+        samples = model.np.frombuffer(payload, "<i2")
+        if message.kind == MessageType.DATA:
+            result = bytearray(model.classify_block(samples))
+        else:
+            result = bytearray(stream.block(samples) if payload else stream.end())
         self.jobs += 1
         if self.fault and self.jobs == 2:
             result[3] ^= 1
