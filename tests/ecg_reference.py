@@ -98,34 +98,80 @@ def features(samples, position, rr):
 
 
 def layer(inputs, rows, biases, shift, table):
+    bits = 36 if len(inputs) <= 20 else 39
     sums, outputs = [], []
     for row, bias in zip(rows, biases, strict=True):
         z = bias
         for weight, value in zip(row, inputs, strict=True):
-            z = fits(z + fits(weight, 16) * value, 36)
+            z = fits(z + fits(weight, 16) * value, bits)
         sums.append(z)
         outputs.append(table[max(-512, min(511, z >> shift)) + 512])
     return sums, outputs
 
 
-def classify(samples, weights):
+def faithful_inputs(samples, beats):
+    previous, result = None, []
+    for m in beats:
+        rr = 511 if previous is None else min(4 * (m - previous), 511)
+        previous = m
+        near = 32 <= 4 * m <= len(samples) - 32
+        result.append(features(samples, 4 * m, rr) if near else None)
+    return result
+
+
+#: Of the values around a beat those that the network sees, counted from the beat.
+SEEN = [*range(-32, -12, 2), *range(-12, 14), *range(14, 32, 2)]
+
+
+def centred(values):
+    mean = fits(sum(values) // 64, 16)
+    seen = [values[32 + i] for i in SEEN]
+    return [fits(max(-2048, min(2047, value - mean)), 12) for value in seen]
+
+
+def second_inputs(samples, beats):
+    """The inputs of every accepted beat: models/ecg/second.py."""
+    used = samples[: len(samples) // 4 * 4]
+    a2, _ = level(level(used, 16, 17)[0], 16, 17)
+
+    def value(place):
+        return a2[max(0, min(len(a2) - 1, place))]
+
+    number = max(k for k in (1, 2, 4, 8, 16) if k <= max(1, len(beats)))
+    shape = [fits(sum(value(m + i) for m in beats[:number]) // number, 16) for i in range(-32, 32)]
+    common = centred(shape)
+    result = []
+    for at, m in enumerate(beats):
+        trace = centred([value(m + i) for i in range(-32, 32)])
+        gaps = []
+        for later in (at, at + 1, at - 1, at + 2):
+            known = 0 < later < len(beats)
+            gaps.append(plog(min(255, beats[later] - beats[later - 1]) if known else 255))
+        length = (beats[-1] - beats[0], len(beats) - 1) if len(beats) > 1 else (255, 1)
+        vector = [*trace, *common, *gaps, plog(length[0]) - plog(length[1])]
+        result.append([fits(v, 16) for v in vector])
+    return result
+
+
+INPUTS = {"faithful": faithful_inputs, "second": second_inputs}
+
+
+def classify(samples, weights, preset=model.FAITHFUL):
     used = samples[: len(samples) // 4 * 4]
     a1, _ = level(used, 16, 17)
     _, d2 = level(a1, 16, 17)
     found = crossings(d2)
     beats = detect(found, signal_level(found, len(d2)))
     table = weights.table.tolist()
-    result, previous = b"", None
-    for m in beats:
+    shift1, shift2 = preset.shifts
+    result = b""
+    for m, vector in zip(beats, INPUTS[preset.name](samples, beats), strict=True):
         position = 4 * m
-        rr = 511 if previous is None else min(position - previous, 511)
-        previous = position
         if position < 32 or position + 32 > len(samples):
             continue
-        vector = features(samples, position, rr)
-        args = (weights.w1.tolist(), weights.b1.tolist(), model.SHIFT1, table)
+        args = (weights.w1.tolist(), weights.b1.tolist(), shift1, table)
         hidden = [value >> 1 for value in layer(vector, *args)[1]]
-        args = (weights.w2.tolist(), weights.b2.tolist(), model.SHIFT2, table)
+        args = (weights.w2.tolist(), weights.b2.tolist(), shift2, table)
         sums, scores = layer(hidden, *args)
         label = sums.index(max(sums))
         words = (position, label, *scores)

@@ -3,7 +3,8 @@
 import ecg_reference as reference
 import numpy as np
 import pytest
-from trebuchet.models.ecg import data, model
+from trebuchet.models.ecg import data, model, second
+from trebuchet.models.ecg.presets import PRESETS
 from trebuchet.models.ecg.synthetic import synthesise
 
 WEIGHTS = model.load_weights()
@@ -30,28 +31,33 @@ def garbage(seed):
     return block.astype(np.int16)
 
 
+@pytest.mark.parametrize("preset", PRESETS.values(), ids=PRESETS)
 @pytest.mark.parametrize("seed", range(18))
-def test_equals_the_reference_on_garbage(seed):
+def test_equals_the_reference_on_garbage(seed, preset):
     block = garbage(seed)
-    assert model.classify_block(block) == reference.classify(block.tolist(), WEIGHTS)
+    expected = reference.classify(block.tolist(), preset.load_weights(), preset)
+    assert model.classify_block(block, preset=preset) == expected
 
 
 @pytest.mark.parametrize("count", [64, 65, 66, 67, 511, 512, 513, 515, 1024, 3001, 4093, 4096])
-def test_equals_the_reference_on_hearts(count):
+@pytest.mark.parametrize("preset", PRESETS.values(), ids=PRESETS)
+def test_equals_the_reference_on_hearts(count, preset):
     samples, _, _ = synthesise(0.5, seed=count)
     block = samples[100 : 100 + count]
-    assert model.classify_block(block) == reference.classify(block.tolist(), WEIGHTS)
+    expected = reference.classify(block.tolist(), preset.load_weights(), preset)
+    assert model.classify_block(block, preset=preset) == expected
 
 
-def test_equals_the_reference_on_a_real_record():
+@pytest.mark.parametrize("preset", PRESETS.values(), ids=PRESETS)
+def test_equals_the_reference_on_a_real_record(preset):
     names = data.list_records(data.find_folder())
     if not names:
         pytest.skip("no MIT-BIH records on this machine")
     for name in names[:: max(1, len(names) // 6)]:
         block = data.load(name).samples[5000:9096]
-        got = model.classify_block(block)
+        got = model.classify_block(block, preset=preset)
         assert got
-        assert got == reference.classify(block.tolist(), WEIGHTS), name
+        assert got == reference.classify(block.tolist(), preset.load_weights(), preset), name
 
 
 def test_extreme_weights_stay_inside_the_accumulators():
@@ -84,6 +90,39 @@ def test_loudest_window_stays_inside_its_widths():
         expected += [reference.correlation(x) for x in (d1, d2, a2)]
         expected += [reference.ratio(x) for x in (d1, d2, a2)]
         assert vector == [*expected, 8 * 511]
+
+
+def test_loudest_traces_stay_inside_their_widths():
+    """The reference checks the widths of the second preset's inputs; here they are extreme."""
+    rng = np.random.default_rng(7)
+    preset = PRESETS["second"]
+    weights = preset.load_weights()
+    for sign in (1, -1):
+        loud = np.repeat(rng.choice([-32768, 32767], 60), 67)[:4000].astype(np.int16)
+        largest = model.Weights(
+            np.full(weights.w1.shape, sign * 32767),
+            np.full(weights.b1.shape, sign * ((1 << 33) - 1)),
+            np.full(weights.w2.shape, sign * 32767),
+            np.full(6, sign * ((1 << 33) - 1)),
+            weights.table,
+        )
+        got = model.classify_block(loud, largest, preset)
+        assert got == reference.classify(loud.tolist(), largest, preset)
+        assert len(got) > 100
+    peaks = model.r_peaks(loud)
+    vectors = second.second_vectors(loud, peaks, model.inside(loud, peaks))
+    traces = vectors[:, : second.TRACE + second.TEMPLATE]
+    assert traces.max() == 2047
+    assert traces.min() == -2048
+
+
+def test_intervals_of_one_beat_and_of_two():
+    far = model.plog(255)
+    assert second.intervals(np.array([40])).tolist() == [[far] * 4 + [far - model.plog(1)]]
+    gap = model.plog(100)
+    mean = gap - model.plog(1)
+    expected = [[far, gap, far, far, mean], [gap, far, far, far, mean]]
+    assert second.intervals(np.array([40, 140])).tolist() == expected
 
 
 def test_plog_is_mitchells_logarithm():

@@ -188,7 +188,7 @@ def test_scores_of_the_network_are_its_probabilities(trained_on_synthetic):
 
 def test_weights_of_another_preset_are_refused():
     faithful, second = PRESETS["faithful"], PRESETS["second"]
-    with pytest.raises(ValueError, match="of the second preset, 96 inputs and 48 hidden neurons"):
+    with pytest.raises(ValueError, match="of the second preset, 95 inputs and 48 hidden neurons"):
         second.load_weights(faithful.weights_file)
     with pytest.raises(TrebuchetError, match="^the preset must be one of faithful, second, not"):
         preset_named("third")

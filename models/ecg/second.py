@@ -6,16 +6,17 @@ but for its size and :data:`SHIFTS`. In place of steps 6 to 8, for a beat whose 
 
 6. Traces (:func:`trace`, :func:`template`)
     The block's A2 is the low-pass of A1 (step 1), 16 bit, ``count = M / 4`` values; an index below
-    0 means the first value, one beyond the end the last. The beat's trace is
-    ``A2[m-32 .. m+15] - mean``, 48 values, with ``mean = (sum of A2[m-32 .. m+31]) >> 6``,
-    saturated to -2048..2047 (12 bit signed): 356 ms before the beat to 178 ms after it, P wave
+    0 means the first value, one beyond the end the last. The beat's trace is ``A2[m+i] - mean``
+    with ``mean = (sum of A2[m-32 .. m+31]) >> 6``, saturated to -2048..2047 (12 bit signed), for
+    the 45 places ``i = -32, -30 .. -14, -12, -11 .. 13, 14, 16 .. 30`` in rising order: every value
+    near the QRS complex, every other from 356 ms before the beat to 344 ms after it, P and T wave
     included.
 
     The template stands for what this heart's beats look like. Of the block's accepted beats (step
-    4, in order, reported or not) the first ``K`` take part, ``K`` the largest of 1, 2, 4, 8 that is
-    not greater than their number. ``t[i] = (sum of A2[m_k + i] over these beats) >> log2(K)`` for
-    ``i = -32 .. 31``, 16 bit; the template is ``t[-32 .. 10] - (sum of all 64 t) >> 6``, 43 values,
-    saturated in the same way. It is the same for all beats of a block.
+    4, in order, reported or not) the first ``K`` take part, ``K`` the largest of 1, 2, 4, 8, 16
+    that is not greater than their number. ``t[i] = (sum of A2[m_k + i] over these beats) >>
+    log2(K)`` for ``i = -32 .. 31``, 16 bit; the template is ``t[i] - ((sum of all 64 t) >> 6)`` at
+    the same places, saturated in the same way. It is the same for all beats of a block.
 
 7. Intervals (:func:`intervals`), 5 values of 16 bit signed
     ``gap`` is the distance of two successive accepted beats of the block, in values of D2, at most
@@ -25,7 +26,7 @@ but for its size and :data:`SHIFTS`. In place of steps 6 to 8, for a beat whose 
     ``plog(last beat - first beat) - plog(beats - 1)``, indices of the first and last accepted beat,
     or ``plog(255) - plog(1)`` if the block has one beat only.
 
-8. Inputs, 96 in this order: the trace (0 to 47), the template (48 to 90), the intervals (91 to 95).
+8. Inputs, 95 in this order: the trace (0 to 44), the template (45 to 89), the intervals (90 to 94).
 
 The only multipliers are the network's; only A2 of a block is kept, a quarter of its samples.
 Template and intervals need the end of the block's detection. The zone of a part of a record ends
@@ -42,10 +43,13 @@ from .model import Preset, dwt_level, plog
 __all__ = [
     "AFTER",
     "BEFORE",
+    "FINE",
+    "FINE_END",
     "GAP_MAX",
     "HIDDEN",
     "INPUTS",
     "INTERVALS",
+    "PLACES",
     "SECOND",
     "SHIFTS",
     "TAIL",
@@ -56,9 +60,13 @@ __all__ = [
 
 #: A2 values before the beat and from it on that take part in a mean; together a power of two.
 BEFORE, AFTER = 32, 32
-TRACE, TEMPLATE, INTERVALS = 48, 43, 5
+#: Of those 64 values, from FINE to FINE_END (exclusive) all are inputs, elsewhere every other.
+FINE, FINE_END = 20, 46
+PLACES = np.array([i for i in range(BEFORE + AFTER) if FINE <= i < FINE_END or i % 2 == 0])
+TRACE = TEMPLATE = len(PLACES)
+INTERVALS = 5
 TRACE_MAX = 2047
-TEMPLATE_BEATS_LOG2 = 3
+TEMPLATE_BEATS_LOG2 = 4
 GAP_MAX = 255
 INPUTS = TRACE + TEMPLATE + INTERVALS
 HIDDEN = 48
@@ -78,21 +86,21 @@ def around(a2, m):
     return a2[np.clip(places, 0, len(a2) - 1)]
 
 
-def centre(values, count):
-    """The first ``count`` of 64 values (last axis) minus the mean of all, 12 bit."""
+def centre(values):
+    """Those of 64 values (last axis) that are inputs, minus the mean of all; 12 bit."""
     mean = values.sum(axis=-1, keepdims=True) >> 6
-    return np.clip(values[..., :count] - mean, -TRACE_MAX - 1, TRACE_MAX)
+    return np.clip(values[..., PLACES] - mean, -TRACE_MAX - 1, TRACE_MAX)
 
 
 def trace(a2, m):
     """The trace of beats at the indices ``m``."""
-    return centre(around(a2, m), TRACE)
+    return centre(around(a2, m))
 
 
 def template(a2, beats):
     """The template of a block from all of its accepted ``beats`` (indices, in order)."""
     log2 = min(len(beats).bit_length() - 1, TEMPLATE_BEATS_LOG2)
-    return centre(around(a2, beats[: 1 << log2]).sum(axis=0) >> log2, TEMPLATE)
+    return centre(around(a2, beats[: 1 << log2]).sum(axis=0) >> log2)
 
 
 def intervals(beats):
@@ -109,7 +117,7 @@ def intervals(beats):
 
 
 def second_vectors(samples, peaks, chosen):
-    """The 96 inputs for the chosen peaks."""
+    """The inputs for the chosen peaks."""
     a2 = block_a2(samples)
     beats = np.array([position // 4 for position, _ in peaks], np.int64)
     own = trace(a2, beats[chosen])

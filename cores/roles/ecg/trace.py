@@ -36,7 +36,7 @@ class TraceBuffer(wiring.Component):
     ``idle``     Out  nothing is under way; all values were taken
     ===========  ===  ==========================================================================
 
-    Parameters: ``width``, bits of an index. Cycles: 64 and 4 to add, 48 or 43 and 5 to emit if
+    Parameters: ``width``, bits of an index. Cycles: 64 and 4 to add, 45 and 5 to emit if
     ``value`` is always taken. Reset: idle.
     """
 
@@ -49,7 +49,7 @@ class TraceBuffer(wiring.Component):
                 "common": In(1),
                 "first": In(1),
                 "final": In(1),
-                "log2": In(2),
+                "log2": In(range(second.TEMPLATE_BEATS_LOG2 + 1)),
                 "emit": In(1),
                 "last": In(width),
                 "addr": Out(width),
@@ -93,15 +93,16 @@ class TraceBuffer(wiring.Component):
                 m.next = "IDLE"
             with m.State("EMIT"):
                 m.d.comb += reading.eq(1)
-                count = Mux(self.common, second.TEMPLATE, second.TRACE)
-                with m.If(step & (at == count - 1)):
+                with m.If(step & (at == int(second.PLACES[-1]))):
                     m.next = "END"
             with m.State("END"):
                 with m.If(~latched & ~summed & ~self.value.valid):
                     m.next = "IDLE"
         m.d.comb += step.eq(~self.value.valid | self.value.ready)
+        # Away from the QRS complex every other value is put out.
+        fine = (at >= second.FINE) & (at < second.FINE_END)
         with m.If(reading & step):
-            m.d.sync += at.eq(at + 1)
+            m.d.sync += at.eq(at + Mux(adding | fine, 1, 2))
         with m.If(step):
             m.d.sync += [latched.eq(reading), summed.eq(latched)]
 
@@ -189,7 +190,7 @@ class TraceStage(wiring.Component):
 
     Parameters: ``width``, bits of an index.
 
-    Cycles: 70 for each of up to eight beats and 60 a block, then 260 a beat if ``vector`` is always
+    Cycles: 70 for each of up to 16 beats and 60 a block, then 260 a beat if ``vector`` is always
     taken. Reset: idle.
     """
 
@@ -220,7 +221,7 @@ class TraceStage(wiring.Component):
         at_place, inside = Signal(width), Signal()
         sending, final = Signal(), Signal()  # an interval; the last of them
         interval = Signal(signed(16))
-        common, log2 = Signal(), Signal(2)
+        common, log2 = Signal(), Signal(range(second.TEMPLATE_BEATS_LOG2 + 1))
         out = self.vector
         m.d.comb += [
             write.addr.eq(count),
@@ -240,8 +241,10 @@ class TraceStage(wiring.Component):
             out.payload.value.eq(Mux(sending, interval, buffer.value.payload)),
             out.payload.last.eq(final),
             out.payload.index.eq(index),
-            log2.eq(Mux(count[3:].any(), 3, Mux(count[2], 2, count[1]))),
         ]
+        for i in range(1, second.TEMPLATE_BEATS_LOG2 + 1):
+            with m.If(count[i:].any()):
+                m.d.comb += log2.eq(i)
         mean_interval = Signal(signed(16))
         gap = Signal(range(len(LATER)))
         place, later = Signal(signed(8)), Signal(width)  # in the list, of the later beat; its index
