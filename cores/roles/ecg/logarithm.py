@@ -42,7 +42,7 @@ class FeatureStage(wiring.Component):
         item = Signal(ItemLayout)
         value, shifted = Signal(WIDTH), Signal(WIDTH)
         bits = Signal(SUM_WIDTH)
-        steps = Signal(range(SUM_WIDTH))
+        steps = Signal(3)
         exponent = Signal(6)
         positive = Signal(signed(16))  # logarithm of the maximum, of a ratio
         second = Signal()  # the ratio's second logarithm
@@ -91,13 +91,12 @@ class FeatureStage(wiring.Component):
             with m.State("SCALE"):
                 m.d.sync += [value.eq(value << 1), steps.eq(steps - 1)]
                 with m.If(steps == 0):
-                    m.d.sync += steps.eq(SUM_WIDTH - 1)
                     m.next = "SQUARE"
             with m.State("SQUARE"):
-                m.d.sync += [shifted.eq(shifted << 1), bits.eq(bits >> 1), steps.eq(steps - 1)]
+                m.d.sync += [shifted.eq(shifted << 1), bits.eq(bits >> 1)]
                 with m.If(bits[0]):
                     m.d.sync += value.eq(value - shifted)
-                with m.If(steps == 0):
+                with m.If(~bits[1:].any()):
                     m.next = "NORMALISE"
             with m.State("NORMALISE"):
                 with m.If(value[-1] | (exponent == 0)):
