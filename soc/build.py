@@ -72,6 +72,7 @@ def make_shell(board):
     config = ShellConfig(
         tcp=tcp,
         base=memory_map.base,
+        ecg_preset=board.ecg_preset,
         ecg_pipelines=board.ecg_pipelines,
         ecg_buffers=board.ecg_buffers,
         ecg_stream=board.ecg_stream,
@@ -300,7 +301,9 @@ def _run_tools(gateware, top, synth_only, sys_clk_hz):
         if tool == "nextpnr-ecp5":
             # On a device this full the default placer leaves knots that no router gets undone, and
             # the default router does not come to an end.
-            words += ["--report", f"{top}_pnr.json", "--placer", "static", "--router", "router2"]
+            # With the router's default weights a few thousand wires change places for ever.
+            words += ["--report", f"{top}_pnr.json", "--placer", "static"]
+            words += ["--router", "router2", "--router2-alt-weights"]
         log = gateware / f"{tool}.log"
         with log.open("w") as out:
             code = subprocess.run(
