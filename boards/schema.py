@@ -19,6 +19,7 @@ __all__ = ["FLOWS", "Board", "BoardError"]
 FLOWS = ("sim", "trellis")
 CPU_VARIANTS = ("minimal", "lite", "standard", "full")
 DATA_WIDTHS = (32, 64, 128)
+ECG_PRESETS = ("faithful", "second")
 
 
 class BoardError(TrebuchetError, ValueError):
@@ -64,6 +65,8 @@ class Board:
         On-chip memories of the firmware.
     uart_baud : int
         Baud rate of the console.
+    ecg_preset : str
+        Features and network of the ECG role, one of ``models/ecg/presets.py``.
     ecg_pipelines, ecg_buffers : int
         Pipelines of the ECG role, and blocks that each holds, 1 or 2.
     ecg_stream, ecg_loadable : bool
@@ -94,6 +97,7 @@ class Board:
     rom_bytes: int = 0x10000
     sram_bytes: int = 0x4000
     uart_baud: int = 115200
+    ecg_preset: str = "faithful"
     ecg_pipelines: int = 1
     ecg_buffers: int = 1
     ecg_stream: bool = False
@@ -114,6 +118,7 @@ class Board:
         self._range("lut4_budget", 0, 10_000_000)
         self._range("sessions", 1, 131_072)
         self._range("counter_width", 16, 32)
+        self._choice("ecg_preset", ECG_PRESETS)
         self._range("ecg_pipelines", 1, 64)
         self._range("ecg_buffers", 1, 2)
         for name, low, high in (

@@ -7,6 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..models.ecg import model as ecg_model
+from ..models.ecg.presets import preset_named
 from .arbiter import PacketArbiter
 from .csr import CsrSignature, Register, RegisterBlock
 from .memory import MemorySignature
@@ -103,6 +104,8 @@ class ShellConfig:
         ``pool_base`` are set by the shell.
     base : int
         First address of the shell's part of external memory.
+    ecg_preset : str
+        Features and network of the ECG role, one of ``models/ecg/presets.py``.
     ecg_pipelines : int
         Pipelines of the ECG role.
     ecg_buffers : int
@@ -120,6 +123,7 @@ class ShellConfig:
 
     tcp: TcpConfig = field(default=TINY)
     base: int = 0
+    ecg_preset: str = "faithful"
     ecg_pipelines: int = 1
     ecg_buffers: int = 1
     ecg_stream: bool = False
@@ -170,6 +174,7 @@ class ShellConfig:
             buffers=self.ecg_buffers,
             scratch=self.memory.scratch if self.ecg_stream else None,
             sessions=self.tcp.sessions,
+            preset=preset_named(self.ecg_preset),
             loadable=self.ecg_loadable,
         )
 
