@@ -1,8 +1,7 @@
 """The clock that a component alone reaches on an ECP5: placed and routed, median of several seeds.
 
 Ports are not put on pins, of which there are too few, nor left open, where paths to them would
-not count: a shift register feeds every input and another one takes every output, so that each port
-has a register beside it and the whole needs four pins.
+not count: every bit has a register beside it, and the whole needs four pins.
 """
 
 import json
@@ -36,22 +35,20 @@ BUILD = Path(__file__).resolve().parent.parent / "build" / "fmax"
 
 
 class Harness(wiring.Component):
-    """``component`` between two shift registers: all its inputs in one, all its outputs in one.
+    """``component`` with a register at each bit of its ports.
 
-    ``i``: next bit of the inputs; ``o``: first bit of the outputs; ``scan``: 0 takes the outputs
-    into their register, 1 shifts it.
+    Its inputs come from one long shift register, which begins at ``i``. Its outputs end, by way of
+    registers, in their parity ``o``: no signal of the harness goes to many places.
     """
 
     def __init__(self, component):
         self.component = component
-        super().__init__({"i": In(1), "o": Out(1), "scan": In(1)})
+        super().__init__({"i": In(1), "o": Out(1)})
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.dut = dut = self.component
-        scan = Signal()
-        m.d.sync += scan.eq(self.scan)
-        before, taken = self.i, []
+        before, outputs = self.i, []
         for path, member, port in dut.signature.flatten(dut):
             name = "__".join(map(str, path))
             bits = port.as_value() if hasattr(port, "as_value") else port
@@ -61,13 +58,15 @@ class Harness(wiring.Component):
                 m.d.comb += bits.eq(register)
                 before = register[-1] if len(bits) else before
             else:
-                taken.append(bits)
-        outputs = Cat(taken)
-        register = Signal(len(outputs), reset_less=True)
-        m.d.sync += register.eq(outputs)
-        with m.If(scan):
-            m.d.sync += register.eq(register[1:])
-        m.d.comb += self.o.eq(register[0])
+                outputs.append(bits)
+        layer = Cat(outputs)
+        while True:
+            register = Signal(len(layer), reset_less=True)
+            m.d.sync += register.eq(layer)
+            if len(register) == 1:
+                break
+            layer = Cat(register[at : at + 4].xor() for at in range(0, len(register), 4))
+        m.d.comb += self.o.eq(register)
         return m
 
 
