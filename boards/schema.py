@@ -61,6 +61,8 @@ class Board:
         VexRiscv variant. Firmware runs from on-chip memory, so the smallest, without caches, does.
     counter_width : int
         Bits of the TCP engine's event counters, which wrap.
+    programmable : bool
+        The TCP engine's times and limits can be changed by firmware.
     rom_bytes, sram_bytes : int
         On-chip memories of the firmware.
     uart_baud : int
@@ -94,8 +96,9 @@ class Board:
     segment_bytes: int = 32768
     cpu_variant: str = "minimal"
     counter_width: int = 32
+    programmable: bool = True
     rom_bytes: int = 0x10000
-    sram_bytes: int = 0x4000
+    sram_bytes: int = 0x2000
     uart_baud: int = 115200
     ecg_preset: str = "faithful"
     ecg_pipelines: int = 1

@@ -67,6 +67,7 @@ def make_shell(board):
         segments=None,
         half_open=None,
         counter_width=board.counter_width,
+        programmable=board.programmable,
         segment_log2=board.segment_bytes.bit_length() - 1,
     )
     config = ShellConfig(

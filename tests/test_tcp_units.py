@@ -21,6 +21,7 @@ from trebuchet.cores.tcp.dma import ReceiveDma
 from trebuchet.cores.tcp.engine import TcpEngine
 from trebuchet.cores.tcp.estimator import CongestionWindow, RttEstimator
 from trebuchet.cores.tcp.judge import DEPTH, SegmentJudge
+from trebuchet.cores.tcp.registers import programmable
 from trebuchet.cores.tcp.speck import ROUNDS, Speck
 from trebuchet.cores.tcp.table import SessionTable
 from trebuchet.models.tcp import RttState, after, rtt_update, speck64_128
@@ -347,3 +348,22 @@ def test_registers_are_complete():
     for source in (receive, transmit, timer, application):
         assert set(source.COUNTS) <= names
     assert len(Value.cast(dut.csr.unknown)) == 32
+
+
+def test_fixed_settings_are_told_and_cannot_be_written():
+    """`programmable=False`: the registers tell what was built in; the engine works by that."""
+    config = replace(SMALL, programmable=False, time_wait=77)
+    dut = TcpEngine(config)
+    access = {r.name: r.access for r in dut.block.registers}
+    told = programmable(config)
+    assert {access[name] for name in told} == {"ro"}
+    assert access["listen"] == "rw"
+
+    async def look(ctx):
+        await ctx.tick()
+        for name, (_, value, _) in told.items():
+            assert ctx.get(getattr(dut.csr, name)) == value
+            assert ctx.get(dut.receive.settings[name]) == value
+
+    run(dut, look, limit=10)
+    assert told["time_wait"][1] == 77

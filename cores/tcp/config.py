@@ -61,6 +61,9 @@ class TcpConfig:
         Initial value of the clock that is added to them.
     counter_width : int
         Bits of an event counter.
+    programmable : bool
+        Those marked (csr) can be written. If not, their registers only tell the values, which
+        saves registers, wires and the upper halves of many comparisons.
     """
 
     width: int = 32
@@ -87,6 +90,7 @@ class TcpConfig:
     isn_key: int = 0x0F0E0D0C_0B0A0908_07060504_03020100
     isn_start: int = 0
     counter_width: int = 32
+    programmable: bool = True
 
     def __post_init__(self):
         check_data_width(self.width)

@@ -13,7 +13,7 @@ from . import application, events, publish, receive, timer, transmit
 from .config import TcpConfig
 from .dma import ReceiveDma
 from .record import descriptor_layout, peer_layout
-from .registers import COUNTERS, settings_layout, tcp_block
+from .registers import COUNTERS, programmable, settings_layout, tcp_block
 from .segment import RxSegmentLayout, TxSegmentLayout
 from .service import SESSION_WIDTH, TX_PER_SESSION, ServiceSignature
 from .store import SessionStore
@@ -90,8 +90,12 @@ class TcpEngine(wiring.Component):
         for name in engines:
             wiring.connect(m, getattr(self, name).port, getattr(self.store, name))
         settings = Signal(settings_layout(config))
+        fixed = {} if config.programmable else programmable(config)
+        for name, (_, value, _) in fixed.items():
+            m.d.comb += [settings[name].eq(value), getattr(self.csr, name).eq(value)]
         for name in settings.shape().members:
-            m.d.comb += settings[name].eq(getattr(self.csr, name))
+            if name not in fixed:
+                m.d.comb += settings[name].eq(getattr(self.csr, name))
         for engine in (self.receive, self.publish, self.timer):
             m.d.comb += engine.settings.eq(settings)
         for engine in (self.receive, self.publish, self.transmit, self.application):

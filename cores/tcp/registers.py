@@ -5,7 +5,7 @@ from amaranth.lib import data
 
 from ..csr import Register, RegisterBlock
 
-__all__ = ["COUNTERS", "settings_layout", "tcp_block"]
+__all__ = ["COUNTERS", "programmable", "settings_layout", "tcp_block"]
 
 #: Event counters: name and description. Engines raise strobes of these names.
 COUNTERS = {
@@ -36,7 +36,8 @@ COUNTERS = {
 }
 
 
-def _programmable(config):
+def programmable(config):
+    """Width, value after reset and description of each register that ``config`` gives a value."""
     return {
         "rto_min": (16, config.rto_min, "smallest retransmission time-out, ticks"),
         "rto_initial": (16, config.rto_initial, "retransmission time-out before any sample"),
@@ -72,7 +73,9 @@ def tcp_block(config):
     ]
     registers += [
         Register(name, "rw", width, description, reset=reset)
-        for name, (width, reset, description) in _programmable(config).items()
+        if config.programmable
+        else Register(name, "ro", width, description)
+        for name, (width, reset, description) in programmable(config).items()
     ]
     registers += [
         Register(
@@ -94,5 +97,5 @@ def tcp_block(config):
 def settings_layout(config):
     """Struct of the programmable registers, as the engines see them."""
     fields = {"enable": 1, "abort_all": 1, "listen": len(config.ports)}
-    fields |= {name: width for name, (width, _, _) in _programmable(config).items()}
+    fields |= {name: width for name, (width, _, _) in programmable(config).items()}
     return data.StructLayout({name: unsigned(width) for name, width in fields.items()})
