@@ -94,7 +94,8 @@ def test_new_weights(role):
     words = [weight_words(weights, ORDERS["faithful"]) for weights in sets]
     load = Job(configuration(words[1]), kind=JobKind.CONFIGURE)
     short = Job(configuration(words[2][:-1]), kind=JobKind.CONFIGURE)
-    by_register = [Write("weights_restart", 1, idle=True)]
+    # A few cycles after the last answer: while a job is there, registers are ignored.
+    by_register = [Write("weights_restart", 1, wait=4, idle=True)]
     by_register += [Write("weights_data", 1 << 16 | word, idle=False) for word in words[2]]
     operations = [job_of(blocks[0]), job_of(blocks[1]), load, job_of(blocks[2]), short]
     run = run_jobs(
