@@ -1,15 +1,16 @@
 """Training of the two-layer network by stochastic gradient descent (Adam), in NumPy. Seeded.
 
-Sigmoid units in both layers and cross entropy for each output by itself, as the integer network
-computes them. ``copies`` are inputs of the same beats seen slightly differently; each step takes
-one of them at random, so that the network does not depend on the exact place of a crossing.
+Sigmoid units in the hidden layer; the outputs compete (softmax, cross entropy), because the
+greatest of them is the class. ``copies`` are inputs of the same beats seen slightly differently;
+each step takes one of them at random, so that the network does not depend on the exact place of a
+crossing.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Recipe", "descend", "sigmoid"]
+__all__ = ["Recipe", "calibrate", "descend", "sigmoid", "softmax"]
 
 
 @dataclass(frozen=True)
@@ -19,12 +20,33 @@ class Recipe:
     steps: int
     rate: float = 1e-2
     batch: int = 512
-    decay: float = 3e-5  # weight decay, which keeps the weights inside their fixed-point range
+    decay: float = 1e-5  # weight decay, which keeps the weights inside their fixed-point range
     rise: int = 200
 
 
 def sigmoid(z):
     return 1 / (1 + np.exp(-np.clip(z, -30, 30)))
+
+
+def softmax(y):
+    e = np.exp(y - y.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def calibrate(outputs: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
+    """``(scale, shift)`` that make ``sigmoid(scale * (outputs + shift))`` a probability.
+
+    It comes as near as can be to 1 for the class and to 0 for the others, while the order of the
+    outputs stays what it is.
+    """
+    one_hot = np.eye(outputs.shape[1], dtype=bool)[labels]
+    best = (np.inf, 1.0, 0.0)
+    for scale in np.linspace(0.2, 1.4, 13):
+        for shift in np.linspace(-8, 8, 33):
+            y = scale * (outputs + shift)
+            loss = np.logaddexp(0, np.where(one_hot, -y, y)).mean()
+            best = min(best, (float(loss), float(scale), float(shift)))
+    return best[1:]
 
 
 def descend(
@@ -57,7 +79,7 @@ def descend(
         chosen = order[at : at + recipe.batch]
         x = copies[rng.integers(len(copies))][chosen]
         h = sigmoid(x @ weights[0] + weights[1])
-        error = (sigmoid(h @ weights[2] + weights[3]) - targets[chosen]) / single(recipe.batch)
+        error = (softmax(h @ weights[2] + weights[3]) - targets[chosen]) / single(recipe.batch)
         back = (error @ weights[2].T) * h * (1 - h)
         slopes = [
             x.T @ back + decay * weights[0],

@@ -5,10 +5,10 @@ own inputs, so a network is trained on exactly what it will see. Each detected b
 of the annotation within 150 ms; beats of other classes and false detections are left out of the
 training and kept in the scores.
 
-Both presets have six logistic outputs and minimise cross entropy. Inputs are normalised for the
-training; mean and scale are then folded into the first layer. Weights are rounded after training
-(:func:`quantise`): ``w1`` to multiples of ``2**-(shift1 + 6)``, ``w2`` to ``2**-(shift2 - 9)``;
-``b1`` takes up what the rounding of ``w1`` does to the mean input.
+Both presets minimise cross entropy; their scores are logistic functions of the outputs. Inputs are
+normalised for the training; mean and scale are then folded into the first layer. Weights are
+rounded after training (:func:`quantise`): ``w1`` to multiples of ``2**-(shift1 + 6)``, ``w2`` to
+``2**-(shift2 - 9)``; ``b1`` takes up what the rounding of ``w1`` does to the mean input.
 
 - ``faithful``: scikit-learn's ``MLPClassifier``, L-BFGS.
 - ``second``: :mod:`.adam`. Each beat comes in seven copies, shifted by -3 to 3 samples: crossings
@@ -33,7 +33,7 @@ from sklearn.neural_network import MLPClassifier
 
 from ..errors import TrebuchetError
 from . import data, model
-from .adam import Recipe, descend, sigmoid
+from .adam import Recipe, calibrate, descend, sigmoid, softmax
 from .record import read_parts
 from .scoring import Score, match, score
 
@@ -50,8 +50,8 @@ class Effort:
     iterations: int = 1500
     alpha: float = 0.5
     #: The larger networks: how many, how large, how long; then the one that learns from them.
-    teachers: int = 3
-    teacher_hidden: int = 160
+    teachers: int = 2
+    teacher_hidden: int = 128
     teacher: Recipe = field(default_factory=lambda: Recipe(12_000))
     pupil: Recipe = field(default_factory=lambda: Recipe(40_000))
     #: Shifts of the copies, in samples; 0 first.
@@ -175,15 +175,16 @@ def fit_pupil(copies, labels, preset, effort, say) -> Trained:
         for number in range(effort.teachers):
             say(f"larger network {number + 1} of {effort.teachers}")
             w1, b1, w2, b2 = descend(
-                normal, targets, effort.teacher_hidden, effort.teacher, SEED + 1 + number
+                normal, targets, effort.teacher_hidden, effort.teacher, SEED + 9 + number
             )
             for part in normal:
-                opinions += sigmoid(sigmoid(part @ w1 + b1) @ w2 + b2)
+                opinions += softmax(sigmoid(part @ w1 + b1) @ w2 + b2)
         targets = (targets + opinions / (effort.teachers * len(normal))) / 2
     say("the network itself")
     weights = descend(normal, targets, preset.hidden, effort.pupil, SEED)
     w1, b1, w2, b2 = (part.astype(np.float64) for part in weights)
-    return Trained(w1, b1, w2, b2, mean, scale)
+    gain, shift = calibrate(sigmoid(normal[0] @ w1 + b1) @ w2 + b2, labels)
+    return Trained(w1, b1, gain * w2, gain * (b2 + shift), mean, scale)
 
 
 def quantise(trained: Trained, preset: model.Preset = model.FAITHFUL) -> model.Weights:
