@@ -262,8 +262,8 @@ def _build_board(board, directory, shell, synth_only, seed, fresh):
 #: Adders and comparisons of so few bits cost less as plain LUTs than as a carry chain, whose ends
 #: alone take four (measured: 1,300 of 40,000 LUTs; a few bits more and timing suffers).
 _SOFT_ADDER_BITS = 9
-#: Share of the clock period that logic may take before placement; wires take the rest.
-_LOGIC_SHARE = 0.45
+#: Share of the clock period that logic, and wires as Yosys guesses them, may take before placement.
+_LOGIC_SHARE = 0.8
 
 
 def _map_for_area(script, sys_clk_hz):
