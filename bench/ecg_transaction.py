@@ -34,12 +34,14 @@ __all__ = ["blocks", "measure", "message_file", "run", "source"]
 
 CLIENTS = 64
 PIPELINES = 4
+#: A pipeline loads a block while it works on the beats of the one before.
+BUFFERS = 2
 BEATS = 12
 #: Different messages; clients send them in turn.
 MESSAGES = 16
-TRANSACTIONS = 400
+TRANSACTIONS = 300
 #: Until every client has connected and the queues are as long as they get.
-WARM_UP = 400
+WARM_UP = 600
 #: 10 Gb/s at 156.25 MHz.
 LINE_RATE = 8
 CYCLES_PER_MS = 156_250
@@ -77,7 +79,7 @@ def message_file(pieces: list[np.ndarray]) -> bytes:
 
 
 def source(tcp: TcpConfig = TCP, pipelines: int = PIPELINES) -> Source:
-    return fabric_source(tcp, shell={"ecg_pipelines": pipelines})
+    return fabric_source(tcp, shell={"ecg_pipelines": pipelines, "ecg_buffers": BUFFERS})
 
 
 def run(

@@ -147,6 +147,20 @@ GROUPS = {
             ),
         ),
         Group(
+            "ecg_transaction",
+            "trebuchet.bench.ecg_transaction:measure",
+            (
+                *GATEWARE,
+                *ECG_MODEL,
+                *FABRIC,
+                "models/ecg/synthetic.py",
+                "models/smp_framing.py",
+                "bench/ecg_transaction.py",
+            ),
+            "cycles per ECG message over TCP, 64 clients, 4 pipelines, 64 bits; some minutes",
+            ("ecg.transaction_cycles",),
+        ),
+        Group(
             "ecg_accuracy",
             "trebuchet.bench.ecg_accuracy:measure",
             (*ECG_ACCURACY, "models/ecg/weights.json", "models/ecg/weights_second.json"),

@@ -1,10 +1,10 @@
-"""ECG messages of 64 clients at once through the 64-bit shell with four pipelines, no CPU."""
+"""ECG messages of 64 clients at once through the 64-bit shell with two pipelines, no CPU."""
 
 import pytest
 from trebuchet.bench import ecg_transaction as bench
 from trebuchet.sim.build import build
 
-# Compiling the shell takes some minutes; the figure's measurement uses the same binary.
+# Compiling the shell takes minutes, and longer with the four pipelines of the figure.
 pytestmark = pytest.mark.slow
 
 #: Ticks are short, so that clients that wait for one do not cost a second each.
@@ -13,7 +13,7 @@ OPTIONS = {"time": "cycles:20000", "warmup": 64, "rto": 40, "drain": 50, "cycles
 
 @pytest.fixture(scope="module")
 def binary():
-    return build(bench.source())
+    return build(bench.source(pipelines=2))
 
 
 @pytest.fixture(scope="module")
@@ -41,13 +41,4 @@ def test_messages(binary, messages, abort):
     assert (load["aborted"] > 0) == (abort > 0)
     assert counters["ecg.jobs"] == counters["smp.messages"] >= load["ended"]
     assert counters["ecg.errors"] == 0
-    assert_drained(stats)
-
-
-def test_bad_link(binary, messages):
-    link = {"loss": "1%", "reorder": "2%", "duplicate": "1%", "corrupt": "1%", "stall": "10%"}
-    code, stats = bench.run(binary, messages, 40, clients=16, **{**OPTIONS, **link, "warmup": 16})
-    load = stats["load"]
-    assert (code, load["complete"], load["errors"]) == (0, 1, 0), stats
-    assert load["retransmissions"] + load["fast_retransmissions"] > 0
     assert_drained(stats)
