@@ -77,6 +77,8 @@ class Board:
         Addresses until somebody configures others.
     external_tick : bool
         The board has an input for the millisecond tick (simulation).
+    seed : int
+        Seed of place and route with which the board is known to be built to the end.
     lut4_budget : int
         LUTs the FPGA has; 0 when that has no meaning.
     loader : tuple of str
@@ -108,6 +110,7 @@ class Board:
     mac: str = "02:00:00:00:00:01"
     ip: str = "10.0.0.2"
     external_tick: bool = False
+    seed: int = 1
     lut4_budget: int = 0
     loader: tuple[str, ...] = ()
 
@@ -120,6 +123,7 @@ class Board:
         self._range("uart_baud", 9600, 3_000_000)
         self._range("lut4_budget", 0, 10_000_000)
         self._range("sessions", 1, 131_072)
+        self._range("seed", 1, 1_000_000)
         self._range("counter_width", 16, 32)
         self._choice("ecg_preset", ECG_PRESETS)
         self._range("ecg_pipelines", 1, 64)

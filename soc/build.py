@@ -219,7 +219,7 @@ def _sim_files(found, directory):
 # --- boards ------------------------------------------------------------------------------------
 
 
-def build_board(name, directory=None, shell=None, synth_only=False, seed=1, fresh=False):
+def build_board(name, directory=None, shell=None, synth_only=False, seed=None, fresh=False):
     """Build the bitstream of a board, or with ``synth_only`` its netlist; return the report.
 
     The report (also ``report.json`` in the build's folder) says what is used of the FPGA, the
@@ -237,6 +237,7 @@ def build_board(name, directory=None, shell=None, synth_only=False, seed=1, fres
 def _build_board(board, directory, shell, synth_only, seed, fresh):
     name = board.name
     report_path = directory / "report.json"
+    seed = board.seed if seed is None else seed
     inputs = None if shell is not None else input_hash(name, synth_only, seed)
     if inputs is not None and not fresh and report_path.exists():
         report = json.loads(report_path.read_text())
@@ -263,7 +264,7 @@ def _build_board(board, directory, shell, synth_only, seed, fresh):
 #: alone take four (measured: 1,300 of 40,000 LUTs; a few bits more and timing suffers).
 _SOFT_ADDER_BITS = 9
 #: Share of the clock period that logic, and wires as Yosys guesses them, may take before placement.
-_LOGIC_SHARE = 0.8
+_LOGIC_SHARE = 0.5
 
 
 def _map_for_area(script, sys_clk_hz):
@@ -304,7 +305,7 @@ def _run_tools(gateware, top, synth_only, sys_clk_hz):
             # the default router does not come to an end.
             # With the router's default weights a few thousand wires change places for ever.
             words += ["--report", f"{top}_pnr.json", "--placer", "static"]
-            words += ["--router", "router2", "--router2-alt-weights"]
+            words += ["--router", "router2", "--router2-alt-weights", "--tmg-ripup"]
         log = gateware / f"{tool}.log"
         with log.open("w") as out:
             code = subprocess.run(

@@ -33,7 +33,9 @@ def build(
     synth_only: Annotated[
         bool, typer.Option("--synth-only", help="Stop after synthesis: sizes, no frequencies.")
     ] = False,
-    seed: Annotated[int, typer.Option(help="Seed of place and route.")] = 1,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of place and route; the board's own if left out.")
+    ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Build even if nothing changed.")] = False,
     output: Annotated[
         Path | None, typer.Option(help="Folder to build in; build/BOARD by default.")
