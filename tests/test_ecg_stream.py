@@ -38,16 +38,19 @@ def record_work(parts, first=1):
     return [*works, end_work(stream)]
 
 
-@pytest.mark.parametrize(("width", "pipelines"), [(32, 1), (64, 2), (128, 1)])
+@pytest.mark.parametrize(
+    ("width", "pipelines"),
+    [(32, 1), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((64, 2), (128, 1)))],
+)
 @seeds(1)
 def test_records_in_parts(width, pipelines, seed):
     """Sessions at the same time: records one after the other, and independent blocks between."""
     rng = make_rng(seed, f"records {width}")
     works = []
-    for session in range(3):
+    for session in range(2):
         jobs = []
         for number in range(2):
-            beats = heart(rng, rng.randint(700, 1500))
+            beats = heart(rng, rng.randint(700, 1200), beats=4)
             parts = cut(rng, beats, longest=rng.choice([300, 1200]))
             jobs += record_work(parts, first=number == 0)
         if session == 0:
@@ -73,7 +76,7 @@ def test_a_new_connection_inherits_nothing(seed):
     rng = make_rng(seed, "again")
     works = []
     for _ in range(2):
-        parts = cut(rng, heart(rng, 1000), longest=600)
+        parts = cut(rng, heart(rng, 700, beats=3), longest=400)
         works += record_work(parts)[: rng.randint(1, len(parts))]
     play(seed, [works], pipelines=2)
 
