@@ -18,6 +18,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from .lock import FileLock
+
 __all__ = ["ROOT", "Ledger", "digest", "files", "significant"]
 
 #: The top folder of the tree; globs are relative to it.
@@ -84,9 +86,15 @@ class Ledger:
         return row if row is not None and row.get("inputs") == inputs else None
 
     def record(self, name: str, inputs: str, **values: Any) -> None:
-        """Put a row in, or replace it, and write the file at once."""
-        self.rows[name] = {**values, "inputs": inputs}
-        text = json.dumps(dict(sorted(self.rows.items())), indent=2) + "\n"
-        temporary = self.path.with_name(f"{self.path.name}.{os.getpid()}")
-        temporary.write_text(text)
-        temporary.replace(self.path)
+        """Put a row in, or replace it, and write the file at once.
+
+        Rows that another process has recorded since this one read the file are kept.
+        """
+        with FileLock(ROOT / "build" / "locks" / self.path.name):
+            if self.path.exists():
+                self.rows = json.loads(self.path.read_text())
+            self.rows[name] = {**values, "inputs": inputs}
+            text = json.dumps(dict(sorted(self.rows.items())), indent=2) + "\n"
+            temporary = self.path.with_name(f"{self.path.name}.{os.getpid()}")
+            temporary.write_text(text)
+            temporary.replace(self.path)

@@ -102,3 +102,15 @@ def test_ledger_keeps_rows_sorted_and_knows_stale_ones(tmp_path):
     assert again.current("b", "2") is None
     assert list(json.loads(path.read_text())) == ["a", "b"]
     assert [p.name for p in tmp_path.iterdir()] == ["ledger.json"]
+
+
+def test_two_processes_keep_each_others_rows(tmp_path):
+    """Both read the file before either writes."""
+    path = tmp_path / "ledger.json"
+    one, other = Ledger(path), Ledger(path)
+    one.record("a", "x", value=1)
+    other.record("b", "y", value=2)
+    assert Ledger(path).rows == {
+        "a": {"value": 1, "inputs": "x"},
+        "b": {"value": 2, "inputs": "y"},
+    }
