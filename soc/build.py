@@ -19,7 +19,7 @@ from ..models.lock import FileLock
 from .firmware import FirmwareBuilder
 from .map import MemoryMap
 from .soc import TrebuchetSoC
-from .toolchain import LINKS, provide_tools, require_tool
+from .toolchain import LINKS, PLACE_AND_ROUTE, provide_tools, require_tool
 
 __all__ = ["SimFiles", "build_board", "build_sim", "input_hash", "make_shell", "usage"]
 
@@ -301,11 +301,7 @@ def _run_tools(gateware, top, synth_only, sys_clk_hz):
         if tool not in LINKS or (synth_only and tool != "yosys"):
             continue
         if tool == "nextpnr-ecp5":
-            # On a device this full the default placer leaves knots that no router gets undone, and
-            # the default router does not come to an end.
-            # With the router's default weights a few thousand wires change places for ever.
-            words += ["--report", f"{top}_pnr.json", "--placer", "static"]
-            words += ["--router", "router2", "--router2-alt-weights", "--tmg-ripup"]
+            words += ["--report", f"{top}_pnr.json", *PLACE_AND_ROUTE]
         log = gateware / f"{tool}.log"
         with log.open("w") as out:
             code = subprocess.run(

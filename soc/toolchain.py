@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..models.errors import TrebuchetError
 
-__all__ = ["LINKS", "provide_tools", "require_tool"]
+__all__ = ["LINKS", "PLACE_AND_ROUTE", "provide_tools", "require_tool"]
 
 #: Plain name of a tool, and the YoWASP command that stands in for it.
 LINKS = {
@@ -20,6 +20,14 @@ LINKS = {
     "ecppack": "yowasp-ecppack",
     "ecpbram": "yowasp-ecpbram",
 }
+
+#: Options of nextpnr with which full devices are routed to the end: the default placer leaves knots
+#: that no router gets undone, the default router does not come to an end, and with router2's default
+#: weights a few thousand wires change places for ever.
+PLACE_AND_ROUTE = (
+    *("--placer", "static"),
+    *("--router", "router2", "--router2-alt-weights", "--tmg-ripup"),
+)
 
 #: Tools that come as Debian packages, and in which one.
 PACKAGES = {

@@ -3,6 +3,7 @@
 // (sim/fabric.py): TREBUCHET_WIDTH, TREBUCHET_OTHER, TREBUCHET_COUNTERS(X).
 #include "arp.h"
 #include "fabric_ports.h"
+#include "lanes.h"
 #include "verilated_top.h"
 
 namespace sim {
@@ -12,15 +13,6 @@ namespace {
 constexpr size_t kLanes = TREBUCHET_WIDTH / 8;
 constexpr size_t kMaxFrame = 65536;
 constexpr size_t kWireOverhead = 24;  // preamble, FCS, gap between frames
-
-void put_lanes(IData& port, const uint8_t* bytes) { memcpy(&port, bytes, sizeof port); }
-void put_lanes(QData& port, const uint8_t* bytes) { memcpy(&port, bytes, sizeof port); }
-template <size_t N>
-void put_lanes(VlWide<N>& port, const uint8_t* bytes) { memcpy(port.data(), bytes, 4 * N); }
-void get_lanes(const IData& port, uint8_t* bytes) { memcpy(bytes, &port, sizeof port); }
-void get_lanes(const QData& port, uint8_t* bytes) { memcpy(bytes, &port, sizeof port); }
-template <size_t N>
-void get_lanes(const VlWide<N>& port, uint8_t* bytes) { memcpy(bytes, port.data(), 4 * N); }
 
 // A frame on its way into a packet stream, beat by beat.
 struct Source {

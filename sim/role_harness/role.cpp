@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "../harness/lanes.h"
 #include "Vtop.h"
 #include "batch.h"
 #include "memory.h"
@@ -19,15 +20,6 @@ namespace {
 
 constexpr size_t kLanes = TREBUCHET_WIDTH / 8;
 constexpr uint8_t kOk = 0;
-
-void put_lanes(IData& port, const uint8_t* bytes) { memcpy(&port, bytes, sizeof port); }
-void put_lanes(QData& port, const uint8_t* bytes) { memcpy(&port, bytes, sizeof port); }
-template <size_t N>
-void put_lanes(VlWide<N>& port, const uint8_t* bytes) { memcpy(port.data(), bytes, 4 * N); }
-void get_lanes(const IData& port, uint8_t* bytes) { memcpy(bytes, &port, sizeof port); }
-void get_lanes(const QData& port, uint8_t* bytes) { memcpy(bytes, &port, sizeof port); }
-template <size_t N>
-void get_lanes(const VlWide<N>& port, uint8_t* bytes) { memcpy(bytes, port.data(), 4 * N); }
 
 struct Options {
     std::string batch, result;
