@@ -50,7 +50,7 @@ def test_command_runs(command, document):
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=550,
         env={**os.environ, "VIRTUAL_ENV": sys.prefix},
     )
     assert result.returncode == 0, f"{document}: {replacement}\n{result.stdout}{result.stderr}"

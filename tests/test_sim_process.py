@@ -37,7 +37,7 @@ def gone(pid):
     return state == "Z"
 
 
-def wait_until_gone(pids, seconds=20):
+def wait_until_gone(pids, seconds=90):
     deadline = time.monotonic() + seconds
     while not all(map(gone, pids)):
         assert time.monotonic() < deadline, [p for p in pids if not gone(p)]
@@ -55,7 +55,7 @@ def test_nothing_outlives_its_owner(number):
     assert len(pids) == 3
     assert not any(map(gone, pids))
     owner.send_signal(number)
-    owner.wait(timeout=20)
+    owner.wait(timeout=90)
     wait_until_gone(pids)
 
 

@@ -209,7 +209,7 @@ def read_with_model(
     return planned.read(planned.golden)
 
 
-def board_preset(board: str, timeout: float = 5.0) -> Preset:
+def board_preset(board: str, timeout: float = 30.0) -> Preset:
     """The preset that a board's status names; the faithful one if there is no status to be had."""
     try:
         state = fetch_status(board, timeout)
