@@ -6,7 +6,6 @@ import hashlib
 import importlib.metadata
 import json
 import os
-import re
 import shlex
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from ..models.lock import FileLock
 from .firmware import FirmwareBuilder
 from .map import MemoryMap
 from .soc import TrebuchetSoC
+from .synthesis import clocks_faster_than, map_for_area
 from .toolchain import LINKS, PLACE_AND_ROUTE, provide_tools, require_tool
 
 __all__ = ["SimFiles", "build_board", "build_sim", "input_hash", "make_shell", "usage"]
@@ -260,39 +260,13 @@ def _build_board(board, directory, shell, synth_only, seed, fresh):
     return report
 
 
-#: Adders and comparisons of so few bits cost less as plain LUTs than as a carry chain, whose ends
-#: alone take four (measured: 1,300 of 40,000 LUTs; a few bits more and timing suffers).
-_SOFT_ADDER_BITS = 9
-#: Share of the clock period that logic, and wires as Yosys guesses them, may take before placement.
-_LOGIC_SHARE = 0.5
-
-
-def _map_for_area(script, sys_clk_hz):
-    """LiteX's Yosys script, changed so that logic is mapped for area where the clock allows it.
-
-    Left alone, `synth_ecp5` maps everything for the shortest delay, which takes more LUTs.
-    """
-    found = re.search(r"^synth_ecp5 .*$", script, re.MULTILINE)
-    command = found.group()
-    delay = round(1e12 / sys_clk_hz * _LOGIC_SHARE)
-    return script.replace(
-        command,
-        f"""{command} -run begin:map_gates
-techmap -map +/techmap.v t:$alu r:Y_WIDTH<={_SOFT_ADDER_BITS} %i
-opt -fast
-{command} -run map_gates:map_luts
-abc9 -maxlut 4 -W 300 -D {delay}
-clean
-{command} -run map_cells:""",
-    )
-
-
 def _run_tools(gateware, top, synth_only, sys_clk_hz):
     """Run the tools of LiteX's script one by one, each with a log file of its own."""
     script = (gateware / f"build_{top}.sh").read_text()
     synthesis = gateware / f"{top}.ys"
+    fast = clocks_faster_than((gateware / f"{top}.lpf").read_text(), sys_clk_hz)
     synthesis.write_text(
-        _map_for_area(synthesis.read_text(), sys_clk_hz)
+        map_for_area(synthesis.read_text(), top, sys_clk_hz, fast)
         + f"\ntee -q -o {top}_stat.json stat -json -top {top}\n"
     )
     for line in script.splitlines():

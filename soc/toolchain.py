@@ -22,8 +22,8 @@ LINKS = {
 }
 
 #: Options of nextpnr with which full devices are routed to the end: the default placer leaves knots
-#: that no router gets undone, the default router does not come to an end, and with router2's default
-#: weights a few thousand wires change places for ever.
+#: that no router gets undone, the default router does not come to an end, and with router2's
+#: default weights a few thousand wires change places for ever.
 PLACE_AND_ROUTE = (
     *("--placer", "static"),
     *("--router", "router2", "--router2-alt-weights", "--tmg-ripup"),

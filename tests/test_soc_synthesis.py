@@ -1,0 +1,78 @@
+"""The Yosys script that maps for area: what it does to a design of two clocks, by Yosys itself."""
+
+import json
+import subprocess
+
+import pytest
+from trebuchet.soc.synthesis import clocks_faster_than, map_for_area
+from trebuchet.soc.toolchain import provide_tools
+
+LPF = """\
+LOCATE COMP "fast" SITE "L20";
+FREQUENCY PORT "clk100" 100.0 MHz;
+
+FREQUENCY PORT "fast" 125.0 MHz;
+FREQUENCY PORT "slow" 50.0 MHz;
+"""
+
+# The function from `a` to `q` is wide enough for several levels; `p` has one in the other clock.
+VERILOG = """\
+module top(input slow, input fast, input [15:0] a, output reg q, output reg p);
+  reg [15:0] f, s;
+  always @(posedge fast) begin f <= a; q <= ^f & (f[3:0] != 4'd9) | &f[15:4]; end
+  always @(posedge slow) begin s <= a; p <= ^s | (s[7:0] == 8'd77); end
+endmodule
+"""
+
+#: What was mapped, as Yosys' own models of the cells, against the Verilog.
+EQUIVALENT = """
+tee -q -o stat.json stat -json -top top
+write_verilog -noattr mapped.v
+design -reset
+read_verilog top.v
+prep -top top
+rename top gold
+design -stash gold
+read_verilog -nooverwrite mapped.v +/ecp5/cells_sim.v
+prep -flatten -top top
+rename top gate
+design -stash gate
+design -copy-from gold gold
+design -copy-from gate gate
+equiv_make gold gate both
+prep -flatten -top both
+opt -full
+equiv_simple -undef
+equiv_induct -undef
+equiv_status -assert
+"""
+
+
+def test_clocks_are_compared_with_the_systems():
+    assert clocks_faster_than(LPF, 50e6) == ["clk100", "fast"]
+    assert clocks_faster_than(LPF, 100e6) == ["fast"]
+    assert clocks_faster_than(LPF, 125e6) == []
+
+
+@pytest.mark.parametrize("clocks", [(), ("fast",), ("clk100", "fast"), ("slow", "fast")])
+def test_a_design_is_mapped_and_stays_what_it_was(request, clocks):
+    # Not below /tmp, which the WebAssembly tools cannot see.
+    folder = request.config.rootpath / "build" / "test_synthesis" / ("_".join(clocks) or "none")
+    folder.mkdir(parents=True, exist_ok=True)
+    provide_tools(folder / "bin")
+    (folder / "top.v").write_text(VERILOG)
+    script = map_for_area("read_verilog top.v\nsynth_ecp5 -nowidelut -top top", "top", 50e6, clocks)
+    script += EQUIVALENT
+    (folder / "top.ys").write_text(script)
+    done = subprocess.run(
+        ["yosys", "-l", "top.log", "top.ys"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    cells = json.loads((folder / "stat.json").read_text())["design"]["num_cells_by_type"]
+    assert set(cells) <= {"LUT4", "TRELLIS_FF"}, cells
+    assert cells["TRELLIS_FF"] == 34
+    assert ("fast_logic" in (folder / "top.log").read_text()) == bool(clocks)
