@@ -177,7 +177,7 @@ GROUPS = {
             "ecg_training",
             "trebuchet.bench.ecg_accuracy:measure_training",
             ECG_ACCURACY,
-            "inter-patient split and loss by rounding: trains all; 10 minutes; needs the records",
+            "inter-patient split and loss by rounding: trains; some minutes; needs the records",
             (
                 "ecg.inter_patient_faithful",
                 "ecg.inter_patient_second",
