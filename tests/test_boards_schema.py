@@ -30,7 +30,7 @@ def test_every_board_loads_under_its_name(name):
         ({"sys_clk_hz": 5e7}, "sys_clk_hz must be an integer from 1000000 to 500000000, "),
         ({"data_width": 48}, "data_width must be one of (32, 64, 128), not 48"),
         ({"rom_bytes": 40_000}, "rom_bytes must be a power of two, not 40000"),
-        ({"segment_bytes": 256}, "segment_bytes must be an integer from 512 to 65536, not 256"),
+        ({"segment_bytes": 256}, "segment_bytes must be an integer from 512 to 131072, not 256"),
         ({"sessions": True}, "sessions must be an integer from 1 to 131072, not True"),
         ({"attach": 3}, "attach must be a function, not 3"),
         ({"mac": "01:00:00:00:00:01"}, "mac must be a unicast address like "),
