@@ -6,6 +6,7 @@ from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from ..models import matmul
 from ..models.ecg import model as ecg_model
 from ..models.ecg.presets import preset_named
 from .arbiter import PacketArbiter
@@ -59,8 +60,12 @@ def slot_for(result):
     return max(32, 1 << (RESULT_HEADER + result - 1).bit_length())
 
 
-#: For the ECG role, and for roles that do not say how long their results are.
+#: For the ECG role, and for roles that :data:`LARGEST_RESULT` does not know.
 RESULT_SLOT = slot_for(ecg_model.MAX_RESULT)
+#: By role, how long a result can be for operands of at most so many bytes.
+LARGEST_RESULT = {
+    "matmul": lambda operand: operand // matmul.pair_bytes() * matmul.result_bytes(),
+}
 
 
 @dataclass(frozen=True)
@@ -130,7 +135,7 @@ class ShellConfig:
         comes; or ``"none"``: messages are answered ``NO_ROLE``.
     result_slot : int or None
         Bytes of a result and its header, a power of two; there are two such slots a session. None:
-        as the role's ``largest_result(operand)`` says for the largest message that can come.
+        as :data:`LARGEST_RESULT` says for the largest message that can come.
     """
 
     tcp: TcpConfig = field(default=TINY)
@@ -150,11 +155,9 @@ class ShellConfig:
             object.__setattr__(self, "result_slot", self._slot_of_role())
 
     def _slot_of_role(self):
-        known = self.role not in ("ecg", "none")
-        largest = getattr(load_role(self.role), "largest_result", None) if known else None
-        if largest is None:
+        if self.role not in LARGEST_RESULT:
             return RESULT_SLOT
-        return slot_for(largest(self.tcp.segment_size - MESSAGE_HEADER))
+        return slot_for(LARGEST_RESULT[self.role](self.tcp.segment_size - MESSAGE_HEADER))
 
     @property
     def width(self):

@@ -126,11 +126,6 @@ class MatmulRole(wiring.Component):
         self.width, self.tag_width = width, tag_width
         super().__init__(RoleSignature(MATMUL_BLOCK, width, tag_width))
 
-    @staticmethod
-    def largest_result(operand, n=64):
-        """Bytes of the longest result for operands of at most ``operand`` bytes."""
-        return operand // (8 * n * n) * (4 * n * n)
-
     # Three stages, each on another job if need be: jobs are checked and their operands read; the
     # multiplier knows no jobs; products are written and the jobs answered.
     def elaborate(self, platform):
