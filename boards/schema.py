@@ -9,17 +9,24 @@ import ipaddress
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 from ..models.errors import TrebuchetError
 
-__all__ = ["FLOWS", "Board", "BoardError"]
+__all__ = ["FLOWS", "Board", "BoardError", "role_names"]
 
 #: Tool flows: Verilator, and Yosys with nextpnr-ecp5.
 FLOWS = ("sim", "trellis")
 CPU_VARIANTS = ("minimal", "lite", "standard", "full")
 DATA_WIDTHS = (32, 64, 128)
 ECG_PRESETS = ("faithful", "second")
+_ROLES = Path(__file__).resolve().parent.parent / "cores" / "roles"
+
+
+def role_names():
+    """What a slot may hold: ``"none"``, or a folder of ``cores/roles``, found without gateware."""
+    return ("none", *sorted(path.parent.name for path in _ROLES.glob("*/role.py")))
 
 
 class BoardError(TrebuchetError, ValueError):
@@ -67,6 +74,8 @@ class Board:
         On-chip memories of the firmware.
     uart_baud : int
         Baud rate of the console.
+    role : str
+        What is in the role slot, one of :func:`role_names`. The results' memory follows from it.
     ecg_preset : str
         Features and network of the ECG role, one of ``models/ecg/presets.py``.
     ecg_pipelines, ecg_buffers : int
@@ -102,6 +111,7 @@ class Board:
     rom_bytes: int = 0x10000
     sram_bytes: int = 0x2000
     uart_baud: int = 115200
+    role: str = "ecg"
     ecg_preset: str = "faithful"
     ecg_pipelines: int = 1
     ecg_buffers: int = 1
@@ -125,11 +135,12 @@ class Board:
         self._range("sessions", 1, 131_072)
         self._range("seed", 1, 1_000_000)
         self._range("counter_width", 16, 32)
+        self._choice("role", role_names())
         self._choice("ecg_preset", ECG_PRESETS)
         self._range("ecg_pipelines", 1, 64)
         self._range("ecg_buffers", 1, 2)
         for name, low, high in (
-            ("segment_bytes", 512, 1 << 16),
+            ("segment_bytes", 512, 1 << 17),
             ("dram_bytes", 1 << 20, 1 << 32),
             ("rom_bytes", 1 << 14, 1 << 18),
             ("sram_bytes", 1 << 12, 1 << 18),

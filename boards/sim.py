@@ -20,7 +20,11 @@ Frames have their preamble and FCS, so LiteEth's checkers are part of the simula
 LiteDRAM's model of a single-data-rate chip, the smallest that takes the shell's memory map.
 """
 
+import dataclasses
+
 from .schema import Board
+
+__all__ = ["BOARD", "with_role"]
 
 #: SDRAM timings are those of this clock; they do not depend on how fast the simulation runs.
 SDRAM_CLK_HZ = 100_000_000
@@ -81,3 +85,12 @@ BOARD = Board(
     mac="02:00:00:00:00:02",
     external_tick=True,
 )
+
+#: What roles need beside a slot. Matrix multiply: messages of up to three pairs of 32 KiB, and so
+#: few sessions that their segments and results fit the memory.
+_ROLE_SIZES = {"matmul": {"segment_bytes": 1 << 17, "sessions": 16}}
+
+
+def with_role(role):
+    """The simulated board with ``role`` in its slot."""
+    return dataclasses.replace(BOARD, role=role, **_ROLE_SIZES.get(role, {}))

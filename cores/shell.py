@@ -6,6 +6,7 @@ from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from ..models import matmul
 from ..models.ecg import model as ecg_model
 from ..models.ecg.presets import preset_named
 from .arbiter import PacketArbiter
@@ -48,8 +49,23 @@ SHELL_BLOCK = RegisterBlock(
 )
 
 
-#: A result slot holds 16 bytes of header and the ECG role's largest result.
-RESULT_SLOT = 1 << (16 + ecg_model.MAX_RESULT - 1).bit_length()
+#: Bytes before a result in its slot.
+RESULT_HEADER = 16
+#: Bytes of a message before the operand.
+MESSAGE_HEADER = 12
+
+
+def slot_for(result):
+    """Bytes of a result slot, a power of two, for results of at most ``result`` bytes."""
+    return max(32, 1 << (RESULT_HEADER + result - 1).bit_length())
+
+
+#: For the ECG role, and for roles that :data:`LARGEST_RESULT` does not know.
+RESULT_SLOT = slot_for(ecg_model.MAX_RESULT)
+#: By role, how long a result can be for operands of at most so many bytes.
+LARGEST_RESULT = {
+    "matmul": lambda operand: operand // matmul.pair_bytes() * matmul.result_bytes(),
+}
 
 
 @dataclass(frozen=True)
@@ -117,8 +133,9 @@ class ShellConfig:
     role : str
         What is in the slot: ``"ecg"``; the name of another folder of ``cores/roles``, built as it
         comes; or ``"none"``: messages are answered ``NO_ROLE``.
-    result_slot : int
-        Bytes of a result and its header, a power of two; there are two such slots a session.
+    result_slot : int or None
+        Bytes of a result and its header, a power of two; there are two such slots a session. None:
+        as :data:`LARGEST_RESULT` says for the largest message that can come.
     """
 
     tcp: TcpConfig = field(default=TINY)
@@ -129,11 +146,18 @@ class ShellConfig:
     ecg_stream: bool = False
     ecg_loadable: bool = False
     role: str = "ecg"
-    result_slot: int = RESULT_SLOT
+    result_slot: int | None = None
 
     def __post_init__(self):
         tcp = replace(self.tcp, ports=tuple(SERVICES.values()), pool_base=self.base)
         object.__setattr__(self, "tcp", tcp)
+        if self.result_slot is None:
+            object.__setattr__(self, "result_slot", self._slot_of_role())
+
+    def _slot_of_role(self):
+        if self.role not in LARGEST_RESULT:
+            return RESULT_SLOT
+        return slot_for(LARGEST_RESULT[self.role](self.tcp.segment_size - MESSAGE_HEADER))
 
     @property
     def width(self):

@@ -43,6 +43,7 @@ COMMANDS = {
     "load": LazyEntry("trebuchet.soc.cli:load", "Load a bitstream into a board."),
     "role": LazyEntry("trebuchet.soc.role_cli:app", "List roles, print registers, make a new one."),
     "ecg": LazyEntry("trebuchet.host.ecg.cli:app", "Send ECG records to a board; fetch records."),
+    "matmul": LazyEntry("trebuchet.host.matmul:app", "Have a board multiply matrices; check them."),
     "status": LazyEntry("trebuchet.host.status:status", "Show the state and counters of a board."),
     "prove": LazyEntry("trebuchet.formal.cli:prove", "Prove the properties of the cores."),
     "bench": LazyEntry("trebuchet.bench.cli:bench", "Measure, and compare with the budgets."),

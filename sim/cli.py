@@ -32,9 +32,9 @@ def _absolute(path):
     return str(path.resolve())
 
 
-def _compile(top, trace, console):
+def _compile(top, role, trace, console):
     with console.status("Generating the Verilog …"):
-        made = source(top)
+        made = source(top, role)
     with console.status("Compiling the simulator (once for each version of it) …"):
         return made, build(made, trace=trace)
 
@@ -65,6 +65,10 @@ def sim(
     fabric: Annotated[
         bool, typer.Option("--fabric", help="The same as TOP = fabric: the shell without CPU.")
     ] = False,
+    role: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="What is in the role slot, such as matmul; else ecg."),
+    ] = None,
     command: Annotated[
         str | None,
         typer.Option("--exec", metavar="CMD", help="Run this on the board's network, then end."),
@@ -100,7 +104,7 @@ def sim(
     # A polite kill takes the clean way out, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     console = Console(stderr=True)
-    made, binary = _compile("fabric" if fabric else top, trace is not None, console)
+    made, binary = _compile("fabric" if fabric else top, role, trace is not None, console)
     arguments = ["--seed", str(seed)]
     arguments += _link_arguments(
         {"loss": loss, "duplicate": duplicate, "reorder": reorder, "corrupt": corrupt}

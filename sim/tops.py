@@ -37,11 +37,11 @@ def _page():
 PAGE = _page()
 
 
-def board_source():
-    """The whole SoC of ``boards/sim.py`` with its firmware."""
+def board_source(role=None):
+    """The whole SoC of ``boards/sim.py`` with its firmware, with its own role or another."""
     from ..soc.build import build_sim
 
-    files = build_sim()
+    files = build_sim(role=role)
     return Source("board", files.top, {}, files.sources, files.folder, ready_port=7)
 
 
@@ -85,6 +85,20 @@ def fabric_source(tcp=None, csr=None, shell=None, **memory):
     return dataclasses.replace(emit(shell, options), ready_port=7)
 
 
+def fabric_with_role(role):
+    """The shell with ``role`` in its slot, as large as on the simulated board with that role."""
+    from ..boards.sim import with_role
+    from ..cores.tcp.config import TcpConfig
+
+    board = with_role(role)
+    tcp = TcpConfig(
+        width=board.data_width,
+        sessions=board.sessions,
+        segment_log2=board.segment_bytes.bit_length() - 1,
+    )
+    return fabric_source(tcp, shell={"role": role})
+
+
 def _mirror_source():
     from .fabric import emit
     from .mirror import Mirror
@@ -104,8 +118,16 @@ TOPS = {
 }
 
 
-def source(name):
-    """The :class:`~trebuchet.sim.build.Source` of top ``name``."""
+#: The tops with a role slot, each as a function of the role.
+_ROLE_TOPS = {"board": board_source, "fabric": fabric_with_role}
+
+
+def source(name, role=None):
+    """The :class:`~trebuchet.sim.build.Source` of top ``name``, with another role than its own."""
     if name not in TOPS:
         raise TrebuchetError(f"the top to simulate must be one of {', '.join(TOPS)}, not {name!r}")
-    return TOPS[name]()
+    if role is None:
+        return TOPS[name]()
+    if name not in _ROLE_TOPS:
+        raise TrebuchetError(f"a role goes into {' or '.join(_ROLE_TOPS)}, not into {name!r}")
+    return _ROLE_TOPS[name](role)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..boards import load_board
+from ..boards.sim import with_role
 from ..models.errors import TrebuchetError
 from ..models.lock import FileLock
 from .firmware import FirmwareBuilder
@@ -73,6 +74,7 @@ def make_shell(board):
     config = ShellConfig(
         tcp=tcp,
         base=memory_map.base,
+        role=board.role,
         ecg_preset=board.ecg_preset,
         ecg_pipelines=board.ecg_pipelines,
         ecg_buffers=board.ecg_buffers,
@@ -166,7 +168,7 @@ class SimFiles:
     folder: Path
 
 
-def build_sim(directory=None, shell=None, name="sim"):
+def build_sim(directory=None, shell=None, name="sim", role=None):
     """Generate Verilog and firmware of a simulated board; return its :class:`SimFiles`.
 
     A finished build with the same inputs is used again.
@@ -174,25 +176,30 @@ def build_sim(directory=None, shell=None, name="sim"):
     Parameters
     ----------
     directory : path
-        Where to build; ``build/NAME`` by default. Not below ``/tmp`` or ``/share``.
+        Where to build; ``build/NAME`` by default, with a role ``build/NAME_ROLE``. Not below
+        ``/tmp`` or ``/share``.
     shell : wiring.Component
         Something else than the shell inside; such a build is always done anew.
+    role : str
+        Another role than the board's own, with sizes that suit it.
     """
-    directory = Path(directory or ROOT / "build" / name).resolve()
+    board = load_board(name) if role is None else with_role(role)
+    label = name if role is None else f"{board.name}_{role}"
+    directory = Path(directory or ROOT / "build" / label).resolve()
     with _lock(directory):
-        return _build_sim(directory, shell, name)
+        return _build_sim(directory, shell, board, label)
 
 
-def _build_sim(directory, shell, name):
+def _build_sim(directory, shell, board, label):
     stamp = directory / "sim.json"
-    inputs = None if shell is not None else input_hash("sim", name)
+    inputs = None if shell is not None else input_hash("sim", label)
     if inputs is not None and stamp.exists():
         found = json.loads(stamp.read_text())
         files = [*found["sources"], *found["memories"]]
         if found["inputs"] == inputs and all(Path(f).exists() for f in files):
             return _sim_files(found, directory)
     with _clean_environment(directory):
-        soc = _build_soc(load_board(name), shell, directory)
+        soc = _build_soc(board, shell, directory)
     gateware = directory / "gateware"
     found = {
         "inputs": inputs,

@@ -16,6 +16,7 @@ __all__ = [
     "assert_drained",
     "board_in_simulation",
     "fabric_in_simulation",
+    "know_address",
     "raw_socket",
     "rise",
     "status",

@@ -25,6 +25,7 @@ __all__ = [
     "echo",
     "read_all",
     "read_exactly",
+    "read_message",
     "reset",
     "run_clients",
 ]

@@ -5,8 +5,14 @@ import re
 
 import pytest
 from trebuchet.boards import NAMES, load_board
-from trebuchet.boards.schema import BoardError
+from trebuchet.boards.schema import BoardError, role_names
+from trebuchet.boards.sim import with_role
+from trebuchet.cores.roles import catalog
+from trebuchet.cores.shell import RESULT_SLOT, ShellConfig
+from trebuchet.cores.tcp.config import TcpConfig
 from trebuchet.models.errors import TrebuchetError
+from trebuchet.sim.tops import source
+from trebuchet.soc.build import make_shell
 from trebuchet.soc.map import MAIN_RAM, MemoryMap
 
 SIM = load_board("sim")
@@ -28,9 +34,10 @@ def test_every_board_loads_under_its_name(name):
         ({"flow": "vivado"}, "flow must be one of ('sim', 'trellis'), not 'vivado'"),
         ({"sys_clk_hz": 5}, "sys_clk_hz must be an integer from 1000000 to 500000000, not 5"),
         ({"sys_clk_hz": 5e7}, "sys_clk_hz must be an integer from 1000000 to 500000000, "),
+        ({"role": "webserver"}, "role must be one of ('none', 'benchmark', 'ecg', "),
         ({"data_width": 48}, "data_width must be one of (32, 64, 128), not 48"),
         ({"rom_bytes": 40_000}, "rom_bytes must be a power of two, not 40000"),
-        ({"segment_bytes": 256}, "segment_bytes must be an integer from 512 to 65536, not 256"),
+        ({"segment_bytes": 256}, "segment_bytes must be an integer from 512 to 131072, not 256"),
         ({"sessions": True}, "sessions must be an integer from 1 to 131072, not True"),
         ({"attach": 3}, "attach must be a function, not 3"),
         ({"mac": "01:00:00:00:00:01"}, "mac must be a unicast address like "),
@@ -41,6 +48,38 @@ def test_wrong_values_are_refused(changes, message):
     name = changes.get("name", "sim")
     with pytest.raises(BoardError, match=f"^Board {name!r}: {re.escape(message)}"):
         dataclasses.replace(SIM, **changes)
+
+
+def test_roles_are_those_of_the_gateware():
+    assert role_names() == ("none", *catalog.role_names())
+    assert load_board("versa_ecp5").role == "ecg"
+
+
+@pytest.mark.parametrize("role", role_names())
+def test_every_role_fits_the_simulated_board(role):
+    """Its name and sizes reach the shell, whose memory is there."""
+    board = with_role(role)
+    config = make_shell(board).config
+    assert config.role == board.role == role
+    assert config.tcp.segment_size == board.segment_bytes
+    assert config.memory.base + config.memory.size <= MAIN_RAM + board.dram_bytes
+
+
+def test_result_slots_follow_from_the_role():
+    slots = {
+        log2: ShellConfig(TcpConfig(segment_log2=log2), role="matmul").result_slot
+        for log2 in (15, 16, 17)
+    }
+    assert slots == {15: 32, 16: 32 << 10, 17: 64 << 10}  # 0, 1 and 3 products
+    assert ShellConfig().result_slot == ShellConfig(role="loopback").result_slot == RESULT_SLOT
+    assert ShellConfig(role="matmul", result_slot=64).result_slot == 64
+
+
+def test_a_role_goes_into_what_has_a_slot():
+    with pytest.raises(TrebuchetError, match="^a role goes into board or fabric, not into 'mirr"):
+        source("mirror", "matmul")
+    with pytest.raises(BoardError, match="^Board 'sim': role must be one of .*, not 'nothing'$"):
+        source("fabric", "nothing")
 
 
 def test_an_unknown_board_is_named_with_the_known_ones():

@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from ..arbiter import StreamArbiter
 from .record import KILL_WRITES, TIME_WIDTH, CheckoutSignature, Phase, descriptor_layout, keep, kill
 from .service import SESSION_WIDTH, TX_PER_SESSION, FreeLayout, TxLayout
+from .window import WindowEdge
 
 __all__ = ["COUNTS", "WRITES", "ApplicationEngine"]
 
@@ -80,6 +81,9 @@ class ApplicationEngine(wiring.Component):
             ahead.eq(position - r.rcv_cons),
             inside.eq(r.rcv_pub - r.rcv_cons - r.fin_told),
         ]
+        if config.sliding:  # right in FREE-COMMIT: `position` is in FREE-WORK
+            m.submodules.edge = self.edge = WindowEdge(config)
+            m.d.comb += [self.edge.cons.eq(position), self.edge.pub.eq(r.rcv_pub)]
 
         with m.FSM():
             with m.State("SENT"):
@@ -149,6 +153,14 @@ class ApplicationEngine(wiring.Component):
         with m.If(everything & (r.rcv_nxt == r.rcv_pub) & ~r.kept):  # nor is anything written
             m.d.comb += w.has_segment.eq(0)
         receiving = (r.phase == Phase.OPEN) & ~r.fin_seen
+        if config.sliding:
+            # A message that fills the ring must not lack a few bytes of window for ever, so the
+            # edge always moves; what is too little for an ACK goes with the next one.
+            grown = (self.edge.edge - r.rcv_edge)[: config.segment_log2 + 1]
+            with m.If(receiving):
+                m.d.comb += w.rcv_edge.eq(self.edge.edge)
+                m.d.comb += w.ack_due.eq(r.ack_due | (grown >= config.update))
+            return
         with m.If(receiving & (gap.as_signed() <= config.window - config.update)):
             m.d.comb += [w.rcv_edge.eq(position + config.window), w.ack_due.eq(1)]
 

@@ -32,7 +32,10 @@ class TcpConfig:
     segments : int or None
         Segments in the receive pool; None: one a session.
     segment_log2 : int
-        Bytes of a pool segment, as a power of two, 9 to 16. The window is never larger than it.
+        Bytes of a pool segment, as a power of two, 9 to 17. The window is never larger than it.
+    max_window : int
+        Nor than this, 1024 to 65535. In a segment larger than the window its edge moves with what
+        arrives, not only with what is consumed (:class:`~trebuchet.cores.tcp.window.WindowEdge`).
     pool_base : int
         Address of the pool, a multiple of the segment size.
     mss : int
@@ -72,6 +75,7 @@ class TcpConfig:
     ports: tuple[int, ...] = (7, 9, 80, 8000)
     segments: int | None = None
     segment_log2: int = 15
+    max_window: int = 65535
     pool_base: int = 0
     mss: int = 1460
     rx_buffer: int = 4096
@@ -105,7 +109,8 @@ class TcpConfig:
         for port in self.ports:
             _check(0 <= port < 1 << 16, "Port", "0 to 65535", port)
         _check(1 <= self.pool_segments <= n, "Number of segments", f"1 to {n}", self.segments)
-        _check(9 <= self.segment_log2 <= 16, "Segment size", "2**9 to 2**16", self.segment_log2)
+        _check(9 <= self.segment_log2 <= 17, "Segment size", "2**9 to 2**17", self.segment_log2)
+        _check(1024 <= self.max_window <= 65535, "Largest window", "1024 to 65535", self.max_window)
         _check(
             self.pool_base % self.segment_size == 0
             and 0 <= self.pool_base <= (1 << ADDR_WIDTH) - self.pool_size,
@@ -175,12 +180,17 @@ class TcpConfig:
     @property
     def window(self):
         """Largest window announced, in bytes."""
-        return min(self.segment_size, 65535)
+        return min(self.segment_size, self.max_window)
+
+    @property
+    def sliding(self):
+        """A segment holds more than a window: the edge moves with what arrives, too."""
+        return self.segment_size > self.window
 
     @property
     def update(self):
         """Bytes the window must be able to grow by to be announced (RFC 9293, 3.8.6.2.2)."""
-        return min(self.mss, self.segment_size // 2)
+        return min(self.mss, self.window // 2)
 
 
 #: 64 sessions in block RAM.

@@ -80,7 +80,7 @@ class TcpEngine(wiring.Component):
         m.submodules.events = self.events = events.EventEngine(config)
         engines = {
             "receive": receive.WRITES,
-            "publish": publish.WRITES,
+            "publish": publish.writes(config),
             "transmit": transmit.WRITES,
             "timer": timer.WRITES,
             "application": application.WRITES,

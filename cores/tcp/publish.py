@@ -1,21 +1,28 @@
 """The publish engine: data that have reached memory are acknowledged and told to the service."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from .dma import written_layout
 from .record import TIME_WIDTH, CheckoutSignature, Phase, keep
 from .registers import settings_layout
+from .window import WindowEdge
 
-__all__ = ["WRITES", "PublishEngine"]
+__all__ = ["PublishEngine", "writes"]
 
 WRITES = ("rcv_pub", "ack_due", "ev_data", "ev_eof", "fin_told", "passive", "phase", "ev_closed")
 WRITES += ("ok", "deadline")
 
 
+def writes(config):
+    """Fields of the record this engine writes."""
+    return (*WRITES, "rcv_edge") if config.sliding else WRITES
+
+
 class PublishEngine(wiring.Component):
-    """Moves RCV.PUB on when a payload, or a FIN behind it, has been written.
+    """Moves RCV.PUB on when a payload, or a FIN behind it, has been written; with segments larger
+    than a window, the window's edge as well.
 
     =============  ===  ==========================================================
     ``written``    In   stream from :class:`~trebuchet.cores.tcp.dma.ReceiveDma`
@@ -24,14 +31,15 @@ class PublishEngine(wiring.Component):
     ``settings``   In   the programmable registers
     =============  ===  ==========================================================
 
-    Holds the record for 1 cycle. Reset: idle.
+    Holds the record for 1 cycle, 3 when it moves the edge. Reset: idle.
     """
 
     def __init__(self, config):
+        self.config = config
         super().__init__(
             {
                 "written": In(stream.Signature(written_layout(config))),
-                "port": Out(CheckoutSignature(config, WRITES)),
+                "port": Out(CheckoutSignature(config, writes(config))),
                 "now": In(TIME_WIDTH),
                 "settings": In(settings_layout(config)),
             }
@@ -43,12 +51,13 @@ class PublishEngine(wiring.Component):
         r, w = port.record, port.result
         expiry = Signal(TIME_WIDTH)
         m.d.sync += expiry.eq(self.now + self.settings.time_wait)
+        m.d.comb += keep(port)
+        commit = self._move_edge(m) if self.config.sliding else port.grant
         m.d.comb += [
-            keep(port),
             port.request.eq(self.written.valid),
             port.session.eq(note.session),
-            port.commit.eq(port.grant),
-            self.written.ready.eq(port.grant),
+            port.commit.eq(commit),
+            self.written.ready.eq(commit),
             w.rcv_pub.eq(note.end),
         ]
         with m.If(r.phase == Phase.OPEN):  # else it was reset or aborted meanwhile
@@ -59,3 +68,19 @@ class PublishEngine(wiring.Component):
                     m.d.comb += [w.phase.eq(Phase.TIME_WAIT), w.deadline.eq(expiry)]
                     m.d.comb += [w.ev_closed.eq(1), w.ok.eq(1)]
         return m
+
+    def _move_edge(self, m):
+        """The edge follows what arrives; return when the record can be handed back."""
+        port, note = self.port, self.written.payload
+        r = port.record
+        m.submodules.edge = edge = WindowEdge(self.config)
+        held, ripe = Signal(range(WindowEdge.LATENCY + 1)), Signal()
+        m.d.comb += [
+            edge.cons.eq(r.rcv_cons),
+            edge.pub.eq(note.end),
+            ripe.eq(port.grant & (held == WindowEdge.LATENCY)),
+        ]
+        m.d.sync += held.eq(Mux(port.grant & ~ripe, held + 1, 0))
+        with m.If((r.phase == Phase.OPEN) & ~r.fin_seen):
+            m.d.comb += port.result.rcv_edge.eq(edge.edge)
+        return ripe

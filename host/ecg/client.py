@@ -9,7 +9,7 @@ the golden model byte for byte.
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,7 @@ from ...models.ecg.scoring import Score, score
 from ...models.errors import TrebuchetError
 from ...models.status import Status
 from .. import smp
+from ..exchange import Refused, exchange
 from ..status import fetch_status
 
 __all__ = [
@@ -86,14 +87,6 @@ class Run:
             )
 
 
-class Refused(TrebuchetError):
-    """The board answered a message with an error."""
-
-    def __init__(self, text: str, status: int) -> None:
-        super().__init__(text)
-        self.status = status
-
-
 @dataclass(frozen=True)
 class Plan:
     """What is sent for a record, what must come back, and how it is put together."""
@@ -151,51 +144,14 @@ def plan(
     return (plan_stream if streamed else plan_blocks)(record, preset, weights)
 
 
-def exchange(
-    connection: smp.Connection,
-    payloads: Sequence[bytes],
-    outstanding: int = OUTSTANDING,
-    kind: smp.MessageType = smp.MessageType.DATA,
-) -> Iterator[tuple[int, bytes]]:
-    """Send the payloads, yield ``(index, result)`` as the answers come."""
-    if outstanding < 1:
-        raise ValueError(f"outstanding must be at least 1, not {outstanding}")
-    waiting: set[int] = set()
-    sent = 0
-    while sent < len(payloads) or waiting:
-        while sent < len(payloads) and len(waiting) < outstanding:
-            connection.send(smp.data_message(sent, payloads[sent], kind))
-            waiting.add(sent)
-            sent += 1
-        id, result = receive_result(connection, waiting)
-        waiting.remove(id)
-        yield id, result
-
-
-def receive_result(connection: smp.Connection, waiting: set[int]) -> tuple[int, bytes]:
-    message = connection.receive()
-    if message is None:
-        raise TrebuchetError(
-            f"{connection.name} closed the connection with {len(waiting)} messages unanswered"
-        )
-    if message.kind == smp.MessageType.RESPONSE:
-        response = smp.parse_response(message.payload)
-        which = "a message" if response.id is None else f"message {response.id}"
-        raise Refused(
-            f"{connection.name} refused {which}: {smp.describe_status(response.status)}",
-            response.status,
-        )
-    if message.kind != smp.MessageType.DATA:
-        raise smp.ProtocolError(f"{connection.name} sent a {message.kind.name} message")
-    id, result = smp.parse_data(message.payload)
-    if id not in waiting:
-        raise smp.ProtocolError(f"{connection.name} answered message {id}, which is not under way")
-    if len(result) % model.RECORD_BYTES or len(result) > model.MAX_RESULT:
-        raise smp.ProtocolError(
-            f"{connection.name} sent a result of {len(result)} bytes; it must be a multiple of "
-            f"{model.RECORD_BYTES}, at most {model.MAX_RESULT}"
-        )
-    return id, result
+def result_fault(result: bytes) -> str | None:
+    """What is wrong with the form of a result, or None."""
+    if len(result) % model.RECORD_BYTES == 0 and len(result) <= model.MAX_RESULT:
+        return None
+    return (
+        f"a result of {len(result)} bytes; it must be a multiple of {model.RECORD_BYTES}, "
+        f"at most {model.MAX_RESULT}"
+    )
 
 
 def read_with_model(
@@ -260,9 +216,11 @@ def send_plan(
     results: list[bytes] = [b""] * count
     start = time.monotonic()
     with smp.Connection(address, port, timeout, max_payload=MAX_ANSWER) as connection:
-        answers = exchange(connection, planned.payloads, outstanding, planned.kind)
-        for done, (index, result) in enumerate(answers, 1):
-            results[index] = result
+        answers = exchange(
+            connection, planned.payloads, outstanding, planned.kind, fault=result_fault
+        )
+        for done, answer in enumerate(answers, 1):
+            results[answer.index] = answer.result
             progress(done, count)
     seconds = time.monotonic() - start
     return Run(
