@@ -111,7 +111,7 @@ def _wire_source():
     return Source("wire", "", {})
 
 
-TOPS = {
+TOPS: dict[str, Callable] = {
     "board": board_source,
     "fabric": fabric_source,
     "mirror": _mirror_source,
