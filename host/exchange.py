@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from ..models.errors import TrebuchetError
 from . import smp
@@ -18,7 +18,8 @@ class Refused(TrebuchetError):
         self.status = status
 
 
-class Answer(NamedTuple):
+@dataclass(frozen=True)
+class Answer:
     """The result of message ``index``, ``seconds`` after the first byte of it was sent."""
 
     index: int

@@ -11,6 +11,7 @@ wire       no board at all; the load generator talks to this machine's kernel
 """
 
 import dataclasses
+from collections.abc import Callable
 
 from ..models.errors import TrebuchetError
 from .build import Source
@@ -110,7 +111,7 @@ def _wire_source():
     return Source("wire", "", {})
 
 
-TOPS = {
+TOPS: dict[str, Callable] = {
     "board": board_source,
     "fabric": fabric_source,
     "mirror": _mirror_source,
@@ -119,7 +120,7 @@ TOPS = {
 
 
 #: The tops with a role slot, each as a function of the role.
-_ROLE_TOPS = {"board": board_source, "fabric": fabric_with_role}
+_ROLE_TOPS: dict[str, Callable] = {"board": board_source, "fabric": fabric_with_role}
 
 
 def source(name, role=None):
