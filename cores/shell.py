@@ -318,6 +318,7 @@ class Shell(wiring.Component):
             memory.result_slots,
             memory.result_slot,
             self.config.job_kinds,
+            tcp.unread,
         )
         page = Responder(tcp.sessions)
         m.submodules += [echo, discard, mailbox, framer, page]

@@ -17,6 +17,7 @@ from e2e_board import (
 from e2e_clients import ECHO, PAGE_PORT, SMP, Witness, ecg_blocks, ecg_job, read_all, reset
 from e2e_raw import ACK, FIN, PSH, RST, SYN, RawPeer, tcp_frame
 from sim_tops import needs_network
+from trebuchet.cores.tcp.config import TINY
 from trebuchet.models.smp_framing import (
     TYPE_CONFIGURATION,
     TYPE_DATA,
@@ -99,7 +100,7 @@ def test_unknown_type(board, kind):
     rises(board, before, smp__bad_type=1)
 
 
-@pytest.mark.parametrize("size", [32761, 40_000, 0xFFFFFFF8, 0xFFFFFFFF])
+@pytest.mark.parametrize("size", [TINY.unread - 7, 32761, 40_000, 0xFFFFFFF8, 0xFFFFFFFF])
 def test_payload_larger_than_the_buffer(board, rng, size):
     before = board.counters()
     with board.connect(SMP) as connection:
@@ -109,9 +110,13 @@ def test_payload_larger_than_the_buffer(board, rng, size):
 
 
 def test_largest_payload_that_fits(board, rng):
+    """Also when the window's edge lags behind because a short message went before."""
     with board.connect(SMP) as connection:
-        connection.sendall(data_message(5, rng.randbytes(32768 - 12)))
-        assert connection.recv(100) == error_message(Status.BAD_LENGTH, 5)
+        for ident in range(4):
+            connection.sendall(data_message(ident, bytes(700)))
+            assert connection.recv(100) == error_message(Status.BAD_LENGTH, ident)
+            connection.sendall(data_message(5, rng.randbytes(TINY.unread - 12)))
+            assert connection.recv(100) == error_message(Status.BAD_LENGTH, 5)
         ecg_job(connection, 6, *ecg_blocks(rng, 1))
 
 

@@ -352,6 +352,8 @@ def test_bad_parameters():
         ((32, 4, 0, 21, 0, 256), "Segment size must be"),
         ((32, 4, 0, 12, 8, 256), "Base of the slots must be a multiple of 16, not 8"),
         ((32, 4, 0, 12, 0, 200), "Bytes of a slot must be a power of two from 32"),
+        ((32, 4, 0, 12, 0, 256, (), 4097), "Largest message must be 9 to 4096 bytes, not 4097"),
+        ((32, 4, 0, 12, 0, 256, (), 8), "Largest message must be 9 to 4096 bytes, not 8"),
         ((32, 4, 0, 12, 0, 256, (JobKind.DATA,)), "Kinds must be STREAM or CONFIGURE, not"),
     ]:
         with pytest.raises(ValueError, match=message):

@@ -20,7 +20,7 @@ from .contract import SOURCE_CPU, AnswerLayout, JobKind, JobLayout
 from .discard import check_sessions
 from .echo import check_segment_log2
 from .smp_header import SmpHeaderReader
-from .smp_registers import COUNTED, HEADER_BYTES, SMP_BLOCK, TYPES
+from .smp_registers import COUNTED, HEADER_BYTES, SMP_BLOCK, TYPES, check_largest, check_slots
 
 __all__ = ["SMP_BLOCK", "SmpFramer"]
 
@@ -48,6 +48,9 @@ class SmpFramer(wiring.Component):
         Bytes of a result slot, a power of two; a result may have 16 fewer.
     kinds : tuple of JobKind
         Kinds of job the role takes besides ``DATA``; each has a message type of its own.
+    largest : int or None
+        Bytes of the largest message with its header; None: a segment. Not more than are certain
+        to come unread (:attr:`~trebuchet.cores.tcp.config.TcpConfig.unread`).
 
     ===========  ====  ==========================================================================
     member       dir   meaning
@@ -69,7 +72,7 @@ class SmpFramer(wiring.Component):
        the 16 bytes before it. Any status but ``OK`` goes back as a type 2 message with a payload
        of 8 bytes: status, three zero bytes, ID. So does ``OK`` of a configuration message.
     3. A message of fewer than 4 bytes is answered ``BAD_LENGTH`` (ID 0) and skipped.
-    4. Another type, or a message larger than the segment, is answered ``BAD_TYPE`` or
+    4. Another type, or a message larger than ``largest``, is answered ``BAD_TYPE`` or
        ``TOO_LARGE`` (ID 0) and the connection is closed; what still comes is consumed and
        ignored.
     5. After the peer's FIN the complete messages are answered, then the connection is closed.
@@ -86,19 +89,16 @@ class SmpFramer(wiring.Component):
     reset with it.
     """
 
-    def __init__(self, width, sessions, source, segment_log2, slots_base, slot_bytes, kinds=()):
+    def __init__(
+        self, width, sessions, source, segment_log2, slots_base, slot_bytes, kinds=(), largest=None
+    ):
         self.width = check_data_width(width)
         self.sessions = check_sessions(sessions)
         self.segment_log2 = check_segment_log2(segment_log2)
+        self.largest = check_largest(largest, 1 << segment_log2)
         if not isinstance(source, int) or not 0 <= source < SOURCE_CPU:
             raise ValueError(f"Job source must be 0 to {SOURCE_CPU - 1}, not {source!r}")
-        if not isinstance(slots_base, int) or slots_base % 16 or not 0 <= slots_base < 1 << 32:
-            raise ValueError(f"Base of the slots must be a multiple of 16, not {slots_base!r}")
-        if slot_bytes not in [1 << i for i in range(5, LENGTH_WIDTH)]:
-            raise ValueError(
-                f"Bytes of a slot must be a power of two from 32 to {1 << (LENGTH_WIDTH - 1)}, "
-                f"not {slot_bytes!r}"
-            )
+        check_slots(slots_base, slot_bytes)
         for kind in kinds:
             if kind not in (JobKind.STREAM, JobKind.CONFIGURE):
                 raise ValueError(f"Kinds must be STREAM or CONFIGURE, not {kind!r}")
@@ -328,7 +328,6 @@ class SmpFramer(wiring.Component):
 
     def _check(self, m, state):
         header = self.reader.header
-        segment = 1 << self.segment_log2
         slot = Signal()
         bad_type = Signal()
         too_large = Signal()
@@ -337,7 +336,7 @@ class SmpFramer(wiring.Component):
         with m.State("HEADER"):
             m.d.sync += [
                 bad_type.eq(~header[:8].matches(TYPE_DATA, *(TYPES[k] for k in self.kinds))),
-                too_large.eq(size > segment - HEADER_BYTES),
+                too_large.eq(size > self.largest - HEADER_BYTES),
                 short.eq(size < 4),
                 self.total.eq(size[: self.segment_log2 + 1] + HEADER_BYTES),
                 slot.eq(state.slots[0]),

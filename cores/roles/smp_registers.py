@@ -1,12 +1,13 @@
-"""What the SMP framer is told and tells: message types, counted statuses, registers."""
+"""What the SMP framer is told and tells: message types, counted statuses, registers; its bounds."""
 
 from trebuchet.models.smp_framing import TYPE_CONFIGURATION, TYPE_DATA, TYPE_STREAM
 from trebuchet.models.status import Status
 
 from ..csr import Register, RegisterBlock, counter
+from ..tcp.service import LENGTH_WIDTH
 from .contract import JobKind
 
-__all__ = ["COUNTED", "HEADER_BYTES", "SMP_BLOCK", "TYPES"]
+__all__ = ["COUNTED", "HEADER_BYTES", "SMP_BLOCK", "TYPES", "check_largest", "check_slots"]
 
 HEADER_BYTES = 8
 #: The message type that asks for each kind of job.
@@ -39,3 +40,25 @@ SMP_BLOCK = RegisterBlock(
     ),
     "SMP framer: messages on TCP port 4000",
 )
+
+
+def check_largest(largest, segment):
+    """Return the bytes of the largest message, a segment if ``largest`` is None."""
+    if largest is None:
+        return segment
+    if not isinstance(largest, int) or not HEADER_BYTES < largest <= segment:
+        raise ValueError(
+            f"Largest message must be {HEADER_BYTES + 1} to {segment} bytes, not {largest!r}"
+        )
+    return largest
+
+
+def check_slots(base, size):
+    """Raise ``ValueError`` unless result slots of ``size`` bytes can lie from ``base`` on."""
+    if not isinstance(base, int) or base % 16 or not 0 <= base < 1 << 32:
+        raise ValueError(f"Base of the slots must be a multiple of 16, not {base!r}")
+    if size not in [1 << i for i in range(5, LENGTH_WIDTH)]:
+        raise ValueError(
+            f"Bytes of a slot must be a power of two from 32 to {1 << (LENGTH_WIDTH - 1)}, "
+            f"not {size!r}"
+        )

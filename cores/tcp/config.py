@@ -188,6 +188,12 @@ class TcpConfig:
         return self.segment_size > self.window
 
     @property
+    def unread(self):
+        """Bytes certain to come while none is consumed. Of a segment no larger than a window the
+        last ones may stay closed, since the window opens by :attr:`update` or not at all."""
+        return self.segment_size if self.sliding else self.segment_size - self.update
+
+    @property
     def update(self):
         """Bytes the window must be able to grow by to be announced (RFC 9293, 3.8.6.2.2)."""
         return min(self.mss, self.window // 2)
