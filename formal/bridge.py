@@ -197,6 +197,7 @@ class TapProof(Elaboratable):
             Assert(dut.before == Mux(gone, 0, nth)),
             Assert(~gone | (nth != 0)),
             Assert(nth <= dut.bounds.beats),
+            Assert(gone | (nth < dut.bounds.beats)),
             Assert(Mux(o.valid, o.p.last, begins_out) == ((nth == 0) | gone)),
         ]
 
