@@ -120,7 +120,13 @@ MATMUL = (
     "models/matmul.py",
 )
 #: The bridge, and what it is built of.
-BRIDGE = ("cores/stream.py", "cores/buffers.py", "cores/csr.py", "cores/bridge/*.py", "bench/bridge.py")
+BRIDGE = (
+    "cores/stream.py",
+    "cores/buffers.py",
+    "cores/csr.py",
+    "cores/bridge/*.py",
+    "bench/bridge.py",
+)
 ROLE_HARNESS = ("sim/build.py", "sim/roles.py", "sim/role_harness/*")
 FABRIC = ("sim/build.py", "sim/fabric.py", "sim/run.py", "sim/tops.py", "sim/harness/*")
 

@@ -1,4 +1,4 @@
-"""The bridge: what passes, what roles may do to it, what becomes of bad frames, who waits for whom."""
+"""The bridge: what passes, what roles do to it, what becomes of bad frames, who waits for whom."""
 
 import pytest
 from bridge_bench import Frame, Role, counters, expected

@@ -1,4 +1,4 @@
-"""The data-centre model: against sums by hand where nothing is random, and its rules where it is."""
+"""The data-centre model: sums by hand where nothing is random, and its rules where it is."""
 
 import json
 import subprocess

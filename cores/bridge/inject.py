@@ -106,7 +106,9 @@ class Injector(wiring.Component):
         m.d.comb += [
             self.events.injected.eq(take & i.p.last & ~cut & ~bad),
             self.events.refused.eq(
-                (take & (cut | bad)) | (close & room) | (i.valid & ~self.enable & i.p.first & ~close)
+                (take & (cut | bad))
+                | (close & room)
+                | (i.valid & ~self.enable & i.p.first & ~close)
             ),
         ]
         return m

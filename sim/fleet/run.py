@@ -103,9 +103,7 @@ class Fleet:
         self._cleanup.callback(self._control.close)
         uarts = [f"file:{self.uart_path(board.name)}" for board in self.topology.boards]
         plan, errors_path = self.folder / "plan", self.folder / "stderr.log"
-        plan.write_text(
-            plan_text(self.topology, folders, uarts, control=far.fileno(), **options)
-        )
+        plan.write_text(plan_text(self.topology, folders, uarts, control=far.fileno(), **options))
         command = [str(Path(binary).resolve()), str(plan)]
         with far, open(errors_path, "wb") as errors:
             self._process = subprocess.Popen(

@@ -102,7 +102,8 @@ class Link:
         both |= {k: getattr(self, k) for k in ("duplicate", "reorder", "corrupt")}
         values = {"rate": self.rate / 8 / clock_mhz, "ecn_chance": self.ecn_chance}
         values |= {
-            k: round(getattr(self, k) * 1024) for k in ("queue", "ecn_min", "ecn_max", "xoff", "xon")
+            k: round(getattr(self, k) * 1024)
+            for k in ("queue", "ecn_min", "ecn_max", "xoff", "xon")
         }
         values["lossless"] = sum(1 << c for c in self.classes)
         values |= {f"{way}_{k}": v for k, v in both.items() for way in ("up", "down")}
@@ -255,15 +256,12 @@ def parse(document: Any, where: str = "topology") -> Topology:
     _unique(where, "MAC addresses", [b.mac for b in boards])
     names = {b.name for b in boards}
     connections = [
-        _connection(f"{where}: ltl[{k}]", value, names)
-        for k, value in enumerate(node.items("ltl"))
+        _connection(f"{where}: ltl[{k}]", value, names) for k, value in enumerate(node.items("ltl"))
     ]
     _unique(where, "LTL connections", [f"{c.source} to {c.target}" for c in connections])
     node.end("clock_mhz", "link", "host", "boards", "ltl")
     prefix = interface.network.prefixlen
-    return Topology(
-        tuple(boards), tuple(connections), clock, str(interface.ip), prefix, host_link
-    )
+    return Topology(tuple(boards), tuple(connections), clock, str(interface.ip), prefix, host_link)
 
 
 def load(path: Path) -> Topology:
