@@ -155,7 +155,7 @@ class Bridge(wiring.Component):
     leave, and verdicts come in step with the frames, so no role can stall the line.
 
     *Bypass*: while ``enable`` is 0, which is its reset value, nothing is shown and roles' frames
-    are swallowed. It takes effect at the next frame's beginning; the frame under way keeps its role.
+    are swallowed. It counts from the next frame's beginning: a frame under way keeps its role.
 
     *Latency*, first beat in to first out, line idle: cut-through ``latency + 4`` cycles;
     store-and-forward ``latency + 5`` after the last beat came in. *Throughput*: one beat a cycle

@@ -1,6 +1,7 @@
 """The topology file of several boards: what it may say, and what is wrong with one that does not.
 
-YAML; only ``boards`` is needed. Times are in µs, rates in Mb/s, sizes in KiB, chances as 0.03 or 3%::
+YAML; only ``boards`` is needed. Times are in µs, rates in Mb/s, sizes in KiB, chances as 0.03
+or 3%::
 
     clock_mhz: 125            # what a simulated cycle stands for; a board's port moves a byte in it
     link: {rate: 1000, delay: 1, queue: 128}       # of every link, unless its own says otherwise
