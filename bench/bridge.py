@@ -2,9 +2,9 @@
 
 The line is one word a cycle, each way, without a pause: more than Ethernet of the same clock can
 carry, whose preamble, FCS and gap take 24 bytes a frame. Sizes are those on the wire, so a frame
-of 64 bytes is one of 60 here, without its FCS. Both directions run at once, the tap is switched on, and
-both forms (cut-through and store-and-forward) are measured: the worst counts. Every frame must come
-out once, unaltered and in order; a run in which one does not counts for nothing.
+of 64 bytes is one of 60 here, without its FCS. Both directions run at once, the tap is switched
+on, and both forms (cut-through and store-and-forward) are measured: the worst counts. Every frame
+must come out once, unaltered and in order; a run in which one does not counts for nothing.
 """
 
 import random

@@ -2,7 +2,8 @@
 
 ``FairMux``, by induction: the stream rules at the output; each beat is that of the input that
 ``index`` names; packets stay whole; no cycle is lost but one when the other input takes over an
-idle output; once an input has waited for ``quantum`` beats of the other, the other begins no packet.
+idle output; once an input has waited for ``quantum`` beats of the other, the other begins no
+packet.
 
 ``FrameTap``, by induction, for any role and any frames: what leaves is, beat by beat and in order,
 what came in less what the role dropped and with the bytes that it gave; a role that is not shown a
