@@ -93,7 +93,7 @@ class Parameters:
     #: That traffic: bursts of so many full frames on average; the share of them in LTL's own,
     #: lossless class. The others have a lower priority, but a frame once begun is finished.
     burst_frames: float = 8.0
-    own_class: float = 0.02
+    own_class: float = 0.1
     background_bytes: int = 1500
     #: On the wire less preamble and gap: a short message with its headers, and its ACK.
     frame_bytes: int = 128
