@@ -47,8 +47,8 @@ def run(frames: Sequence[Sequence[bytes]], store_and_forward: bool) -> list[tupl
     ways = [_words(f) for f in frames]
     arrived: list[list[int]] = [[], []]
 
-    def feed(d: int):  # type: ignore[no-untyped-def]
-        async def put(ctx):  # type: ignore[no-untyped-def]
+    def feed(d: int):
+        async def put(ctx):
             ctx.set(dut.csr.enable, 1)
             ctx.set(dut.rx[d].valid, 1)
             for word in ways[d]:
@@ -59,10 +59,10 @@ def run(frames: Sequence[Sequence[bytes]], store_and_forward: bool) -> list[tupl
 
         return put
 
-    def drain(d: int):  # type: ignore[no-untyped-def]
+    def drain(d: int):
         tx, cycle = dut.tx[1 - d], 0
 
-        async def get(ctx):  # type: ignore[no-untyped-def]
+        async def get(ctx):
             nonlocal cycle
             ctx.set(tx.ready, 1)
             for word in ways[d]:

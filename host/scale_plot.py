@@ -65,7 +65,8 @@ def draw(
 
     figure = Figure(figsize=(11, 6), layout="constrained")
     FigureCanvasAgg(figure)
-    left, right = figure.subfigures(1, 2, width_ratios=(1.25, 1))
+    halves: Any = figure.subfigures(1, 2, width_ratios=(1.25, 1))
+    left, right = halves
     _by_reach(left.subplots(), result["tiers"])
     rows = right.subplots(len(result["tiers"]), 1)
     for axes, (tier, figures) in zip(rows, result["tiers"].items(), strict=True):

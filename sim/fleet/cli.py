@@ -53,8 +53,9 @@ def run_fleet(
     with console.status("Compiling the simulator (once for each version of it) …"):
         binary = build_fleet(source)
     idle_sleep = not busy and command is None
-    options = {"seed": seed, "time_mode": time_mode, "idle_sleep": idle_sleep}
-    with Fleet(topology, binary, folders, **options) as fleet:
+    with Fleet(
+        topology, binary, folders, seed=seed, time_mode=time_mode, idle_sleep=idle_sleep
+    ) as fleet:
         with console.status("The boards start …"):
             fleet.wait_ready(600)
         if command is not None:
