@@ -118,7 +118,12 @@ def sim(
     # A polite kill takes the clean way out, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     if boards is not None or topology is not None:
-        one_only = {"--pcap": pcap, "--trace": trace, "--stats": stats, "--uart": uart}
+        one_only: dict[str, object] = {
+            "--pcap": pcap,
+            "--trace": trace,
+            "--stats": stats,
+            "--uart": uart,
+        }
         one_only |= {"--loss": loss, "--duplicate": duplicate, "--reorder": reorder}
         one_only |= {"--corrupt": corrupt, "--delay": delay, "--max-rate": max_rate}
         _refuse_for_many("fabric" if fabric else top, one_only)
