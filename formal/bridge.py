@@ -302,11 +302,11 @@ PROOFS = (
                 )
             ),
             method="bmc",
-            depth=14,
-            cover_depth=16,
+            depth=9,
+            cover_depth=12,
             mutants=LANE_MUTANTS,
             assumes="the stream rules on the inputs; frames of the wire are legal",
-            not_proved="beyond 14 cycles; a reset while running",
+            not_proved="beyond 9 cycles; a reset while running",
             quick=False,
         )
         for name, store, depth in (("cut_through", False, 2), ("store_and_forward", True, 4))
