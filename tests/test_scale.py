@@ -5,13 +5,12 @@ import subprocess
 import sys
 
 import pytest
+import simpy
 from trebuchet.host.scale import parse_parameters
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.models.scale.network import Network, Port, round_trips
 from trebuchet.models.scale.parameters import TIERS, Parameters, Shell, calibrate
 from trebuchet.models.scale.summary import summary
-
-simpy = pytest.importorskip("simpy")
 
 MEASURED = Shell(150, 10, {"ltl.rtt_cycles": "assumed", "bridge.latency_cycles": "measured"})
 #: A network without chance: no other traffic, cables and switches of one kind.
