@@ -1,6 +1,7 @@
 """Four whole boards on a switch, with firmware of their own each, and this machine beside them."""
 
 import json
+import socket
 import subprocess
 import sys
 
@@ -14,6 +15,54 @@ from trebuchet.sim.tops import source
 
 COMMAND = [sys.executable, "-m", "trebuchet.host.cli"]
 BAD_LINK = {"loss": "5%", "reorder": "5%", "duplicate": "2%", "delay": 20, "rate": 500}
+
+
+@pytest.fixture(scope="module")
+def mirrors(root):
+    """Three small tops without CPU; each sends back what it gets. The last one's link loses a lot."""
+    topology = parse({"boards": [{}, {"link": {"delay": 50}}, {"link": {"loss": "30%"}}]})
+    with Fleet(topology, build_fleet(source("mirror")), [root] * 3) as fleet:
+        yield fleet
+
+
+def meet(fleet, board, port, data):
+    """A TCP connection that meets itself in the mirror (sim/mirror.py): what comes back."""
+    with fleet.namespace.socket(socket.AF_INET, socket.SOCK_STREAM) as s:
+        s.settimeout(60)
+        s.bind((fleet.topology.host_ip, port))
+        s.connect((board.ip, port))
+        s.sendall(data)
+        got = b""
+        while len(got) < len(data):
+            chunk = s.recv(65536)
+            assert chunk, "the connection ended early"
+            got += chunk
+        return got
+
+
+def test_each_mirror_is_reached_at_its_address(mirrors):
+    """The kernel's TCP through the switch, one board after the other; only that board's port grows."""
+    data = bytes(range(256)) * 40
+    for k, board in enumerate(mirrors.topology.boards):
+        before = mirrors.stats()["ports"]
+        assert meet(mirrors, board, 5000 + k, data) == data
+        after = mirrors.stats()["ports"]
+        for other in mirrors.topology.boards:
+            grown = after[other.name]["out"] - before[other.name]["out"]
+            assert grown >= 10 if other == board else grown <= 1, other.name
+    assert after["board2"]["up"]["lost"] + after["board2"]["down"]["lost"] > 0
+    assert after["board0"]["up"]["lost"] == after["board0"]["down"]["lost"] == 0
+
+
+def test_the_end_is_clean(root):
+    """The simulator ends with its owner, and says why it could not start."""
+    topology = parse({"boards": [{}]})
+    binary = build_fleet(source("mirror"))
+    with Fleet(topology, binary, [root]) as fleet:
+        assert fleet.alive()
+    assert fleet.close() == 0
+    with pytest.raises(TrebuchetError, match="did not start: cannot go to '/nowhere'"):
+        Fleet(topology, binary, ["/nowhere"])
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +118,6 @@ def test_frames_reach_only_the_board_that_they_are_for(fleet):
 @pytest.mark.slow
 def test_boards_echo_at_the_same_time(fleet):
     """TCP to all of them at once, each byte back."""
-    import socket
-
     sockets, data = [], bytes(range(256)) * 8
     for board in fleet.topology.boards:
         s = fleet.namespace.socket(socket.AF_INET, socket.SOCK_STREAM)

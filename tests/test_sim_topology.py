@@ -48,7 +48,7 @@ def test_the_plan_is_in_cycles_and_bytes():
     topology = parse({"boards": [{"name": "x", "link": link}]})
     lines = plan_text(topology, ["/f"], ["none"], seed=7, control=3).splitlines()
     assert lines[:4] == ["seed 7", "time wall", "tap tap0 10.0.0.1/24", "control 3"]
-    assert lines[-1] == "board /f none"
+    assert lines[-1] == "board /f none 10.0.0.2 02:00:00:00:00:02"
     name, *words = lines[-2].removeprefix("port ").split()
     values = {k: float(v) for k, v in (w.split("=") for w in words)}
     assert name == "x"

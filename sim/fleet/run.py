@@ -49,7 +49,7 @@ def plan_text(
     lines.append(topology.host_link.plan("host", topology.clock_mhz))
     for board, folder, uart in zip(topology.boards, folders, uarts, strict=True):
         lines.append(board.link.plan(board.name, topology.clock_mhz))
-        lines.append(f"board {folder} {uart}")
+        lines.append(f"board {folder} {uart} {board.ip} {board.mac}")
     return "\n".join(lines) + "\n"
 
 

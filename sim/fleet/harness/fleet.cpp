@@ -40,10 +40,12 @@ double wall_seconds() {
 }
 
 // Memory images are named without a folder: a board is made in the folder where its own lie.
-std::unique_ptr<Dut> make_board(const Options& options, const std::string& folder) {
+std::unique_ptr<Dut> make_board(Options options, const BoardPlan& plan) {
+    options.board_ip = plan.ip;
+    options.board_mac = plan.mac;
     char before[PATH_MAX];
-    if (!getcwd(before, sizeof before) || chdir(folder.c_str()))
-        throw UserError("cannot go to '" + folder + "': " + strerror(errno));
+    if (!getcwd(before, sizeof before) || chdir(plan.folder.c_str()))
+        throw UserError("cannot go to '" + plan.folder + "': " + strerror(errno));
     auto board = make_dut(options);
     if (chdir(before)) throw UserError(std::string("cannot go back to '") + before + "'");
     return board;
@@ -82,7 +84,7 @@ class Fleet {
 Fleet::Fleet(const Plan& plan) : options_(plan.options), switch_(plan.options.seed) {
     for (const LinkOptions& port : plan.ports) switch_.add_port(port);
     for (const BoardPlan& board : plan.boards) {
-        boards_.push_back(make_board(options_, board.folder));
+        boards_.push_back(make_board(options_, board));
         uarts_.push_back(std::make_unique<Uart>());
         uarts_.back()->open(board.uart);
     }

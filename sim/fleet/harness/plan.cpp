@@ -64,19 +64,19 @@ Plan read_plan(const std::string& path) {
     std::string line;
     while (std::getline(file, line)) {
         std::istringstream words(line);
-        std::string what, first, second;
+        std::string what, first, second, ip, mac;
         if (!(words >> what)) continue;
         if (what == "port") {
             plan.ports.push_back(parse_port(line.substr(5)));
             continue;
         }
-        words >> first >> second;
+        words >> first >> second >> ip >> mac;
         if (what == "seed") o.seed = uint64_t(number(what, first));
         else if (what == "cycles") o.cycles = Cycle(number(what, first));
         else if (what == "control") o.control_fd = int(number(what, first));
         else if (what == "idle_sleep") o.idle_sleep = true;
         else if (what == "tap") o.tap = first, o.address = second;
-        else if (what == "board") plan.boards.push_back({first, second});
+        else if (what == "board") plan.boards.push_back({first, second, ip, mac});
         else if (what == "time" && first == "wall") o.tick_wall = true;
         else if (what == "time" && first.rfind("cycles:", 0) == 0)
             o.tick_cycles = Cycle(number(what, first.substr(7)));

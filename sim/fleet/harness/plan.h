@@ -2,7 +2,7 @@
 //
 //   seed N | time MODE | tap NAME ADDRESS | control FD | idle_sleep | cycles N
 //   port NAME KEY=VALUE …        a port of the switch; the first one is the host's
-//   board FOLDER UART            a board on the port of the same number: 1 for the first board
+//   board FOLDER UART IP MAC     a board on the port of the same number: 1 for the first board
 #pragma once
 
 #include <string>
@@ -16,6 +16,7 @@ namespace sim {
 struct BoardPlan {
     std::string folder;  // memory images are read from there
     std::string uart;
+    std::string ip, mac;  // which the harness answers for, where the top has no CPU
 };
 
 struct Plan {
