@@ -19,7 +19,7 @@ BAD_LINK = {"loss": "5%", "reorder": "5%", "duplicate": "2%", "delay": 20, "rate
 
 @pytest.fixture(scope="module")
 def mirrors(root):
-    """Three small tops without CPU; each sends back what it gets. The last one's link loses a lot."""
+    """Three small tops without CPU; each sends back what it gets. The last link loses a lot."""
     topology = parse({"boards": [{}, {"link": {"delay": 50}}, {"link": {"loss": "30%"}}]})
     with Fleet(topology, build_fleet(source("mirror")), [root] * 3) as fleet:
         yield fleet
@@ -41,7 +41,7 @@ def meet(fleet, board, port, data):
 
 
 def test_each_mirror_is_reached_at_its_address(mirrors):
-    """The kernel's TCP through the switch, one board after the other; only that board's port grows."""
+    """The kernel's TCP through the switch; frames for one board do not go to another."""
     data = bytes(range(256)) * 40
     for k, board in enumerate(mirrors.topology.boards):
         before = mirrors.stats()["ports"]
@@ -49,7 +49,8 @@ def test_each_mirror_is_reached_at_its_address(mirrors):
         after = mirrors.stats()["ports"]
         for other in mirrors.topology.boards:
             grown = after[other.name]["out"] - before[other.name]["out"]
-            assert grown >= 10 if other == board else grown <= 1, other.name
+            # At least the data, in segments; at most some broadcasts.
+            assert grown >= 7 if other == board else grown <= 3, (board.name, other.name, grown)
     assert after["board2"]["up"]["lost"] + after["board2"]["down"]["lost"] > 0
     assert after["board0"]["up"]["lost"] == after["board0"]["down"]["lost"] == 0
 
