@@ -1,8 +1,8 @@
 """Running several simulated boards on one switch: :class:`Fleet`.
 
->>> with Fleet(uniform(4)) as fleet:
+>>> with Fleet(topology, binary, folders) as fleet:
 ...     fleet.wait_ready()
-...     fetch_status_of(fleet, "board2")
+...     fleet.popen(["trebuchet", "status", topology.boards[2].ip]).wait()
 ...     fleet.stats()["ports"]["board2"]
 """
 
