@@ -119,6 +119,14 @@ MATMUL = (
     "bench/matmul.py",
     "models/matmul.py",
 )
+#: The bridge, and what it is built of.
+BRIDGE = (
+    "cores/stream.py",
+    "cores/buffers.py",
+    "cores/csr.py",
+    "cores/bridge/*.py",
+    "bench/bridge.py",
+)
 ROLE_HARNESS = ("sim/build.py", "sim/roles.py", "sim/role_harness/*")
 FABRIC = ("sim/build.py", "sim/fabric.py", "sim/run.py", "sim/tops.py", "sim/harness/*")
 
@@ -198,6 +206,25 @@ GROUPS = {
             (*MATMUL, *ROLE_HARNESS, "bench/fmax.py"),
             "clock and rate of the matrix multiplier alone on an ECP5-85F; some minutes",
             ("matmul.fmax_85f", "matmul.ops_per_s_85f"),
+        ),
+        Group(
+            "bridge",
+            "trebuchet.bench.bridge:measure",
+            BRIDGE,
+            "share of the line that the bridge carries, both ways, and its latency; a minute",
+            (
+                "bridge.share_64",
+                "bridge.share_1518",
+                "bridge.share_mixed",
+                "bridge.latency_cycles",
+            ),
+        ),
+        Group(
+            "bridge_area",
+            "trebuchet.bench.bridge:measure_area",
+            (*BRIDGE, "bench/area.py"),
+            "area of the bridge, both directions, 64 bits, cut-through; half a minute",
+            ("bridge.lut6", "bridge.bram36"),
         ),
         Group(
             "tcp",

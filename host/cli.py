@@ -45,6 +45,7 @@ COMMANDS = {
     "ecg": LazyEntry("trebuchet.host.ecg.cli:app", "Send ECG records to a board; fetch records."),
     "matmul": LazyEntry("trebuchet.host.matmul:app", "Have a board multiply matrices; check them."),
     "status": LazyEntry("trebuchet.host.status:status", "Show the state and counters of a board."),
+    "scale": LazyEntry("trebuchet.host.scale:scale", "Model LTL in a data centre of 250,000."),
     "prove": LazyEntry("trebuchet.formal.cli:prove", "Prove the properties of the cores."),
     "bench": LazyEntry("trebuchet.bench.cli:bench", "Measure, and compare with the budgets."),
     "doctor": LazyEntry("trebuchet.host.doctor:doctor", "Say which tools are here, which are not."),

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from ..models.errors import TrebuchetError
 from .build import build
+from .fleet.cli import choose, run_fleet
 from .run import BOARD_IP, Board
 from .tops import TOPS, source
 
@@ -58,6 +59,17 @@ def _wait_for_end(board):
         raise TrebuchetError(f"the simulator reported a fault (exit code {code})")
 
 
+def _refuse_for_many(top, options):
+    """Several boards are of one kind, and have their links from a topology file."""
+    if top != "board":
+        raise TrebuchetError(f"several boards must be of top board, not {top!r}")
+    for name, value in options.items():
+        if value:
+            raise TrebuchetError(
+                f"{name} is for one board; links of several are described in a --topology file"
+            )
+
+
 def sim(
     top: Annotated[
         str, typer.Argument(metavar="TOP", help=f"What to simulate: {', '.join(TOPS)}.")
@@ -93,6 +105,12 @@ def sim(
     delay: Annotated[
         int, typer.Option(min=0, rich_help_panel=_PANEL, help="Cycles a frame is under way.")
     ] = 0,
+    boards: Annotated[
+        int | None, typer.Option(min=1, max=16, help="So many boards, on a switch.")
+    ] = None,
+    topology: Annotated[
+        Path | None, typer.Option(help="Boards, links and connections (YAML).")
+    ] = None,
     max_rate: Annotated[
         float, typer.Option(min=0, help="Simulate no more cycles a second; 0: no limit.")
     ] = 0,
@@ -103,6 +121,18 @@ def sim(
     """Run the simulated board on a network of its own."""
     # A polite kill takes the clean way out, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    if boards is not None or topology is not None:
+        one_only: dict[str, object] = {
+            "--pcap": pcap,
+            "--trace": trace,
+            "--stats": stats,
+            "--uart": uart,
+        }
+        one_only |= {"--loss": loss, "--duplicate": duplicate, "--reorder": reorder}
+        one_only |= {"--corrupt": corrupt, "--delay": delay, "--max-rate": max_rate}
+        _refuse_for_many("fabric" if fabric else top, one_only)
+        many = choose(boards, topology)
+        raise typer.Exit(run_fleet(many, command, seed=seed, time_mode=time, busy=busy))
     console = Console(stderr=True)
     made, binary = _compile("fabric" if fabric else top, role, trace is not None, console)
     arguments = ["--seed", str(seed)]

@@ -1,0 +1,109 @@
+"""Firmware for one board of several: the same but for its addresses.
+
+The board's MAC and IP addresses are constants of its firmware, which writes them to registers; the
+gateware is the same for all. So the firmware of the simulated board is compiled again with another
+``soc.h``, in a folder beside the first build, whose libraries it uses, and becomes the ROM image.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from ...models.errors import TrebuchetError
+from ...models.lock import FileLock
+from ...soc.build import SimFiles
+from ...soc.firmware import FIRMWARE_DIR
+from .topology import BoardSpec
+
+__all__ = ["board_folder"]
+
+
+def _words(image: bytes) -> list[int]:
+    image += bytes(-len(image) % 4)
+    return [int.from_bytes(image[at : at + 4], "little") for at in range(0, len(image), 4)]
+
+
+def _init_words(path: Path) -> list[int]:
+    return [int(word, 16) for word in path.read_text().split()]
+
+
+def _find_rom(files: SimFiles, image: bytes) -> Path:
+    """The memory image that holds the firmware."""
+    words = _words(image)
+    for path in files.memories:
+        if _init_words(path)[: len(words)] == words:
+            return path
+    raise TrebuchetError(f"no memory in {files.folder} holds the firmware; remove it and try again")
+
+
+def _replace(text: str, name: str, value: int) -> str:
+    """``#define NAME value`` in the place of the one in ``text``."""
+    text, found = re.subn(rf"(?m)^(#define {name}) .*$", rf"\g<1> {value}", text)
+    if found != 1:
+        raise TrebuchetError(f"the generated soc.h must define {name} once, not {found} times")
+    return text
+
+
+def _compile(base: Path, folder: Path, board: BoardSpec) -> bytes:
+    """Firmware with the addresses of ``board``, built in ``folder`` from the build in ``base``."""
+    software = folder / "software"
+    (software / "bios").mkdir(parents=True)
+    old, new = base / "software" / "include", software / "include"
+    shutil.copytree(old, new)
+    for entry in (base / "software").iterdir():
+        if entry.name not in ("bios", "include"):
+            (software / entry.name).symlink_to(entry)
+    variables = new / "generated" / "variables.mak"
+    variables.write_text(variables.read_text().replace(str(old), str(new)))
+    mac = int(board.mac.replace(":", ""), 16)
+    ip = int.from_bytes(bytes(map(int, board.ip.split("."))), "big")
+    header = new / "generated" / "soc.h"
+    text = header.read_text()
+    for name, value in (
+        ("TREBUCHET_IP", ip),
+        ("TREBUCHET_MAC_HIGH", mac >> 32),
+        ("TREBUCHET_MAC_LOW", mac & 0xFFFF_FFFF),
+    ):
+        text = _replace(text, name, value)
+    header.write_text(text)
+    log = folder / "make.log"
+    environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS")}
+    with log.open("w") as out:
+        code = subprocess.run(
+            ["make", "-C", software / "bios", "-f", FIRMWARE_DIR / "Makefile", "bios.bin"],
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            check=False,
+        ).returncode
+    if code:
+        raise TrebuchetError(f"compiling the firmware of board {board.name!r} failed; see {log}")
+    return (software / "bios" / "bios.bin").read_bytes()
+
+
+def board_folder(files: SimFiles, board: BoardSpec) -> Path:
+    """A folder with the memory images of ``board``; made once for each pair of addresses."""
+    base = files.folder.parent
+    first = (base / "software" / "bios" / "bios.bin").read_bytes()
+    rom = _find_rom(files, first)
+    key = hashlib.sha256(first + f"{board.mac} {board.ip}".encode()).hexdigest()[:16]
+    final = base / "fleet" / key
+    with FileLock(base / "fleet.lock"):
+        if (final / rom.name).exists():
+            return final
+        temporary = final.with_suffix(".new")
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir(parents=True)
+        words = _words(_compile(base, temporary / "build", board))
+        length = len(_init_words(rom))
+        if len(words) > length and length > len(_words(first)):
+            raise TrebuchetError(f"the firmware of board {board.name!r} does not fit its ROM")
+        for path in files.memories:
+            if path != rom:
+                shutil.copy(path, temporary / path.name)
+        (temporary / rom.name).write_text("".join(f"{word:08x}\n" for word in words))
+        temporary.rename(final)
+    return final

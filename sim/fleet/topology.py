@@ -1,0 +1,286 @@
+"""The topology file of several boards: what it may say, and what is wrong with one that does not.
+
+YAML; only ``boards`` is needed. Times are in µs, rates in Mb/s, sizes in KiB, chances as 0.03
+or 3%::
+
+    clock_mhz: 125            # what a simulated cycle stands for; a board's port moves a byte in it
+    link: {rate: 1000, delay: 1, queue: 128}       # of every link, unless its own says otherwise
+    host: {address: 10.0.0.1/24, link: {delay: 5}}
+    boards:
+      - {name: a, ip: 10.0.0.2}
+      - {name: b, ip: 10.0.0.3, mac: "02:00:00:00:00:03", link: {loss: 1%, reorder: 0.5%}}
+    ltl:
+      - {from: a, to: b, class: 3, timeout: 400}
+
+A link has ``rate``, ``delay``, ``queue`` (what may wait for it in the switch), ``loss``,
+``duplicate``, ``reorder``, ``corrupt``, ``ecn: {min: 40, max: 160, chance: 20%}`` and ``pfc:
+{classes: [3], xoff: 20, xon: 10}``. ``rate`` and the impairments hold for both directions.
+"""
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...models.errors import TrebuchetError
+
+__all__ = ["BoardSpec", "Connection", "Link", "Topology", "load", "parse", "uniform"]
+
+_CLASSES = range(8)
+
+
+class _Node:
+    """A mapping of the file, its keys taken one by one; what is left over is an error."""
+
+    def __init__(self, where: str, value: Any) -> None:
+        if not isinstance(value, Mapping):
+            raise TrebuchetError(f"{where} must be a mapping of names to values, not {value!r}")
+        self.where, self.left = where, dict(value)
+
+    def fail(self, key: str, must: str, value: Any) -> TrebuchetError:
+        return TrebuchetError(f"{self.where}: {key} must be {must}, not {value!r}")
+
+    def take(self, key: str, default: Any = None) -> Any:
+        return self.left.pop(key, default)
+
+    def number(self, key: str, default: float, low: float = 0, above: bool = False) -> float:
+        value = self.take(key, default)
+        good = isinstance(value, int | float) and not isinstance(value, bool)
+        if not good or not (value > low if above else value >= low):
+            raise self.fail(key, f"a number {'above' if above else 'of at least'} {low:g}", value)
+        return float(value)
+
+    def chance(self, key: str, default: float) -> float:
+        value = self.take(key, default)
+        number = value
+        if isinstance(value, str) and re.fullmatch(r"[0-9.]+%", value):
+            try:
+                number = float(value[:-1]) / 100
+            except ValueError:
+                number = None
+        good = isinstance(number, int | float) and not isinstance(number, bool)
+        if not good or not 0 <= number <= 1:
+            raise self.fail(key, "a chance from 0 to 1 or in per cent, like 3%", value)
+        return float(number)
+
+    def items(self, key: str) -> list[Any]:
+        value = self.take(key, [])
+        if not isinstance(value, list):
+            raise self.fail(key, "a list", value)
+        return value
+
+    def end(self, *known: str) -> None:
+        if self.left:
+            name = str(next(iter(self.left)))
+            raise TrebuchetError(
+                f"{self.where} has no {name!r}; it may have {', '.join(sorted(known))}"
+            )
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link between a port of the switch and a board, or the host."""
+
+    rate: float = 1000
+    delay: float = 1
+    queue: float = 128
+    loss: float = 0
+    duplicate: float = 0
+    reorder: float = 0
+    corrupt: float = 0
+    ecn_min: float = 0
+    ecn_max: float = 0
+    ecn_chance: float = 0
+    classes: tuple[int, ...] = ()
+    xoff: float = 0
+    xon: float = 0
+
+    def plan(self, name: str, clock_mhz: float) -> str:
+        """The line of the harness's plan (``harness/plan.h``): bytes and cycles."""
+        both = {"delay": round(self.delay * clock_mhz), "loss": self.loss}
+        both |= {k: getattr(self, k) for k in ("duplicate", "reorder", "corrupt")}
+        values = {"rate": self.rate / 8 / clock_mhz, "ecn_chance": self.ecn_chance}
+        values |= {
+            k: round(getattr(self, k) * 1024)
+            for k in ("queue", "ecn_min", "ecn_max", "xoff", "xon")
+        }
+        values["lossless"] = sum(1 << c for c in self.classes)
+        values |= {f"{way}_{k}": v for k, v in both.items() for way in ("up", "down")}
+        return " ".join(["port", name, *(f"{k}={v:.9g}" for k, v in values.items())])
+
+
+def _link(where: str, value: Any, default: Link, clock_mhz: float) -> Link:
+    node = _Node(where, value)
+    rate = node.number("rate", default.rate, above=True)
+    if rate > 8 * clock_mhz:
+        raise node.fail("rate", f"at most {8 * clock_mhz:g}, a byte a cycle of clock_mhz", rate)
+    values: dict[str, Any] = {
+        "rate": rate,
+        "delay": node.number("delay", default.delay),
+        "queue": node.number("queue", default.queue, 2),
+    }
+    for key in ("loss", "duplicate", "reorder", "corrupt"):
+        values[key] = node.chance(key, getattr(default, key))
+    for key in ("ecn_min", "ecn_max", "ecn_chance", "classes", "xoff", "xon"):
+        values[key] = getattr(default, key)
+    if "ecn" in node.left:
+        ecn = _Node(f"{where}.ecn", node.take("ecn"))
+        values["ecn_max"] = ecn.number("max", 160, above=True)
+        values["ecn_min"] = ecn.number("min", 40)
+        values["ecn_chance"] = ecn.chance("chance", 0.2)
+        if values["ecn_min"] > values["ecn_max"]:
+            raise ecn.fail("min", f"at most max, {values['ecn_max']:g}", values["ecn_min"])
+        ecn.end("min", "max", "chance")
+    if "pfc" in node.left:
+        values |= _pfc(_Node(f"{where}.pfc", node.take("pfc")))
+    node.end("rate", "delay", "queue", "loss", "duplicate", "reorder", "corrupt", "ecn", "pfc")
+    return Link(**values)
+
+
+def _pfc(node: _Node) -> dict[str, Any]:
+    classes = node.items("classes")
+    if not classes or any(type(c) is not int or c not in _CLASSES for c in classes):
+        raise node.fail("classes", "a list of classes from 0 to 7", classes)
+    xoff = node.number("xoff", 20, above=True)
+    xon = node.number("xon", xoff / 2)
+    if xon > xoff:
+        raise node.fail("xon", f"at most xoff, {xoff:g}", xon)
+    node.end("classes", "xoff", "xon")
+    return {"classes": tuple(sorted(set(classes))), "xoff": xoff, "xon": xon}
+
+
+@dataclass(frozen=True)
+class BoardSpec:
+    """A board: its name, its addresses, its link."""
+
+    name: str
+    ip: str
+    mac: str
+    link: Link = field(default_factory=Link)
+
+
+@dataclass(frozen=True)
+class Connection:
+    """An LTL connection to be set up: from a board, to another, one way."""
+
+    source: str
+    target: str
+    priority: int = 0
+    timeout_us: float = 50
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Boards around one switch, the host at a port of it, and the connections between boards."""
+
+    boards: tuple[BoardSpec, ...]
+    connections: tuple[Connection, ...] = ()
+    clock_mhz: float = 125
+    host_ip: str = "10.0.0.1"
+    prefix: int = 24
+    host_link: Link = field(default_factory=Link)
+
+
+def _address(node: _Node, key: str, value: Any) -> ipaddress.IPv4Address:
+    try:
+        return ipaddress.IPv4Address(value if isinstance(value, str) else "")
+    except ValueError:
+        raise node.fail(key, "an IPv4 address like 10.0.0.2", value) from None
+
+
+def _board(where: str, value: Any, index: int, default: Link, t: dict[str, Any]) -> BoardSpec:
+    node = _Node(where, value)
+    name = node.take("name", f"board{index}")
+    if not isinstance(name, str) or not re.fullmatch(r"[a-z][a-z0-9_-]*", name) or name == "host":
+        raise node.fail("name", "lower-case letters, digits, - and _, and not 'host'", name)
+    ip = _address(node, "ip", node.take("ip", str(t["network"][index + 2])))
+    if ip not in t["network"]:
+        raise node.fail("ip", f"in the host's network {t['network']}", str(ip))
+    mac = node.take("mac", f"02:00:00:00:00:{index + 2:02x}")
+    pattern = r"[0-9a-f][02468ace](:[0-9a-f]{2}){5}"
+    if not isinstance(mac, str) or not re.fullmatch(pattern, mac) or not int(mac[:2], 16) & 2:
+        raise node.fail("mac", "a local unicast MAC address like 02:00:00:00:00:02", mac)
+    link = _link(f"{where}.link", node.take("link", {}), default, t["clock_mhz"])
+    node.end("name", "ip", "mac", "link")
+    return BoardSpec(name, str(ip), mac, link)
+
+
+def _connection(where: str, value: Any, names: set[str]) -> Connection:
+    node = _Node(where, value)
+    ends = []
+    for key in ("from", "to"):
+        ends.append(node.take(key))
+        if ends[-1] not in names:
+            raise node.fail(key, f"one of the boards {', '.join(sorted(names))}", ends[-1])
+    if ends[0] == ends[1]:
+        raise node.fail("to", "another board than from", ends[1])
+    priority = node.take("class", 0)
+    if type(priority) is not int or priority not in _CLASSES:
+        raise node.fail("class", "from 0 to 7", priority)
+    timeout = node.number("timeout", 50, above=True)
+    node.end("from", "to", "class", "timeout")
+    return Connection(ends[0], ends[1], priority, timeout)
+
+
+def _unique(where: str, what: str, values: list[str]) -> None:
+    for value in values:
+        if values.count(value) > 1:
+            raise TrebuchetError(f"{where}: {what} must differ; {value} is there twice")
+
+
+def parse(document: Any, where: str = "topology") -> Topology:
+    """The topology that a parsed YAML document describes."""
+    node = _Node(where, document)
+    clock = node.number("clock_mhz", 125, above=True)
+    default = _link(f"{where}: link", node.take("link", {}), Link(), clock)
+    host = _Node(f"{where}: host", node.take("host", {}))
+    address = host.take("address", "10.0.0.1/24")
+    try:
+        interface = ipaddress.IPv4Interface(address if isinstance(address, str) else "")
+        if not 8 <= interface.network.prefixlen <= 29:
+            raise ValueError
+    except ValueError:
+        raise host.fail("address", "an address with a prefix like 10.0.0.1/24", address) from None
+    host_link = _link(f"{where}: host.link", host.take("link", {}), default, clock)
+    host.end("address", "link")
+    shared = {"network": interface.network, "clock_mhz": clock}
+    boards = [
+        _board(f"{where}: boards[{k}]", value, k, default, shared)
+        for k, value in enumerate(node.items("boards"))
+    ]
+    if not 1 <= len(boards) <= 16:
+        raise node.fail("boards", "a list of 1 to 16 boards", len(boards))
+    _unique(where, "names of boards", [b.name for b in boards])
+    _unique(where, "IP addresses", [str(interface.ip), *(b.ip for b in boards)])
+    _unique(where, "MAC addresses", [b.mac for b in boards])
+    names = {b.name for b in boards}
+    connections = [
+        _connection(f"{where}: ltl[{k}]", value, names) for k, value in enumerate(node.items("ltl"))
+    ]
+    _unique(where, "LTL connections", [f"{c.source} to {c.target}" for c in connections])
+    node.end("clock_mhz", "link", "host", "boards", "ltl")
+    prefix = interface.network.prefixlen
+    return Topology(tuple(boards), tuple(connections), clock, str(interface.ip), prefix, host_link)
+
+
+def load(path: Path) -> Topology:
+    """The topology in a YAML file."""
+    import yaml
+
+    try:
+        document = yaml.safe_load(path.read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        raise TrebuchetError(f"cannot read the topology {path}: {error}") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f", line {mark.line + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or "is no YAML"
+        raise TrebuchetError(f"{path}{place}: {problem}") from error
+    return parse(document, str(path))
+
+
+def uniform(count: int) -> Topology:
+    """``count`` boards with the addresses 10.0.0.2 and so on, perfect links of 1 Gb/s."""
+    return parse({"boards": [{} for _ in range(count)]})

@@ -1,0 +1,167 @@
+"""Four whole boards on a switch, with firmware of their own each, and this machine beside them."""
+
+import json
+import socket
+import subprocess
+import sys
+
+import pytest
+from trebuchet.models.errors import TrebuchetError
+from trebuchet.sim.fleet.build import build_fleet, fleet_source
+from trebuchet.sim.fleet.firmware import _replace, board_folder
+from trebuchet.sim.fleet.run import Fleet
+from trebuchet.sim.fleet.topology import parse
+from trebuchet.sim.tops import source
+
+COMMAND = [sys.executable, "-m", "trebuchet.host.cli"]
+BAD_LINK = {"loss": "5%", "reorder": "5%", "duplicate": "2%", "delay": 20, "rate": 500}
+
+
+@pytest.fixture(scope="module")
+def mirrors(root):
+    """Three small tops without CPU; each sends back what it gets. The last link loses a lot."""
+    topology = parse({"boards": [{}, {"link": {"delay": 50}}, {"link": {"loss": "30%"}}]})
+    with Fleet(topology, build_fleet(source("mirror")), [root] * 3) as fleet:
+        yield fleet
+
+
+def meet(fleet, board, port, data):
+    """A TCP connection that meets itself in the mirror (sim/mirror.py): what comes back."""
+    with fleet.namespace.socket(socket.AF_INET, socket.SOCK_STREAM) as s:
+        s.settimeout(60)
+        s.bind((fleet.topology.host_ip, port))
+        s.connect((board.ip, port))
+        s.sendall(data)
+        got = b""
+        while len(got) < len(data):
+            chunk = s.recv(65536)
+            assert chunk, "the connection ended early"
+            got += chunk
+        return got
+
+
+def test_each_mirror_is_reached_at_its_address(mirrors):
+    """The kernel's TCP through the switch; frames for one board do not go to another."""
+    data = bytes(range(256)) * 40
+    for k, board in enumerate(mirrors.topology.boards):
+        before = mirrors.stats()["ports"]
+        assert meet(mirrors, board, 5000 + k, data) == data
+        after = mirrors.stats()["ports"]
+        for other in mirrors.topology.boards:
+            grown = after[other.name]["out"] - before[other.name]["out"]
+            # At least the data, in segments; at most some broadcasts.
+            assert grown >= 7 if other == board else grown <= 3, (board.name, other.name, grown)
+    assert after["board2"]["up"]["lost"] + after["board2"]["down"]["lost"] > 0
+    assert after["board0"]["up"]["lost"] == after["board0"]["down"]["lost"] == 0
+
+
+def test_the_end_is_clean(root):
+    """The simulator ends with its owner, and says why it could not start."""
+    topology = parse({"boards": [{}]})
+    binary = build_fleet(source("mirror"))
+    with Fleet(topology, binary, [root]) as fleet:
+        assert fleet.alive()
+    assert fleet.close() == 0
+    with pytest.raises(TrebuchetError, match="did not start: cannot go to '/nowhere'"):
+        Fleet(topology, binary, ["/nowhere"])
+
+
+@pytest.fixture(scope="module")
+def fleet():
+    """Four boards; the last one at the end of a bad link."""
+    from trebuchet.sim.tops import board_source
+    from trebuchet.soc.build import build_sim
+
+    topology = parse({"boards": [{}, {}, {"ip": "10.0.0.99"}, {"link": BAD_LINK}]})
+    made, files = board_source(), build_sim()
+    folders = [board_folder(files, board) for board in topology.boards]
+    with Fleet(topology, build_fleet(made), folders) as fleet:
+        fleet.wait_ready(400)
+        yield fleet
+
+
+def ask(fleet, *command, timeout=60):
+    child = fleet.popen([*COMMAND, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    out, errors = child.communicate(timeout=timeout)
+    assert child.returncode == 0, errors.decode()
+    return json.loads(out)
+
+
+@pytest.mark.slow
+def test_every_board_answers_at_its_own_address(fleet):
+    for board in fleet.topology.boards:
+        before = fleet.stats()["ports"][board.name]["in"]
+        state = ask(fleet, "status", board.ip, "--json", "--timeout", "30")
+        assert state["board"] == "sim"
+        assert state["engines"]["shell"]
+        assert fleet.stats()["ports"][board.name]["in"] >= before + 4, "another board answered"
+        console = fleet.uart_path(board.name).read_text()
+        assert f"mac {board.mac}, ip {board.ip}" in console
+
+
+@pytest.mark.slow
+def test_frames_reach_only_the_board_that_they_are_for(fleet):
+    """The switch has learned where each board is: the others see nothing of an exchange."""
+    first, second = fleet.topology.boards[:2]
+    ask(fleet, "status", first.ip, "--json", "--timeout", "30")
+    before = fleet.stats()["ports"]
+    ask(fleet, "status", first.ip, "--json", "--timeout", "30")
+    after = fleet.stats()["ports"]
+
+    def grown(name):
+        return after[name]["out"] - before[name]["out"]
+
+    assert grown(first.name) >= 4
+    assert grown(second.name) <= 1  # an ARP request at most
+    assert after["board3"]["down"]["frames"] >= 1
+
+
+@pytest.mark.slow
+def test_boards_echo_at_the_same_time(fleet):
+    """TCP to all of them at once, each byte back."""
+    sockets, data = [], bytes(range(256)) * 8
+    for board in fleet.topology.boards:
+        s = fleet.namespace.socket(socket.AF_INET, socket.SOCK_STREAM)
+        s.settimeout(90)
+        s.connect((board.ip, 7))
+        sockets.append(s)
+    for s in sockets:
+        s.sendall(data)
+    for s in sockets:
+        got = b""
+        while len(got) < len(data):
+            chunk = s.recv(4096)
+            assert chunk
+            got += chunk
+        assert got == data
+        s.close()
+
+
+def test_only_boards_make_a_fleet():
+    with pytest.raises(TrebuchetError, match="need a top of kind board or fabric, not wire"):
+        fleet_source(source("wire"))
+
+
+def test_addresses_are_found_once_in_the_header():
+    text = "#define A 1\n#define TREBUCHET_IP 2\n"
+    assert _replace(text, "TREBUCHET_IP", 9) == "#define A 1\n#define TREBUCHET_IP 9\n"
+    with pytest.raises(TrebuchetError, match="must define B once, not 0 times"):
+        _replace(text, "B", 9)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fabric", "--boards", "2"], "several boards must be of top board, not 'fabric'"),
+        (["--boards", "2", "--loss", "3%"], "--loss is for one board; links of several are"),
+        (["--topology", "none.yaml"], "cannot read the topology none.yaml"),
+        (["--boards", "2", "--time", "soc"], "several boards share their time: wall or cycles:N"),
+    ],
+)
+def test_wrong_use(arguments, message):
+    done = subprocess.run(
+        [*COMMAND, "sim", *arguments], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert message in " ".join(done.stderr.split())
+    assert done.stderr.count("\n") == 1
