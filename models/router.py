@@ -98,7 +98,7 @@ class RouterModel:
             for v, queue in enumerate(i.queues):
                 if queue and queue[0][1] is None:
                     leaving[p].add(v)
-        for p, i in enumerate(self.inputs):
+        for p in range(n):
             self._leave(p, leaving[p], arrivals[p], new[p], out)
         for output, mask in zip(self.outputs, credits, strict=True):
             for v in range(self.vcs):

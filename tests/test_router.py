@@ -35,7 +35,7 @@ async def against_model(ctx, dut, model, seed, cycles, length, *, bad=0.0, rude=
                     sender.put(v, rng.randrange(dests), [rng.getrandbits(16) for _ in range(n)])
             flit = sender.next(rng, 0.9, rude=rude and rng.random() < 0.2)
             if flit is not None and rng.random() < bad / 8:
-                # Another head or tail: rule 2 is broken. Or a VC that does not exist, if there is one.
+                # Another head or tail, or, if there is one, a VC that does not exist.
                 vc = flit.vc
                 if c.vcs == 3 and rng.random() < 0.3:
                     sender.held[vc] -= 1

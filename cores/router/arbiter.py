@@ -1,6 +1,6 @@
 """Round-robin arbiter over requests that come and go."""
 
-from amaranth import Module, Mux, Signal
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -27,18 +27,17 @@ class RoundRobin(wiring.Component):
         super().__init__({"i": In(n), "o": Out(n)})
         self.behind = Signal(n)  # the requesters after the one granted last; no port: for proofs
 
+    # `wanted` are the requests behind the last grant, or all if there are none; `before[k]` tells
+    # that one of them comes before k: nobody there gets the grant, and all there are next.
     def elaborate(self, platform):
         m = Module()
-        preferred = Signal(self.n)
+        preferred, wanted, before = (Signal(self.n) for _ in range(3))
         m.d.comb += [
             preferred.eq(self.i & self.behind),
-            self.o.eq(_lowest(Mux(preferred.any(), preferred, self.i), self.n)),
+            wanted.eq(Mux(preferred.any(), preferred, self.i)),
+            before.eq(Cat(wanted[:k].any() for k in range(self.n))),
+            self.o.eq(wanted & ~before),
         ]
         with m.If(self.i.any()):
-            # Bits above the granted one.
-            m.d.sync += self.behind.eq(~(self.o | (self.o - 1)))
+            m.d.sync += self.behind.eq(before)
         return m
-
-
-def _lowest(value, n):
-    return (value & (~value + 1))[:n]

@@ -17,15 +17,16 @@ class ElasticBuffer(wiring.Component):
     ``tag``       In, array  what must be known of it as soon as it is first in its queue: entry v
                              if it goes into queue v
     ``valid``     Out        bit v: queue v has a word
-    ``words``     Out array  the first word of each queue
+    ``fresh``     Out        bit v: the first word of queue v is the one that comes in
+    ``words``     Out array  the first word of each queue, unless its bit of ``fresh`` is set
     ``tags``      Out array  its tag
     ``take``      In         bit v: the first word of queue v leaves; only with ``valid`` bit v
     ``overflow``  Out        the word that comes in is lost, since no place is free
     ============  =========  =====================================================================
 
-    Parameters: ``queues``; ``depth``, places; ``word``, bits; ``tag``, a shape; ``through``, whether
-    a word that finds its queue empty is shown at once, and may leave in that cycle without filling a
-    place (latency 0; one must be free all the same), or a cycle later (latency 1).
+    Parameters: ``queues``; ``depth``, places; ``word``, bits; ``tag``, a shape; ``through``,
+    whether a word that finds its queue empty is shown at once, and may leave in that cycle without
+    filling a place (latency 0; one must be free all the same), or a cycle later (latency 1).
 
     Every queue may lose a word in the same cycle. Who may have how many places is not decided here
     (rule 3 of :mod:`~trebuchet.cores.router.contract`): one queue can fill them all. A place that
@@ -43,6 +44,7 @@ class ElasticBuffer(wiring.Component):
                 "word": In(word),
                 "tag": In(tag).array(queues),
                 "valid": Out(queues),
+                "fresh": Out(queues),
                 "words": Out(word).array(queues),
                 "tags": Out(tag).array(queues),
                 "take": In(queues),
@@ -91,18 +93,18 @@ class ElasticBuffer(wiring.Component):
         if self.through:
             m.d.comb += [
                 self.valid[v].eq(filled | (self.put[v] & self.chosen_valid)),
-                self.words[v].eq(Mux(filled, read.data, self.word)),
+                self.fresh[v].eq(~filled),
                 Value.cast(self.tags[v]).eq(Mux(filled, self.first_tag[v], self.tag[v])),
                 passes.eq(~filled & self.take[v]),
             ]
         else:
             m.d.comb += [
                 self.valid[v].eq(filled),
-                self.words[v].eq(read.data),
                 self.tags[v].eq(self.first_tag[v]),
             ]
         m.d.comb += [
             read.addr.eq(first),
+            self.words[v].eq(read.data),
             follow.addr.eq(first),
             single.eq(first == last),
             self.stores[v].eq(self.put[v] & ~passes & self.chosen_valid),
@@ -127,17 +129,17 @@ class ElasticBuffer(wiring.Component):
         """Keep a free place at hand; a place that is freed now is looked at in the next cycle."""
         stores = self.stores.any()
         m.d.comb += self.overflow.eq(self.put.any() & ~self.chosen_valid)
-        picked, found = Signal(self.bits), self.free.any()
-        for place in reversed(range(self.depth)):
-            with m.If(self.free[place]):
-                m.d.comb += picked.eq(place)
-        picks = Signal(self.depth)
-        with m.If(stores | ~self.chosen_valid):
-            m.d.sync += [self.chosen.eq(picked), self.chosen_valid.eq(found)]
-            m.d.comb += picks.eq(self.free & (~self.free + 1))
+        first_free, picked = Signal(self.depth), Signal(self.bits)
+        m.d.comb += first_free.eq(self.free & (~self.free + 1))
+        for b, bit in enumerate(picked):
+            m.d.comb += bit.eq(Cat(first_free[k] for k in range(self.depth) if k >> b & 1).any())
+        picks = Signal()
+        m.d.comb += picks.eq(stores | ~self.chosen_valid)
+        with m.If(picks):
+            m.d.sync += [self.chosen.eq(picked), self.chosen_valid.eq(self.free.any())]
         returned = Signal(self.depth)
         m.d.comb += returned.eq(_any(freed))
-        m.d.sync += self.free.eq((self.free & ~picks) | returned)
+        m.d.sync += self.free.eq((self.free & ~Mux(picks, first_free, 0)) | returned)
 
 
 def _any(values):

@@ -3,7 +3,10 @@
 Source: cloud-scale-acceleration, section V.B.
 """
 
-from amaranth import Array, Cat, Module, Signal, Value
+from functools import reduce
+from operator import or_
+
+from amaranth import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -54,20 +57,20 @@ class Router(wiring.Component):
        one input. On different VCs they do, flit by flit.
     3. An output serves the flits that could leave now in round robin: one that could leave in each
        cycle waits for at most ``ports * vcs - 1`` others.
-    4. No input is a bottleneck: the VCs of an input can all send in one cycle, to different outputs.
+    4. The VCs of an input can all send in one cycle, to different outputs.
 
     Latency: 1 cycle from the last phit at an input to the first phit at an output, 2 without
     ``pass_through``. Throughput: one phit per port and cycle. Back-pressure: credits, see the
     contract. A credit goes back in the cycle after its flit left. Reset: empty; both ends of a link
     are reset together.
 
-    Bad input: a packet for which there is no way is taken and dropped whole, its credits come back.
-    A flit without a head before it is dropped up to the next tail; a head inside of a packet goes on
-    as part of that packet. A flit of no VC is lost, and there is nobody to whom its credit could
-    go. A flit sent without credit is stored if there is any place left, at the cost of the other VCs
-    of this input; otherwise it is lost, as if it had not been sent: without its head a packet is
-    dropped, without its tail it goes on until a tail comes. An endpoint that stops inside of a packet
-    keeps that VC of its output; it must end what it has begun.
+    Bad input: a packet for which there is no way is taken and dropped whole, its credits come
+    back. A flit without a head before it is dropped up to the next tail; a head inside of a packet
+    goes on as part of that packet. A flit of no VC is lost, and there is nobody to whom its credit
+    could go. A flit sent without credit is stored if there is any place left, at the cost of the
+    other VCs of this input; otherwise it is lost, as if it had not been sent: without its head a
+    packet is dropped, without its tail it goes on until a tail comes. An endpoint that stops inside
+    of a packet keeps that VC of its output; it must end what it has begun.
     """
 
     # The allocator needs no matching: as each VC of an input has its own read port of the buffer
@@ -208,19 +211,19 @@ class Router(wiring.Component):
                     self.buffers[p].valid[v] & tag.to[o] & credit & turn & sender.ready
                 )
         m.d.comb += grant.eq(arbiter.o)
-        index = Signal(range(self.ports * vcs))
-        for b, bit in enumerate(index):
-            ones = [grant[k] for k in range(self.ports * vcs) if k >> b & 1]
-            m.d.comb += bit.eq(Cat(ones).any())
+        port = _number(m, [grant[p * vcs : (p + 1) * vcs].any() for p in range(self.ports)])
+        queue = _number(m, [grant[v::vcs].any() for v in range(vcs)])
+        # Stored words of each VC, and the words that come in, chosen by port; then one of them.
+        stored = Array(Array(b.words[v] for b in self.buffers)[port] for v in range(vcs))[queue]
+        fresh = Array(b.word for b in self.buffers)[port]
+        passes = (grant & Cat(b.fresh for b in self.buffers)).any() if self.pass_through else 0
         out, tail, head, vc = sender.flit, Signal(), Signal(), Signal.like(sender.flit.vc)
-        queues = [(p, v) for p in range(self.ports) for v in range(vcs)]
+        pairs = [(grant[k], *divmod(k, vcs)) for k in range(self.ports * vcs)]
         m.d.comb += [
-            Value.cast(out)[: self.word_width].eq(
-                Array(self.buffers[p].words[v] for p, v in queues)[index]
-            ),
-            tail.eq(Array(self.buffers[p].tags[v].tail for p, v in queues)[index]),
-            head.eq(~Array(self.owns[p][v] for p, v in queues)[index]),
-            vc.eq(Array(Value.cast(self._tag_vc(p, v)) for p, v in queues)[index]),
+            Value.cast(out)[: self.word_width].eq(Mux(passes, fresh, stored)),
+            tail.eq(Cat(g & self.buffers[p].tags[v].tail for g, p, v in pairs).any()),
+            head.eq(~Cat(g & self.owns[p][v] for g, p, v in pairs).any()),
+            vc.eq(_any(Mux(g, self._tag_vc(p, v), 0) for g, p, v in pairs)),
             out.tail.eq(tail),
             out.head.eq(head),
             out.vc.eq(vc),
@@ -251,3 +254,15 @@ class Router(wiring.Component):
 def _bit(signal, index):
     """A bit of ``signal`` by number, which may be a constant."""
     return signal[index] if isinstance(index, int) else signal.bit_select(index, 1)
+
+
+def _any(values):
+    return reduce(or_, values)
+
+
+def _number(m, bits):
+    """Which of ``bits``, of which at most one is set."""
+    number = Signal(range(len(bits)))
+    for b, bit in enumerate(number):
+        m.d.comb += bit.eq(Cat(one for k, one in enumerate(bits) if k >> b & 1).any())
+    return number

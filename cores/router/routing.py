@@ -2,8 +2,8 @@
 
 A *channel* is a virtual channel of a link between two routers. A packet that holds one channel and
 waits for the next makes the second depend on the first; if the graph of these dependencies has no
-cycle, no packet waits for ever (Dally and Seitz, 1987), given endpoints that take what arrives. Its
-buffers being shared among VCs does not change that: the reserved places of a channel are never lent.
+cycle, no packet waits for ever (Dally and Seitz, 1987), given endpoints that take what arrives.
+Buffers shared among VCs do not change that: the reserved places of a channel are never lent.
 
 :func:`check` follows every packet that may exist, from each endpoint on each VC to each endpoint.
 """
@@ -143,8 +143,7 @@ def ring(n, dateline=True):
 
     VCs are used in pairs: a packet that enters on 2k or 2k + 1 travels on 2k, changes to 2k + 1
     when it passes the *dateline* between the last and the first router, and arrives on 2k. Without
-    a dateline packets keep their VC, which :func:`check` refuses from ``n = 3`` on (both ways
-    round a ring of 4, one way of a longer one).
+    a dateline packets keep their VC, which :func:`check` refuses from 4 routers on.
     """
     if not isinstance(n, int) or n < 3:
         raise ValueError(f"Number of routers in a ring must be an integer >= 3, not {n!r}")
@@ -170,9 +169,10 @@ def ring(n, dateline=True):
 
 
 def mesh(columns, rows):
-    """``columns`` by ``rows`` routers with an endpoint at each: first along the row, then the column.
+    """``columns`` by ``rows`` routers with an endpoint at each; first along the row.
 
-    Endpoint ``x + columns * y`` is at column x, row y. Packets keep their VC. Routers have the
+    Endpoint ``x + columns * y`` is at column x, row y. Packets go along the row, then along the
+    column (dimension-order routing), and keep their VC. Routers have the
     ports that they need: those at the border have no neighbour outside.
     """
     for what, value in (("columns", columns), ("rows", rows)):
