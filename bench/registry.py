@@ -119,6 +119,8 @@ MATMUL = (
     "bench/matmul.py",
     "models/matmul.py",
 )
+#: The elastic router and its networks.
+ROUTER = ("cores/router/*.py", "cores/stream.py")
 ROLE_HARNESS = ("sim/build.py", "sim/roles.py", "sim/role_harness/*")
 FABRIC = ("sim/build.py", "sim/fabric.py", "sim/run.py", "sim/tops.py", "sim/harness/*")
 
@@ -207,6 +209,20 @@ GROUPS = {
             ("tcp.http_1k_cycles",),
         ),
         Group(
+            "router",
+            "trebuchet.bench.router:measure",
+            (*ROUTER, "sim/build.py", "sim/router.py", "sim/router_harness/*", "bench/router.py"),
+            "saturation and latency of the elastic router; under a minute",
+            ("router.saturation", "router.saturation_8", "router.latency_cycles"),
+        ),
+        Group(
+            "router_area",
+            "trebuchet.bench.router:measure_area",
+            (*ROUTER, "bench/area.py", "bench/router.py"),
+            "area of the elastic router, 4 ports, 2 VCs, 64-bit flits; about a minute",
+            ("router.lut6", "router.lut4"),
+        ),
+        Group(
             "board",
             "trebuchet.bench.board:measure",
             (*GATEWARE, *ECG_MODEL, "soc/*.py", "boards/*.py", "firmware/*", "bench/board.py"),
@@ -217,4 +233,4 @@ GROUPS = {
 }
 
 #: Names under which `trebuchet bench` measures several groups: all whose figures begin so.
-COLLECTIONS = {"roles": ("ecg", "matmul"), "toe": ("tcp",)}
+COLLECTIONS = {"roles": ("ecg", "matmul"), "toe": ("tcp",), "router": ("router",)}

@@ -1,4 +1,4 @@
-"""Rings and meshes: routing, deadlock freedom checked when they are made, delivery when saturated."""
+"""Rings and meshes: routing, cycles of channels refused, delivery when saturated."""
 
 from dataclasses import replace
 
