@@ -16,7 +16,7 @@ constants).
 """
 
 from amaranth.asserts import AnyConst, AnySeq
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Mux, Signal
+from amaranth.hdl import Array, Assert, Assume, Cover, Elaboratable, Mux, Signal
 from trebuchet.cores.router.buffer import ElasticBuffer
 from trebuchet.cores.router.contract import LinkConfig
 
@@ -36,6 +36,9 @@ class BufferGhost:
         self.m, self.dut = m, dut
         self.bits = (2 * dut.depth).bit_length()
         self.level, self.chains = [], []
+        # All of `next`, for the chains: a read port for each place.
+        self.next = [dut.next.read_port(domain="comb") for _ in range(dut.depth)]
+        m.d.comb += [port.addr.eq(s) for s, port in enumerate(self.next)]
         for v in range(dut.queues):
             self._queue(v)
         self._places()
@@ -74,12 +77,13 @@ class BufferGhost:
         chain = [dut.first[v]]
         peek = dut.ram.read_port(domain="comb")
         m.d.comb += peek.addr.eq(chain[0])
+        places = Array(port.data.place for port in self.next)
+        tags = Array(port.data.tag for port in self.next)
         for k in range(1, dut.depth):
-            follow = dut.next.read_port(domain="comb")
-            m.d.comb += follow.addr.eq(chain[-1])
-            chain.append(follow.data.place)
+            chain.append(Signal(dut.bits, name=f"chain{v}_{k}"))
+            m.d.comb += chain[k].eq(places[chain[k - 1]])
             with m.If((place == k) & (k < level)):
-                m.d.comb += [peek.addr.eq(chain[k]), Assert(follow.data.tag == tag)]
+                m.d.comb += [peek.addr.eq(chain[k]), Assert(tags[chain[k - 1]] == tag)]
         with m.If(place < level):
             m.d.comb += Assert(peek.data == word)
         for k, at in enumerate(chain):

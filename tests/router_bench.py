@@ -172,6 +172,8 @@ class Endpoints:
             ctx.set(dut.o[p].credit, receiver.credits(self.rng, self._value(self.chance, p)))
         await ctx.tick()
         self.cycle += 1
+        for name in ("faults", "dropped", "malformed", "overflow"):
+            self.faults += bool(ctx.get(getattr(self.dut, name))) if hasattr(self.dut, name) else 0
         for p, receiver in enumerate(self.receivers):
             if ctx.get(dut.o[p].valid):
                 phit = ctx.get(dut.o[p].phit)
@@ -205,3 +207,4 @@ class Endpoints:
         for _ in range(3):
             await self.step(ctx)
         assert ctx.get(self.dut.idle) == 1
+        assert self.faults == 0
