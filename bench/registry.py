@@ -209,7 +209,7 @@ GROUPS = {
             ("tcp.http_1k_cycles",),
         ),
         Group(
-            "router",
+            "router_traffic",
             "trebuchet.bench.router:measure",
             (*ROUTER, "sim/build.py", "sim/router.py", "sim/router_harness/*", "bench/router.py"),
             "saturation and latency of the elastic router; under a minute",
@@ -217,10 +217,17 @@ GROUPS = {
         ),
         Group(
             "router_area",
-            "trebuchet.bench.router:measure_area",
+            "trebuchet.bench.router:measure_lut6",
             (*ROUTER, "bench/area.py", "bench/router.py"),
-            "area of the elastic router, 4 ports, 2 VCs, 64-bit flits; about a minute",
-            ("router.lut6", "router.lut4"),
+            "area of the elastic router, 4 ports, 2 VCs, 64-bit flits; a minute",
+            ("router.lut6",),
+        ),
+        Group(
+            "router_area_ecp5",
+            "trebuchet.bench.router:measure_lut4",
+            (*ROUTER, "bench/area.py", "bench/router.py"),
+            "the same on an ECP5; a minute",
+            ("router.lut4",),
         ),
         Group(
             "board",
@@ -233,4 +240,4 @@ GROUPS = {
 }
 
 #: Names under which `trebuchet bench` measures several groups: all whose figures begin so.
-COLLECTIONS = {"roles": ("ecg", "matmul"), "toe": ("tcp",), "router": ("router",)}
+COLLECTIONS = {"roles": ("ecg", "matmul"), "toe": ("tcp",)}

@@ -9,7 +9,7 @@ from ..cores.router.router import Router
 from ..sim.router import RouterSimulator
 from .area import area
 
-__all__ = ["curve", "measure", "measure_area"]
+__all__ = ["curve", "measure", "measure_lut4", "measure_lut6"]
 
 
 def _simulator(through: bool = True) -> RouterSimulator:
@@ -19,9 +19,9 @@ def _simulator(through: bool = True) -> RouterSimulator:
 def measure() -> dict[str, float]:
     """Saturation with packets of 1 and 8 flits, and the latency of a router that is almost idle."""
     simulator = _simulator()
-    runs = {length: simulator.run(length, cycles=50_000) for length in (1, 8)}
-    # One packet in a thousand cycles: hardly one meets another.
-    idle = simulator.run(1, load=0.001, cycles=200_000)
+    runs = {length: simulator.run(length) for length in (1, 8)}
+    # One packet in two hundred cycles: hardly one meets another.
+    idle = simulator.run(1, load=0.005)
     return {
         "router.saturation": round(runs[1].throughput, 3),
         "router.saturation_8": round(runs[8].throughput, 3),
@@ -29,13 +29,18 @@ def measure() -> dict[str, float]:
     }
 
 
-def measure_area() -> dict[str, float]:
-    """4 ports, 2 VCs, flits and phits of 64 bits, 16 flits of buffer a port."""
-    config = LinkConfig(vcs=2, flit_width=64, buffer_flits=16)
-    return {
-        "router.lut6": area(Router(4, config), "xcup")["LUT6"],
-        "router.lut4": area(Router(4, config), "ecp5")["LUT4"],
-    }
+#: What is synthesised: 4 ports, 2 VCs, flits and phits of 64 bits, 16 flits of buffer a port.
+AREA = LinkConfig(vcs=2, flit_width=64, buffer_flits=16)
+
+
+def measure_lut6() -> dict[str, float]:
+    """LUT6 of UltraScale+."""
+    return {"router.lut6": area(Router(4, AREA), "xcup")["LUT6"]}
+
+
+def measure_lut4() -> dict[str, float]:
+    """LUT4 of ECP5."""
+    return {"router.lut4": area(Router(4, AREA), "ecp5")["LUT4"]}
 
 
 def curve(length: int, loads: list[float]) -> list[tuple[float, float, float]]:

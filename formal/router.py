@@ -23,7 +23,7 @@ from .stream import new_harness
 
 __all__ = ["PROOFS"]
 
-NUMBER = 3  # bits of a flit's number
+NUMBER = 2  # bits of a flit's number
 
 
 class _Count:
@@ -62,7 +62,7 @@ class RouterProof(Elaboratable):
         with m.If(dut.dropped.any()):
             m.d.sync += seen_drop.eq(1)
         m.d.comb += [
-            Cover(seen_all & dut.idle & (self.got == 4)),
+            Cover(seen_all & dut.idle & (self.got == 3)),
             Cover(seen_drop & dut.idle & counts[0].none & counts[1].none),
             Cover(opened[0].all()),  # packets interleave on the two VCs of an output
             Cover(sum(counts[0].held) == config.buffer_flits),
@@ -133,8 +133,8 @@ PROOFS = (
         module="trebuchet.cores.router.router",
         build=lambda cores: RouterProof(cores.Router(2, CONFIG)),
         method="bmc",
-        depth=9,
-        cover_depth=10,
+        depth=6,
+        cover_depth=9,
         mutants=(
             Mutant("interleaves", "self.owns[p][v] | ~_bit(self.owned[o], out_vc)", "1"),
             Mutant("needs_no_credit", "tag.to[o] & credit & turn", "tag.to[o] & turn"),

@@ -200,7 +200,7 @@ class Endpoints:
 
     async def drain(self, ctx, vc_of=lambda vc: vc):
         """Until all is delivered and every credit is back."""
-        while not self.finished():
+        while not (self.finished() and ctx.get(self.dut.idle)):
             await self.step(ctx)
             self.check_content(vc_of)
         assert not any(self.expected.values()), "packets are missing"
