@@ -127,6 +127,8 @@ BRIDGE = (
     "cores/bridge/*.py",
     "bench/bridge.py",
 )
+#: The elastic router and its networks.
+ROUTER = ("cores/router/*.py", "cores/stream.py")
 ROLE_HARNESS = ("sim/build.py", "sim/roles.py", "sim/role_harness/*")
 FABRIC = ("sim/build.py", "sim/fabric.py", "sim/run.py", "sim/tops.py", "sim/harness/*")
 
@@ -232,6 +234,27 @@ GROUPS = {
             (*GATEWARE, *ECG_MODEL, *FABRIC, "bench/tcp.py"),
             "cycles per HTTP transaction at the simulated fabric; some minutes",
             ("tcp.http_1k_cycles",),
+        ),
+        Group(
+            "router_traffic",
+            "trebuchet.bench.router:measure",
+            (*ROUTER, "sim/build.py", "sim/router.py", "sim/router_harness/*", "bench/router.py"),
+            "saturation and latency of the elastic router; under a minute",
+            ("router.saturation", "router.saturation_8", "router.latency_cycles"),
+        ),
+        Group(
+            "router_area",
+            "trebuchet.bench.router:measure_lut6",
+            (*ROUTER, "bench/area.py", "bench/router.py"),
+            "area of the elastic router, 4 ports, 2 VCs, 64-bit flits; a minute",
+            ("router.lut6",),
+        ),
+        Group(
+            "router_area_ecp5",
+            "trebuchet.bench.router:measure_lut4",
+            (*ROUTER, "bench/area.py", "bench/router.py"),
+            "the same on an ECP5; a minute",
+            ("router.lut4",),
         ),
         Group(
             "board",

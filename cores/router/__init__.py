@@ -1,0 +1,1 @@
+"""The elastic router: flits, credits, virtual channels; rings and meshes of routers."""
