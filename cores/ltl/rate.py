@@ -129,10 +129,11 @@ class RateControl(wiring.Component):
                 m.d.sync += [
                     self.a.eq(Mux(self.kind[1], r.alpha, self.cycle - r.stamp)),
                     self.b.eq(r.current),
+                    r.stamp.eq(self.cycle),
                 ]
                 m.next = "MULTIPLY"
             with m.State("MULTIPLY"):
-                m.d.sync += [self.product.eq(self.a * self.b), r.stamp.eq(self.cycle)]
+                m.d.sync += [self.product.eq(self.a * self.b)]
                 m.next = "APPLY"
             with m.State("APPLY"):
                 m.next = "STORE"
