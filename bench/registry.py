@@ -119,6 +119,16 @@ MATMUL = (
     "bench/matmul.py",
     "models/matmul.py",
 )
+#: The LTL engine, and what it is built of.
+LTL = (
+    "cores/arbiter.py",
+    "cores/buffers.py",
+    "cores/csr.py",
+    "cores/stream.py",
+    "cores/net/checksum.py",
+    "cores/ltl/*.py",
+    "bench/ltl.py",
+)
 ROLE_HARNESS = ("sim/build.py", "sim/roles.py", "sim/role_harness/*")
 FABRIC = ("sim/build.py", "sim/fabric.py", "sim/run.py", "sim/tops.py", "sim/harness/*")
 
@@ -205,6 +215,20 @@ GROUPS = {
             (*GATEWARE, *ECG_MODEL, *FABRIC, "bench/tcp.py"),
             "cycles per HTTP transaction at the simulated fabric; some minutes",
             ("tcp.http_1k_cycles",),
+        ),
+        Group(
+            "ltl",
+            "trebuchet.bench.ltl:measure",
+            (*LTL, "sim/build.py", "sim/ltl.py", "sim/ltl_harness/*"),
+            "round trip and throughput of two LTL engines back to back; a minute or two",
+            ("ltl.rtt_cycles", "ltl.share_lossless", "ltl.share_loss1"),
+        ),
+        Group(
+            "ltl_area",
+            "trebuchet.bench.ltl:measure_area",
+            (*LTL, "bench/area.py"),
+            "area of the LTL engine, 64 connections, 64 bits; about a minute",
+            ("ltl.lut6", "ltl.bram36"),
         ),
         Group(
             "board",
