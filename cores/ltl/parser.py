@@ -42,6 +42,8 @@ _FIELDS = {
     "flags": (43, 1),
     "tos": (15, 1),
 }
+#: A frame of so many bytes or fewer cannot be told to be for us; a longer one has at least a port.
+_SHORTEST = 48
 
 
 class Parser(wiring.Component):
@@ -204,7 +206,7 @@ class Parser(wiring.Component):
             ended.eq(self.valid & self.beat.last),
             damaged.eq(self.beat.error),
             ragged.eq(self.beat.empty != 0),
-            foreign.eq(miss | (self.at < HEADER_BYTES // n - 1)),
+            foreign.eq(miss | (self.at < _SHORTEST // n)),
             count.eq(self.at),
         ]
         padded, length = Signal(17), fields["length"]
