@@ -6,8 +6,8 @@ beyond what was acknowledged, and never leaves one out; the frame names the slot
 under that number; a slot is released in order, and only after an ACK of its frame (or the
 failure of its connection, which then releases all).
 
-``ltl_link``, of ``Sender`` and ``Receiver`` with a channel between them that holds one frame, loses,
-doubles and delays it, and ACKs that may be old: the messages delivered are a prefix of those
+``ltl_link``, of ``Sender`` and ``Receiver`` with a channel between them that holds one frame,
+loses, doubles and delays it, and ACKs that may be old: the messages delivered are a prefix of those
 committed, in the same order.
 
 Not proved: more than the depth (an event takes 6 to 9 cycles, so some four to seven events); the
@@ -16,7 +16,7 @@ than half the sequence space, against which no finite sequence number helps.
 """
 
 from amaranth.asserts import AnyConst, AnySeq
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Mux, Signal, Value
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Mux, Signal
 from trebuchet.cores.ltl.config import Kind, LtlConfig
 from trebuchet.cores.ltl.send import Sender
 
@@ -92,9 +92,7 @@ class _Sending:
                 & (response.payload.incarnation == 0)
                 & (delta <= self.sent - self.acked)
             ),
-            self.index.eq(
-                self.acked + (dut.frame.payload.seq - self.acked)[: SMALL.seq_bits]
-            ),
+            self.index.eq(self.acked + (dut.frame.payload.seq - self.acked)[: SMALL.seq_bits]),
         ]
         with m.If(_moves(commit)):
             m.d.sync += self.committed.eq(self.committed + 1)
@@ -161,7 +159,7 @@ class LinkProof(Elaboratable):
         header, phase = Signal.like(receiver.header), Signal(4)
         drop, again, go, broken = Signal(), Signal(), Signal(), Signal()
         free(m, drop, again, go, broken)
-        opened, index = Signal(), Signal(_BITS)
+        opened = Signal()
         m.d.comb += [
             receiver.command.valid.eq(~opened),
             receiver.command.payload.eq(0),
@@ -186,7 +184,7 @@ class LinkProof(Elaboratable):
                 held.eq(frame.payload),
                 have.eq((frame.payload.kind == Kind.DATA) & ~drop),
             ]
-        # `index` numbers the message of the frame that is under way, by the sender's own count.
+        # The message of the frame that is under way.
         slot = Signal(SMALL.slot_layout)
         with m.If(phase == 0):
             with m.If(have & go & opened):
@@ -263,8 +261,18 @@ SENDER_MUTANTS = (
     ),
 )
 LINK_MUTANTS = (
-    Mutant("delivers_twice", "write.data.expected.eq(entry.expected + 1)", "write.data.expected.eq(entry.expected)", depth=46),
-    Mutant("delivers_damaged_ones", "self.beat.error.eq(finish & ~self.good)", "self.beat.error.eq(0)", depth=36),
+    Mutant(
+        "delivers_twice",
+        "write.data.expected.eq(entry.expected + 1)",
+        "write.data.expected.eq(entry.expected)",
+        depth=46,
+    ),
+    Mutant(
+        "delivers_damaged_ones",
+        "self.beat.error.eq(finish & ~self.good)",
+        "self.beat.error.eq(0)",
+        depth=36,
+    ),
     Mutant("takes_any_number", "self.next.eq(delta == 0)", "self.next.eq(1)", depth=46),
 )
 

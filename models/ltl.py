@@ -198,5 +198,3 @@ class Sender:
 
     def timeout(self) -> None:
         self.next = self.una
-
-

@@ -1,8 +1,8 @@
 """Go-back-N against selective repeat: what share of the line each gets, by loss and round trip.
 
 Time is counted in frames. A sender with an endless backlog sends a frame a slot within its window;
-a frame, or an ACK on its way back, is lost by chance; the round trip is a number of slots. Both ways
-of repeating have NACKs at once and a time-out; selective repeat remembers what came early.
+a frame, or an ACK on its way back, is lost by chance; the round trip is a number of slots. Both
+ways of repeating have NACKs at once and a time-out; selective repeat remembers what came early.
 """
 
 import random
@@ -11,7 +11,9 @@ from collections import deque
 __all__ = ["share"]
 
 
-def share(selective: bool, loss: float, trip: int, window: int, frames: int, seed: int = 1) -> float:
+def share(
+    selective: bool, loss: float, trip: int, window: int, frames: int, seed: int = 1
+) -> float:
     """Frames delivered for the first time per slot."""
     rng = random.Random(seed)
     una = following = expected = slot = 0

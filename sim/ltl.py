@@ -8,9 +8,9 @@
 
 The harness (``sim/ltl_harness``) makes one model of the engine a board, opens a connection for each
 flow, sends messages whose bytes and lengths follow from flow and number, and checks that each
-comes out in order, exactly once and unchanged. The link between two boards is direct (``direct``), or
-a switch with one queue a port that drops, doubles, reorders and damages frames by chance, marks them
-as its queue grows and pauses its senders.
+comes out in order, exactly once and unchanged. The link between two boards is direct (``direct``),
+or a switch with one queue a port that drops, doubles, reorders and damages frames by chance, marks
+them as its queue grows and pauses its senders.
 """
 
 import json

@@ -1,10 +1,9 @@
 """Two LTL engines, or one and a model, with a link between them that does as told."""
 
 from amaranth.hdl import Elaboratable, Module
-from streams import packet_get, packet_put, plain, stream_get, stream_put
+from streams import packet_get, packet_put, stream_get, stream_put
 from trebuchet.cores.ltl.config import LtlConfig
 from trebuchet.cores.ltl.engine import Ltl
-from trebuchet.models.ltl import Frame, build_frame, parse_frame
 
 SMALL = LtlConfig(connections=4, vcs=2, slots=8, window=4, buffer_beats=256)
 MACS = [bytes.fromhex("02000000000a"), bytes.fromhex("02000000000b")]

@@ -18,7 +18,16 @@ from ltl_bench import (
 from streams import make_rng, packet_get, packet_put, run, seeds, stream_checker
 from trebuchet.cores.ltl.config import LtlConfig
 from trebuchet.cores.ltl.engine import Ltl
-from trebuchet.models.ltl import ACK, DATA, PROBE, BadFrame, Frame, Receiver, build_frame, parse_frame
+from trebuchet.models.ltl import (
+    ACK,
+    DATA,
+    PROBE,
+    BadFrame,
+    Frame,
+    Receiver,
+    build_frame,
+    parse_frame,
+)
 
 
 def frame(kind, seq, **fields):

@@ -187,9 +187,7 @@ def test_pfc_pauses_its_class_only(seed, width):
     run(dut, main, collect, stream_checker(dut.tx.o), limit=2_000, seed=seed)
     times = b"".join(b"\xff\xff" if p == klass else bytes(2) for p in range(8))
     head = bytes.fromhex("0180c2000001") + mac + bytes.fromhex("88080101") + bytes([0, 1 << klass])
-    assert frames == [
-        (head + (times if on else bytes(16))).ljust(60, b"\0") for on in (1, 0, 1, 0)
-    ]
+    assert frames == [(head + (times if on else bytes(16))).ljust(60, b"\0") for on in (1, 0, 1, 0)]
 
 
 def test_a_pause_ends_by_itself():

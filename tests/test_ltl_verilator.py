@@ -63,10 +63,10 @@ def test_incast_with_rate_control_is_fair_and_loses_nothing(binary):
         queue=120_000,
         mark=(8_000, 40_000, 0.2),
         pause=(10_000, 6_000),
-        stop=1_000_000,
-        warm=250_000,
+        stop=400_000,
+        warm=100_000,
     )
-    rates = [octets / 750_000 / 8 for octets in run.octets]
+    rates = [octets / 300_000 / 8 for octets in run.octets]
     print("rates", [round(r, 4) for r in rates], "sum", round(sum(rates), 3), run.switch)
     fairness = sum(rates) ** 2 / (8 * sum(r * r for r in rates))
     assert run.switch["overflow"] == 0
@@ -75,6 +75,26 @@ def test_incast_with_rate_control_is_fair_and_loses_nothing(binary):
     assert sum(board["frames_resent"] for board in run.counters) == 0
     assert fairness >= 0.95
     assert sum(rates) >= 0.7
+
+
+@pytest.mark.parametrize("obeyed", [True, False])
+def test_pauses_alone_keep_the_queue_from_overflowing(binary, obeyed):
+    """Without rate control: eight boards fill the queue; it overflows only if PFC is not obeyed."""
+    flows = [Flow(k, 8, 1 << 30, low=1400, high=1400) for k in range(8)]
+    run = run_ltl(
+        binary,
+        boards=9,
+        flows=flows,
+        registers={"pfc": int(obeyed), "rto": 2000},
+        queue=80_000,
+        pause=(4_000, 2_000),
+        stop=50_000,
+        credit=8,
+    )
+    assert run.switch["pfc"] > 0
+    assert (run.switch["overflow"] == 0) == obeyed
+    if obeyed:
+        assert sum(board["frames_resent"] for board in run.counters) == 0
 
 
 def test_a_dead_board_is_reported_in_time_and_others_go_on(binary):

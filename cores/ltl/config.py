@@ -3,7 +3,7 @@
 A frame has a header of 56 bytes (Ethernet 14, IPv4 20, UDP 8, LTL 14), the payload padded with
 zeros to a multiple of 8 bytes, and a trailer of 8 bytes: the CRC-32 of everything from byte
 :data:`CRC_FROM` on, least significant byte first, and four zero bytes. A frame without payload has
-64 bytes, so that no frame needs Ethernet's padding, and the payload lies on a beat of the data path.
+64 bytes, so that no frame needs Ethernet's padding, and the payload lies on a beat.
 """
 
 from dataclasses import dataclass
@@ -101,7 +101,9 @@ class LtlConfig:
             if value & (value - 1):
                 raise ValueError(f"LTL {name} must be a power of two, not {value!r}")
         if self.window > 1 << (self.seq_bits - 1):
-            raise ValueError(f"LTL window must be at most half the sequence space, not {self.window}")
+            raise ValueError(
+                f"LTL window must be at most half the sequence space, not {self.window}"
+            )
         if not self.reserve * self.vcs <= self.slots <= 256:
             raise ValueError(
                 f"LTL slots must be {self.reserve * self.vcs} (the reserve) to 256, "

@@ -13,7 +13,7 @@ _POLYNOMIAL = 0xEDB88320
 
 
 def _columns(bits):
-    """For each input bit (register XOR data, then the rest of the data): what it adds at the end."""
+    """For each input bit (data, XOR the register in the first 32): what it adds at the end."""
     columns = []
     for i in range(bits):
         state = 1 << i

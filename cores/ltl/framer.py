@@ -52,8 +52,8 @@ class Framer(wiring.Component):
     ==============  ====  =====================================================================
 
     *Latency*: 9 cycles from a frame to the first beat of ``tx``. *Throughput*: one beat a cycle;
-    DATA frames with 8 beats of payload or more follow each other without a gap, since the next header
-    is prepared while payload is sent; after a shorter one there are up to 8 idle cycles.
+    DATA frames with 8 beats of payload or more follow each other without a gap, since the next
+    header is prepared while payload is sent; after a shorter one there are up to 8 idle cycles.
     *Back-pressure*: ``tx`` may wait at will. *Reset*: idle; a frame under way is cut.
     """
 
@@ -131,9 +131,7 @@ class Framer(wiring.Component):
                 m.d.comb += read.addr.eq(Cat(connection, self.control.valid))
                 m.d.sync += [
                     frame.as_value().eq(chosen),
-                    poison.eq(
-                        self.kill & ~self.control.valid & (connection == self.killed)
-                    ),
+                    poison.eq(self.kill & ~self.control.valid & (connection == self.killed)),
                 ]
                 with m.If(go):
                     m.next = "FETCH"

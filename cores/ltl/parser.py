@@ -251,9 +251,7 @@ class Parser(wiring.Component):
         layout = data.StructLayout({"body": 1, "start": 1, "data": self.config.width})
         stages = [Signal(layout, name=f"delay{i}") for i in range(3)]
         in_body = self.valid & (self.at >= HEADER_BYTES // n)
-        m.d.sync += stages[0].eq(
-            Cat(in_body, self.valid & (self.at == 0), self.beat.data)
-        )
+        m.d.sync += stages[0].eq(Cat(in_body, self.valid & (self.at == 0), self.beat.data))
         m.d.sync += [b.eq(a) for a, b in zip(stages, stages[1:], strict=False)]
         out, index, words = stages[-1], Signal.like(self.at), Signal(17)
         m.d.sync += words.eq((self.header.length + n - 1)[shift:])

@@ -88,9 +88,7 @@ class PfcReceiver(wiring.Component):
                         for p in range(8):
                             if 18 + 2 * p in octets:
                                 with m.If(self.priority == p):
-                                    m.d.sync += time.eq(
-                                        Cat(octets[19 + 2 * p], octets[18 + 2 * p])
-                                    )
+                                    m.d.sync += time.eq(Cat(octets[19 + 2 * p], octets[18 + 2 * p]))
         good = Signal()
         m.d.sync += good.eq(
             self.valid & self.beat.last & ~self.beat.error & ~(miss | wrong) & (at >= beats - 1)

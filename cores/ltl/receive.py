@@ -3,7 +3,7 @@
 Source: cloud-scale-acceleration, section V.A.
 """
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, unsigned
+from amaranth.hdl import Array, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -67,8 +67,8 @@ class Receiver(wiring.Component):
     not ahead of the last (the sender has gone back, and a frame was lost again). An earlier one is
     acknowledged again. A PROBE is acknowledged.
 
-    *Latency*: an ACK is asked for at the parser's ``end``. *Throughput*: the parser's. *Back-pressure*:
-    none to the parser; when ``response`` or ``request`` is not ready its word is lost (as if the
+    *Latency*: an ACK is asked for at the parser's ``end``. *Throughput*: the parser's.
+    *Back-pressure*: none to the parser; when ``response`` or ``request`` is not ready its word is lost (as if the
     frame had been), which ``ack_overflow`` tells of the first. ``command`` waits for the end of a
     frame. *Reset*: all connections are closed after ``connections`` cycles. *Bad input*: an entry
     that does not exist counts as ``unknown``.
@@ -223,9 +223,7 @@ class Receiver(wiring.Component):
         events = self.events
         reached = self.end & self.good
         m.d.comb += [
-            events.unknown.eq(
-                reached & Mux(self.is_ack, ~self.exists, ~self.exists | ~entry.open)
-            ),
+            events.unknown.eq(reached & Mux(self.is_ack, ~self.exists, ~self.exists | ~entry.open)),
             events.incarnation.eq(reached & ~self.is_ack & self.exists & entry.open & ~self.mine),
             events.ack_overflow.eq(self.response.valid & ~self.response.ready),
             events.marked.eq(ok & header.marked),

@@ -84,7 +84,9 @@ LTL_BLOCK = RegisterBlock(
         Register("failure_next", "stb", 1, "1: it has been read"),
         Register("cnp_interval", "rw", 16, "ticks between two CNPs of a connection, at least", 50),
         Register("rate_control", "rw", 1, "1: DC-QCN sets the pace of send connections"),
-        Register("rate_line", "rw", 16, "the line rate, like all rates in 1/65536 beat a cycle", 65535),
+        Register(
+            "rate_line", "rw", 16, "the line rate, like all rates in 1/65536 beat a cycle", 65535
+        ),
         Register("rate_minimum", "rw", 16, "no connection becomes slower", 65),
         Register("rate_additive", "rw", 16, "R_AI", 65),
         Register("rate_hyper", "rw", 16, "R_HAI", 325),
@@ -97,7 +99,9 @@ LTL_BLOCK = RegisterBlock(
         Register("rate_now", "ro", 16, "its current rate R_C"),
         Register("alpha_now", "ro", 16, "its alpha, in 1/65536"),
         Register("limit_rate", "rw", 16, "bandwidth limit of all DATA frames; 0: none"),
-        Register("limit_minimum", "rw", 16, "beats beyond it from which on frames are dropped", 256),
+        Register(
+            "limit_minimum", "rw", 16, "beats beyond it from which on frames are dropped", 256
+        ),
         Register("limit_slope", "rw", 4, "chance of a drop is beats above * 2 ** slope / 65536", 5),
         Register(
             "pfc",
@@ -109,7 +113,9 @@ LTL_BLOCK = RegisterBlock(
         ),
         Register("pfc_class", "rw", 3, "class of all LTL frames", 3),
         Register("pfc_quantum", "rw", 8, "clock cycles of 512 bit times", 8),
-        Register("pfc_xoff", "rw", 16, "beats in an output's buffer at which to ask for a pause", 1536),
+        Register(
+            "pfc_xoff", "rw", 16, "beats in an output's buffer at which to ask for a pause", 1536
+        ),
         Register("pfc_xon", "rw", 16, "beats in every output's buffer below which it ends", 1024),
         Register("paused", "ro", 1, "our class is paused"),
         Register("stored", "ro", 16, "messages in the unacknowledged-frame store"),
