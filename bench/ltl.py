@@ -1,12 +1,12 @@
 """Latency, throughput and area of the LTL engine.
 
 Two engines with a data path of 64 bits, wired back to back: a beat that leaves one is at the
-other's ``rx`` a cycle later. The line is the data path itself: a MAC of the same width at the same clock,
-which is idle for 3 beats after each frame (preamble, FCS and gap, 24 bytes).
+other's ``rx`` a cycle later. The line is the data path itself: a MAC of the same width at the same
+clock, which is idle for 3 beats after each frame (preamble, FCS and gap, 24 bytes).
 
 ``ltl.rtt_cycles``: median, over messages of 64 bytes one after the other, of the cycles from the
-first beat of a frame's header at ``tx`` to the end of its ACK at the sender. ``ltl.share_…``: bytes of
-messages that a role at the other end got, of 1,400 bytes each, one connection, over the bytes of
+first beat of a frame's header at ``tx`` to the end of its ACK at the sender. ``ltl.share_…``: bytes
+of messages that a role at the other end got, of 1,400 bytes each, one connection, over the bytes of
 messages that back-to-back frames of such messages carry on the line: 1,400 of 1,488.
 """
 

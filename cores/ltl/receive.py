@@ -68,10 +68,10 @@ class Receiver(wiring.Component):
     acknowledged again. A PROBE is acknowledged.
 
     *Latency*: an ACK is asked for at the parser's ``end``. *Throughput*: the parser's.
-    *Back-pressure*: none to the parser; when ``response`` or ``request`` is not ready its word is lost (as if the
-    frame had been), which ``ack_overflow`` tells of the first. ``command`` waits for the end of a
-    frame. *Reset*: all connections are closed after ``connections`` cycles. *Bad input*: an entry
-    that does not exist counts as ``unknown``.
+    *Back-pressure*: none to the parser; when ``response`` or ``request`` is not ready its word is
+    lost (as if the frame had been), which ``ack_overflow`` tells of the first. ``command`` waits
+    for the end of a frame. *Reset*: all connections are closed after ``connections`` cycles.
+    *Bad input*: an entry that does not exist counts as ``unknown``.
     """
 
     def __init__(self, config):
