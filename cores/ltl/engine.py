@@ -162,6 +162,7 @@ class Ltl(wiring.Component):
         with m.Else():
             m.d.sync += divider.eq(divider + 1)
         m.d.comb += [sender.now.eq(now), receiver.now.eq(now)]
+        m.d.comb += receiver.cnp_interval.eq(self.csr.cnp_interval)
 
     def _registers(self, m, commands, sender, ingress):
         csr = self.csr
