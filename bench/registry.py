@@ -129,6 +129,16 @@ BRIDGE = (
 )
 #: The elastic router and its networks.
 ROUTER = ("cores/router/*.py", "cores/stream.py")
+#: The LTL engine, and what it is built of.
+LTL = (
+    "cores/arbiter.py",
+    "cores/buffers.py",
+    "cores/csr.py",
+    "cores/stream.py",
+    "cores/net/checksum.py",
+    "cores/ltl/*.py",
+    "bench/ltl.py",
+)
 ROLE_HARNESS = ("sim/build.py", "sim/roles.py", "sim/role_harness/*")
 FABRIC = ("sim/build.py", "sim/fabric.py", "sim/run.py", "sim/tops.py", "sim/harness/*")
 
@@ -255,6 +265,20 @@ GROUPS = {
             (*ROUTER, "bench/area.py", "bench/router.py"),
             "the same on an ECP5; a minute",
             ("router.lut4",),
+        ),
+        Group(
+            "ltl",
+            "trebuchet.bench.ltl:measure",
+            (*LTL, "sim/build.py", "sim/ltl.py", "sim/ltl_harness/*"),
+            "round trip and throughput of two LTL engines back to back; a minute or two",
+            ("ltl.rtt_cycles", "ltl.share_lossless", "ltl.share_loss1"),
+        ),
+        Group(
+            "ltl_area",
+            "trebuchet.bench.ltl:measure_area",
+            (*LTL, "bench/area.py"),
+            "area of the LTL engine, 64 connections, 64 bits; about a minute",
+            ("ltl.lut6", "ltl.bram36"),
         ),
         Group(
             "board",

@@ -1,0 +1,1 @@
+"""LTL: a low-latency reliable transport between boards (docs/network.md, LTL)."""
