@@ -76,7 +76,8 @@ class LtlTop(Elaboratable):
     def __init__(self, config: LtlConfig):
         self.engine = engine = Ltl(config)
         self.clk, self.rst = Signal(name="clk"), Signal(name="rst")
-        self.ports, self.pairs = [self.clk, self.rst], []
+        self.ports = [self.clk, self.rst]
+        self.pairs: list[tuple] = []
         for name in ("rx", "tx"):
             self._stream(name, getattr(engine, name), _BEAT, name == "tx")
         for v in range(config.vcs):
