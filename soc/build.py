@@ -19,7 +19,7 @@ from ..models.lock import FileLock
 from .firmware import FirmwareBuilder
 from .map import MemoryMap
 from .soc import TrebuchetSoC
-from .synthesis import clocks_faster_than, map_for_area
+from .synthesis import clocks_faster_than, map_for_area, with_local_sources
 from .toolchain import LINKS, PLACE_AND_ROUTE, provide_tools, require_tool
 
 __all__ = ["SimFiles", "build_board", "build_sim", "input_hash", "make_shell", "usage"]
@@ -272,8 +272,9 @@ def _run_tools(gateware, top, synth_only, sys_clk_hz):
     script = (gateware / f"build_{top}.sh").read_text()
     synthesis = gateware / f"{top}.ys"
     fast = clocks_faster_than((gateware / f"{top}.lpf").read_text(), sys_clk_hz)
+    read = with_local_sources(synthesis.read_text(), gateware)
     synthesis.write_text(
-        map_for_area(synthesis.read_text(), top, sys_clk_hz, fast)
+        map_for_area(read, top, sys_clk_hz, fast)
         + f"\ntee -q -o {top}_stat.json stat -json -top {top}\n"
     )
     for line in script.splitlines():

@@ -4,7 +4,7 @@ import json
 import subprocess
 
 import pytest
-from trebuchet.soc.synthesis import clocks_faster_than, map_for_area
+from trebuchet.soc.synthesis import clocks_faster_than, map_for_area, with_local_sources
 from trebuchet.soc.toolchain import provide_tools
 
 LPF = """\
@@ -76,3 +76,25 @@ def test_a_design_is_mapped_and_stays_what_it_was(request, clocks):
     assert set(cells) <= {"LUT4", "TRELLIS_FF"}, cells
     assert cells["TRELLIS_FF"] == 34
     assert ("fast_logic" in (folder / "top.log").read_text()) == bool(clocks)
+
+
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_sources_are_the_same_wherever_they_were_made(tmp_path, order):
+    """What is read depends neither on the folder nor on the order of LiteX's picture."""
+    made, elsewhere = tmp_path / "made", tmp_path / "elsewhere" / order
+    made.mkdir(parents=True)
+    elsewhere.mkdir(parents=True)
+    picture = "".join(f"└─── [{name}]\n" for name in order)
+    (made / "top.v").write_text(f"module top;\n/*\n{picture}*/\nwire a; // {{}}\nendmodule\n")
+    (elsewhere / "cpu.v").write_text(
+        f'module cpu;\n  (* src = "{tmp_path}/{order}.py:3" *)\n'
+        "  wire b; /* c */ wire d;\nendmodule\n"
+    )
+    script = f"read_verilog {made}/top.v\nread_verilog {elsewhere}/cpu.v\nsynth_ecp5 -top top\n"
+    assert with_local_sources(script, made) == (
+        "read_verilog top.v\nread_verilog cpu.v\nsynth_ecp5 -top top\n"
+    )
+    assert (made / "top.v").read_text() == "module top;\n\nwire a; // {}\nendmodule\n"
+    assert (made / "cpu.v").read_text() == (
+        "module cpu;\n  \n  wire b; /* c */ wire d;\nendmodule\n"
+    )
