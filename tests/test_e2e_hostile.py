@@ -113,7 +113,7 @@ def test_largest_payload_that_fits(board, rng):
     """Also when the window's edge lags behind because a short message went before."""
     with board.connect(SMP) as connection:
         for ident in range(4):
-            connection.sendall(data_message(ident, bytes(700)))
+            connection.sendall(data_message(ident, bytes(701)))
             assert connection.recv(100) == error_message(Status.BAD_LENGTH, ident)
             connection.sendall(data_message(5, rng.randbytes(TINY.unread - 12)))
             assert connection.recv(100) == error_message(Status.BAD_LENGTH, 5)
