@@ -29,6 +29,8 @@ from trebuchet.models.ltl import (
     parse_frame,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def frame(kind, seq, **fields):
     """A frame from board 0 to board 1, as the model builds it."""

@@ -8,6 +8,8 @@ from trebuchet.cores.router.adapter import FlitsToPackets, PacketsToFlits, user_
 from trebuchet.cores.router.contract import LinkConfig
 from trebuchet.cores.router.router import Router
 
+pytestmark = pytest.mark.slow
+
 
 class Pair(wiring.Component):
     """``n`` endpoints around a router, or one joined to itself."""

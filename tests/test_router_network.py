@@ -16,6 +16,8 @@ from trebuchet.cores.router.routing import (
     ring,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def link(**kwargs):
     return LinkConfig(**({"flit_width": 16, "dest_width": 4, "buffer_flits": 8} | kwargs))
