@@ -17,9 +17,7 @@ COMMAND = [sys.executable, "-m", "trebuchet.host.cli"]
 BAD_LINK = {"loss": "5%", "reorder": "5%", "duplicate": "2%", "delay": 20, "rate": 500}
 
 #: docs/network.md says so, too.
-four_whole_boards = pytest.mark.skip(
-    reason="four whole boards: the simulator's compilation has not been seen to end yet"
-)
+four_whole_boards = pytest.mark.skip(reason="compiling four whole boards was never seen to end")
 
 
 @pytest.fixture(scope="module")
