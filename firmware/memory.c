@@ -9,14 +9,14 @@
 #define SAMPLES 1024
 #define STRIDE 64
 
-/* One round of a 32-bit mixing function (MurmurHash3's finaliser). */
+/* Jenkins's one-at-a-time hash, a word a step: shifts and sums, since the CPU has no multiplier. */
 static uint32_t mix(uint32_t value)
 {
-	value ^= value >> 16;
-	value *= 0x85ebca6bu;
-	value ^= value >> 13;
-	value *= 0xc2b2ae35u;
-	return value ^ value >> 16;
+	value += value << 10;
+	value ^= value >> 6;
+	value += value << 3;
+	value ^= value >> 11;
+	return value + (value << 15);
 }
 
 void memory_gather_chance(uint32_t key[4])

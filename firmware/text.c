@@ -22,17 +22,31 @@ void text_plain(struct text *text, const char *string)
 		text_char(text, *string++);
 }
 
+/* Digit by digit from the top, by subtraction: the CPU has no divider, and a page has many numbers. */
 void text_unsigned(struct text *text, uint64_t value)
 {
-	char digits[20];
-	unsigned count = 0;
+	static const uint64_t powers[] = {
+		10000000000000000000u, 1000000000000000000u, 100000000000000000u, 10000000000000000u,
+		1000000000000000u, 100000000000000u, 10000000000000u, 1000000000000u, 100000000000u,
+		10000000000u, 1000000000u, 100000000u, 10000000u, 1000000u, 100000u, 10000u, 1000u,
+		100u, 10u,
+	};
+	/* The first ten are above 32 bits. */
+	unsigned first = value >> 32 ? 0 : 10;
+	bool shown = false;
 
-	do {
-		digits[count++] = (char)('0' + value % 10);
-		value /= 10;
-	} while (value != 0);
-	while (count > 0)
-		text_char(text, digits[--count]);
+	for (unsigned i = first; i < sizeof(powers) / sizeof(powers[0]); i++) {
+		char digit = '0';
+
+		while (value >= powers[i]) {
+			value -= powers[i];
+			digit++;
+		}
+		shown |= digit != '0';
+		if (shown)
+			text_char(text, digit);
+	}
+	text_char(text, (char)('0' + value));
 }
 
 void text_hex(struct text *text, uint32_t value, unsigned digits)

@@ -17,8 +17,11 @@ __all__ = ["fetch_status", "status"]
 #: No board says more; a peer that does is not a board.
 MAX_BYTES = 1 << 20
 
+#: Seconds; the slowest board is a simulated one on a busy machine.
+TIMEOUT = 15.0
 
-def fetch_status(board: str, timeout: float = 5.0) -> dict[str, Any]:
+
+def fetch_status(board: str, timeout: float = TIMEOUT) -> dict[str, Any]:
     """The board's state as it reports it. ``board`` is ``host`` or ``host:port``."""
     url = f"http://{board}/status"
     # A board is a direct neighbour: a proxy from the environment has no way to it.
@@ -68,7 +71,7 @@ def flatten(state: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
 def status(
     board: Annotated[str, typer.Argument(help="Address of the board, HOST or HOST:PORT.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
-    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait.")] = 5.0,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait.")] = TIMEOUT,
 ) -> None:
     """Show version, uptime, sessions and every counter of a running board."""
     state = fetch_status(board, timeout)

@@ -76,8 +76,13 @@ def board_in_simulation(*arguments):
         yield board
 
 
+#: Times as long as on a machine that has nothing else to do. Nothing is slower for it that passes.
+PATIENCE = 3
+
+
 def wait_until(true, seconds, what):
     """Poll ``true()`` until it holds; its last value is in the message if it never does."""
+    seconds *= PATIENCE
     deadline = time.monotonic() + seconds
     while not (value := true()):
         assert time.monotonic() < deadline, f"{what} within {seconds} s; last {value!r}"
@@ -94,6 +99,17 @@ def rise(before, after):
     }
 
 
+def rises(counters, before, **least):
+    """Wait until ``counters()`` have risen by at least that much; ``smp__errors`` is smp.errors."""
+    names = {name.replace("__", "."): value for name, value in least.items()}
+
+    def enough():
+        risen = rise(before, counters())
+        return all(risen.get(name, 0) >= value for name, value in names.items())
+
+    wait_until(enough, 20, f"counters did not rise by {names}")
+
+
 def stores(counters):
     """The engine's stores as ``{register: value}``."""
     return {name: counters[f"tcp.{name}"] for name in _STORES}
@@ -104,7 +120,7 @@ def assert_drained(counters, fresh, seconds=40, pause=0.1):
 
     ``counters`` is a function that reads them, every ``pause`` seconds.
     """
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + PATIENCE * seconds
     while stores(now := counters()) != stores(fresh):
         assert time.monotonic() < deadline, f"not drained: {stores(now)}, fresh: {stores(fresh)}"
         time.sleep(pause)

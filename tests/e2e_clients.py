@@ -9,6 +9,7 @@ import struct
 import threading
 import traceback
 
+from e2e_board import PATIENCE
 from trebuchet.models.ecg import model
 from trebuchet.models.ecg.synthetic import synthesise
 from trebuchet.models.smp_framing import TYPE_DATA, data_message
@@ -111,6 +112,7 @@ def ask(board, port, request, timeout=90):
 
 def run_clients(clients, seconds):
     """Run functions side by side, one thread each; all must return, and in time."""
+    seconds *= PATIENCE
     failures = []
 
     def guarded(number, client):

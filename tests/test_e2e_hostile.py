@@ -12,6 +12,7 @@ from e2e_board import (
     fabric_in_simulation,
     raw_socket,
     rise,
+    rises,
     wait_until,
 )
 from e2e_clients import ECHO, PAGE_PORT, SMP, Witness, ecg_blocks, ecg_job, read_all, reset
@@ -54,17 +55,6 @@ def rng(request):
     return random.Random(f"{SEED} {request.node.name}")
 
 
-def rises(board, before, **least):
-    """Wait until the counters have risen by at least that much; ``smp__errors`` is smp.errors."""
-    names = {name.replace("__", "."): value for name, value in least.items()}
-
-    def enough():
-        risen = rise(before, board.counters())
-        return all(risen.get(name, 0) >= value for name, value in names.items())
-
-    wait_until(enough, 20, f"counters did not rise by {names}")
-
-
 # --- messages ------------------------------------------------------------------------------------
 
 
@@ -77,7 +67,7 @@ def test_samples_of_the_wrong_length(board, rng, length):
         expected = error_message(Status.BAD_LENGTH, 77)
         assert connection.recv(100) == expected
         ecg_job(connection, 78, *ecg_blocks(rng, 1))
-    rises(board, before, smp__bad_length=1, ecg__errors=1)
+    rises(board.counters, before, smp__bad_length=1, ecg__errors=1)
 
 
 @pytest.mark.parametrize("size", [0, 1, 3])
@@ -87,7 +77,7 @@ def test_message_without_room_for_its_id(board, rng, size):
         connection.sendall(struct.pack("<B3xI", TYPE_DATA, size) + bytes(size))
         assert connection.recv(100) == error_message(Status.BAD_LENGTH)
         ecg_job(connection, 1, *ecg_blocks(rng, 1))
-    rises(board, before, smp__bad_length=1)
+    rises(board.counters, before, smp__bad_length=1)
 
 
 @pytest.mark.parametrize("kind", [0, TYPE_CONFIGURATION, TYPE_RESPONSE, 4, 255])
@@ -97,7 +87,7 @@ def test_unknown_type(board, kind):
     with board.connect(SMP) as connection:
         connection.sendall(struct.pack("<B3xI", kind, 16) + bytes(16))
         assert read_all(connection) == error_message(Status.BAD_TYPE)
-    rises(board, before, smp__bad_type=1)
+    rises(board.counters, before, smp__bad_type=1)
 
 
 @pytest.mark.parametrize("size", [TINY.unread - 7, 32761, 40_000, 0xFFFFFFF8, 0xFFFFFFFF])
@@ -106,7 +96,7 @@ def test_payload_larger_than_the_buffer(board, rng, size):
     with board.connect(SMP) as connection:
         connection.sendall(struct.pack("<B3xI", TYPE_DATA, size) + rng.randbytes(30_000))
         assert read_all(connection) == error_message(Status.TOO_LARGE)
-    rises(board, before, smp__too_large=1)
+    rises(board.counters, before, smp__too_large=1)
 
 
 def test_largest_payload_that_fits(board, rng):
@@ -141,7 +131,7 @@ def test_reset_half_way_through_a_message(board, rng, sent):
     wait_until(lambda: board.counters()["tcp.sessions_used"] >= 3, 10, "no third session")
     time.sleep(0.1)
     reset(connection)
-    rises(board, before, tcp__rst_rx=1, smp__aborted=1)
+    rises(board.counters, before, tcp__rst_rx=1, smp__aborted=1)
 
 
 def test_end_half_way_through_a_message(board, rng):
@@ -159,7 +149,7 @@ def test_reset_with_jobs_under_way(board, rng):
         for ident, block in enumerate(ecg_blocks(rng, 3)):
             connection.sendall(data_message(ident, block.astype("<i2").tobytes()))
         reset(connection)
-    rises(board, before, tcp__rst_rx=10)
+    rises(board.counters, before, tcp__rst_rx=10)
     with board.connect(SMP) as connection:
         ecg_job(connection, 9, *ecg_blocks(rng, 1))
 
@@ -172,8 +162,8 @@ def test_client_that_falls_silent(board, rng):
             place = peer.open(5000 + number, port)
             payload = data_message(1, rng.randbytes(8192))[:1000] if port == SMP else b""
             peer.send(5000 + number, port, ACK | PSH, payload=payload, **place)
-        rises(board, before, tcp__established=3)
-        rises(board, before, tcp__keepalive_probes=3, tcp__timeouts=3, smp__aborted=1)
+        rises(board.counters, before, tcp__established=3)
+        rises(board.counters, before, tcp__keepalive_probes=3, tcp__timeouts=3, smp__aborted=1)
 
 
 def test_client_that_does_not_acknowledge(board, rng):
@@ -183,7 +173,7 @@ def test_client_that_does_not_acknowledge(board, rng):
         place = peer.open(6000, ECHO)
         peer.send(6000, ECHO, ACK | PSH, payload=rng.randbytes(1000), **place)
         peer.receive(6000, wanted=lambda s: s.payload)
-        rises(board, before, tcp__rto=3, tcp__timeouts=1)
+        rises(board.counters, before, tcp__rto=3, tcp__timeouts=1)
 
 
 def test_window_that_stays_closed(board, rng):
@@ -192,7 +182,7 @@ def test_window_that_stays_closed(board, rng):
     with RawPeer(board) as peer:
         place = peer.open(6001, ECHO, window=0)
         peer.send(6001, ECHO, ACK | PSH, payload=rng.randbytes(1000), window=0, **place)
-        rises(board, before, tcp__zero_window_probes=2, tcp__timeouts=1)
+        rises(board.counters, before, tcp__zero_window_probes=2, tcp__timeouts=1)
 
 
 # --- segments and frames -------------------------------------------------------------------------
@@ -210,7 +200,7 @@ def test_closed_port(board):
         peer.send(7000, 8081, ACK, seq=123, ack=456)
         answer = peer.receive(7000)
         assert (answer.flags, answer.seq) == (RST, 456)
-    rises(board, before, tcp__unknown=3, tcp__rst_tx=3)
+    rises(board.counters, before, tcp__unknown=3, tcp__rst_tx=3)
 
 
 def test_segments_of_no_session(board, rng):
@@ -224,7 +214,7 @@ def test_segments_of_no_session(board, rng):
         peer.send(7201, PAGE_PORT, RST | ACK, seq=9, ack=5)
         with pytest.raises(AssertionError, match="no answer"):
             peer.receive(7200, seconds=0.5)
-    rises(board, before, tcp__unknown=6, tcp__rst_tx=4)
+    rises(board.counters, before, tcp__unknown=6, tcp__rst_tx=4)
 
 
 def test_flood_of_half_open_connections(board, rng):
@@ -235,7 +225,7 @@ def test_flood_of_half_open_connections(board, rng):
             source = f"10.0.{1 + number % 200}.{rng.randint(1, 250)}"
             wire.send(tcp_frame(source, board.ip, 1024 + number, ECHO, SYN, seq=number))
             time.sleep(0.002)
-    rises(board, before, tcp__syn_rx=100, tcp__refused_half_open=50)
+    rises(board.counters, before, tcp__syn_rx=100, tcp__refused_half_open=50)
     assert board.counters()["tcp.half_open"] < SESSIONS
     wait_until(lambda: board.counters()["tcp.half_open"] == 0, 30, "half-open sessions stay")
     with board.connect(SMP) as connection:
@@ -304,4 +294,4 @@ def test_garbage_frames(board, rng):
             head += rng.choice([b"\x08\0", b"\x08\6", b"\x86\xdd", b"\x81\0", rng.randbytes(2)])
             wire.send(head + rng.randbytes(rng.choice([0, 1, 46, rng.randint(0, 1500)])))
             time.sleep(0.0005)
-    rises(board, before, classifier__other_frames=500)
+    rises(board.counters, before, classifier__other_frames=500)

@@ -166,3 +166,16 @@ def test_addresses_as_text(lib):
     lib.text_char(ctypes.byref(text), ctypes.c_char(b" "))
     lib.text_ip(ctypes.byref(text), ctypes.c_uint32(0x0A0000FE))
     assert buffer.raw[: text.length] == b"02:00:00:0a:0b:0c 10.0.0.254"
+
+
+_EDGES = {0, 2**32 - 1, 2**32, 2**63, 2**64 - 1}
+
+
+@pytest.mark.parametrize(
+    "value", sorted(_EDGES | {10**n + d for n in range(1, 20) for d in (-1, 0, 1)})
+)
+def test_numbers_as_text(lib, value):
+    buffer, text = _text(lib, 20)
+    lib.text_unsigned(ctypes.byref(text), ctypes.c_uint64(value))
+    assert buffer.raw[: text.length] == b"%d" % value
+    assert not text.overflow

@@ -234,7 +234,7 @@ MALFORMED_ACK = [(53, 5)]
 @pytest.mark.parametrize("width", [32, 64])
 def test_bad_frames_are_counted_and_disturb_nobody(width):
     """Before, between and after good frames, at the right place of a sequence, without a pause."""
-    end = Ltl(replace(SMALL, width=width))
+    end = Ltl(replace(SMALL, width=width, buffer_beats=512))
     answers = Answers(end, 0)
     counts, got = {}, []
     bad = []
