@@ -6,7 +6,6 @@ from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..models import matmul
 from ..models.ecg import model as ecg_model
 from ..models.ecg.presets import preset_named
 from .arbiter import PacketArbiter
@@ -60,12 +59,8 @@ def slot_for(result):
     return max(32, 1 << (RESULT_HEADER + result - 1).bit_length())
 
 
-#: For the ECG role, and for roles that :data:`LARGEST_RESULT` does not know.
+#: For the ECG role, and for roles that do not say how long their results are.
 RESULT_SLOT = slot_for(ecg_model.MAX_RESULT)
-#: By role, how long a result can be for operands of at most so many bytes.
-LARGEST_RESULT = {
-    "matmul": lambda operand: operand // matmul.pair_bytes() * matmul.result_bytes(),
-}
 
 
 @dataclass(frozen=True)
@@ -135,7 +130,7 @@ class ShellConfig:
         comes; or ``"none"``: messages are answered ``NO_ROLE``.
     result_slot : int or None
         Bytes of a result and its header, a power of two; there are two such slots a session. None:
-        as :data:`LARGEST_RESULT` says for the largest message that can come.
+        as the role says for the largest message that can come (rule 4 of the role contract).
     """
 
     tcp: TcpConfig = field(default=TINY)
@@ -155,9 +150,9 @@ class ShellConfig:
             object.__setattr__(self, "result_slot", self._slot_of_role())
 
     def _slot_of_role(self):
-        if self.role not in LARGEST_RESULT:
+        if self.role == "none" or not hasattr(load_role(self.role), "largest_result"):
             return RESULT_SLOT
-        return slot_for(LARGEST_RESULT[self.role](self.tcp.segment_size - MESSAGE_HEADER))
+        return slot_for(load_role(self.role).largest_result(self.tcp.segment_size - MESSAGE_HEADER))
 
     @property
     def width(self):

@@ -44,7 +44,9 @@ Rules:
 3. A role writes nothing outside ``result`` .. ``result + room`` and the scratch memory that the
    shell sets aside for it.
 4. A role may take further jobs before it answers earlier ones. One that holds more than three has
-   an attribute ``outstanding``, the number of jobs it may hold: the slot gives it no more.
+   an attribute ``outstanding``, the number of jobs it may hold: the slot gives it no more. One
+   whose results can be longer than 2 KiB has a static method ``largest_result(operand)``, the
+   bytes of the longest for operands of at most ``operand`` bytes: the shell makes that room.
 5. Writing 1 to ``start`` runs one job from the CSR operand registers (``source`` =
    :data:`SOURCE_CPU`) when ``busy`` is 0; ``done`` says it is finished. The role *slot*
    (``cores/roles/slot.py``) does this and the on/off switch for every role alike.

@@ -121,6 +121,11 @@ class MatmulRole(wiring.Component):
     #: Jobs that the role holds, at most: one is being checked, one answered.
     outstanding = JOBS + 2
 
+    @staticmethod
+    def largest_result(operand, n=64):
+        """Bytes of the longest result for operands of at most ``operand`` bytes."""
+        return operand // (8 * n * n) * (4 * n * n)
+
     def __init__(self, width=32, tag_width=2, *, macs=32, n=64):
         self.shape = Shape(n, macs, width)
         self.width, self.tag_width = width, tag_width
