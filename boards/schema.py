@@ -82,6 +82,8 @@ class Board:
         Pipelines of the ECG role, and blocks that each holds, 1 or 2.
     ecg_stream, ecg_loadable : bool
         The ECG role takes records in parts; and new weights at run time.
+    peers : int
+        Other boards with which this one can share its clients' jobs over LTL; 0: it has no LTL.
     mac, ip : str
         Addresses until somebody configures others.
     external_tick : bool
@@ -117,6 +119,7 @@ class Board:
     ecg_buffers: int = 1
     ecg_stream: bool = False
     ecg_loadable: bool = False
+    peers: int = 0
     mac: str = "02:00:00:00:00:01"
     ip: str = "10.0.0.2"
     external_tick: bool = False
@@ -139,6 +142,7 @@ class Board:
         self._choice("ecg_preset", ECG_PRESETS)
         self._range("ecg_pipelines", 1, 64)
         self._range("ecg_buffers", 1, 2)
+        self._range("peers", 0, 15)
         for name, low, high in (
             ("segment_bytes", 512, 1 << 17),
             ("dram_bytes", 1 << 20, 1 << 32),

@@ -9,6 +9,8 @@ from amaranth.lib.wiring import In, Out
 from ..models.ecg import model as ecg_model
 from ..models.ecg.presets import preset_named
 from .arbiter import PacketArbiter
+from .cluster.node import ClusterNode
+from .cluster.server import ServerMemory
 from .csr import CsrSignature, Register, RegisterBlock
 from .memory import MemorySignature
 from .memory_arbiter import MemoryArbiter, connect_narrow
@@ -69,7 +71,7 @@ class ShellMemory:
 
     In this order: the receive pool; two result slots a session for the SMP framer; a transmit
     slot a session for the mailbox; the fixed page; the ECG role's scratch memory for records, if it
-    takes them.
+    takes them; an operand, as large as a segment, and a result slot for each peer.
     """
 
     base: int
@@ -77,6 +79,8 @@ class ShellMemory:
     sessions: int
     records: bool = False
     result_slot: int = RESULT_SLOT
+    peers: int = 0
+    operand: int = 0
 
     MAILBOX_SLOT = 4096
     PAGE = 1 << 16
@@ -100,8 +104,22 @@ class ShellMemory:
     @property
     def size(self):
         """Bytes needed from ``base`` on."""
-        scratch = self.sessions << STORE_LOG2 if self.records else 0
-        return self.scratch + scratch - self.base
+        if not self.peers:
+            return self._end - self.base
+        return self.cluster.base + self.cluster.size - self.base
+
+    @property
+    def _end(self):
+        """The end of what a board alone needs."""
+        return self.scratch + (self.sessions << STORE_LOG2 if self.records else 0)
+
+    @property
+    def cluster(self):
+        """Buffers for jobs of peers, a :class:`~trebuchet.cores.cluster.server.ServerMemory`."""
+        align = max(self.operand, self.result_slot)
+        base = -(-self._end // align) * align
+        logs = (size.bit_length() - 1 for size in (self.operand, self.result_slot))
+        return ServerMemory(base, self.peers, *logs)
 
 
 @dataclass(frozen=True)
@@ -131,6 +149,9 @@ class ShellConfig:
     result_slot : int or None
         Bytes of a result and its header, a power of two; there are two such slots a session. None:
         as the role says for the largest message that can come (rule 4 of the role contract).
+    peers : int
+        Other boards with which this one shares its clients' jobs
+        (:class:`~trebuchet.cores.cluster.node.ClusterNode`), 1 to 15; 0: none, and no LTL.
     """
 
     tcp: TcpConfig = field(default=TINY)
@@ -142,6 +163,7 @@ class ShellConfig:
     ecg_loadable: bool = False
     role: str = "ecg"
     result_slot: int | None = None
+    peers: int = 0
 
     def __post_init__(self):
         tcp = replace(self.tcp, ports=tuple(SERVICES.values()), pool_base=self.base)
@@ -161,7 +183,13 @@ class ShellConfig:
     @property
     def memory(self):
         return ShellMemory(
-            self.base, self.tcp.pool_size, self.tcp.sessions, self.ecg_stream, self.result_slot
+            self.base,
+            self.tcp.pool_size,
+            self.tcp.sessions,
+            self.ecg_stream,
+            self.result_slot,
+            self.peers,
+            self.tcp.segment_size,
         )
 
     @property
@@ -222,7 +250,9 @@ class Shell(wiring.Component):
     def __init__(self, config=None):
         self.config = config = config or ShellConfig()
         width = config.width
-        self._arbiter = MemoryArbiter(5, width, config.role_tag_width)
+        self._cluster = ClusterNode(config.memory.cluster, width) if config.peers else None
+        ports = 5 + (config.peers + 1 if config.peers else 0)
+        self._arbiter = MemoryArbiter(ports, width, config.role_tag_width)
         self._slot = RoleSlot(config.make_role(), config.role, width, config.role_tag_width)
         self.verilog_files = self._slot.verilog_files
         blocks = {
@@ -235,6 +265,8 @@ class Shell(wiring.Component):
             "mailbox": MAILBOX_BLOCK,
             config.role: self._slot.block,
         }
+        if self._cluster is not None:
+            blocks |= self._cluster.blocks
         super().__init__(
             {
                 "rx": In(PacketSignature(width)),
@@ -255,6 +287,9 @@ class Shell(wiring.Component):
         for i, service in enumerate(services):
             wiring.connect(m, engine.services[i], service.service)
         m.submodules.memory = arbiter = self._arbiter
+        if self._cluster is not None:
+            memories += tuple(self._cluster.mems[k] for k in range(self.config.peers + 1))
+            irq |= self._cluster.irq
         for i, mem in enumerate((engine.mem, sender.mem, *memories)):
             connect_narrow(m, mem, arbiter.ports[i])
         wiring.connect(m, wiring.flipped(self.mem), arbiter.mem)
@@ -271,7 +306,7 @@ class Shell(wiring.Component):
         m.submodules.parser = parser = Parser(width, self.config.tcp.rx_buffer)
         m.submodules.engine = engine = TcpEngine(self.config.tcp)
         m.submodules.sender = sender = Sender(width, tag_width=self.config.tcp.tag_width)
-        m.submodules.tx = tx = PacketArbiter(width, 2)
+        m.submodules.tx = tx = PacketArbiter(width, 2 if self._cluster is None else 3)
         wiring.connect(m, wiring.flipped(self.rx), classifier.rx)
         wiring.connect(m, classifier.other, wiring.flipped(self.other_rx))
         wiring.connect(m, classifier.toe, parser.frame)
@@ -282,6 +317,8 @@ class Shell(wiring.Component):
         wiring.connect(m, sender.frame, tx.i[0])
         wiring.connect(m, wiring.flipped(self.other_tx), tx.i[1])
         wiring.connect(m, tx.o, wiring.flipped(self.tx))
+        if self._cluster is not None:
+            self._connect_cluster(m, classifier, tx)
         self._csr(m, "classifier", classifier)
         self._csr(m, "tcp_rx", parser)
         self._csr(m, "tcp", engine)
@@ -298,6 +335,23 @@ class Shell(wiring.Component):
         m.submodules[self.config.role] = slot = self._slot
         self._csr(m, self.config.role, slot)
         return engine, sender, slot
+
+    def _connect_cluster(self, m, classifier, tx):
+        """LTL sees every frame that is not TCP's, and takes its own; so does LiteEth, which has
+        nobody at LTL's port."""
+        m.submodules.cluster = cluster = self._cluster
+        wiring.connect(m, cluster.tx, tx.i[2])
+        other, shell = classifier.other, self.csr_shell
+        m.d.comb += [
+            cluster.rx.valid.eq(other.valid & other.ready),
+            cluster.rx.payload.eq(other.payload),
+            cluster.mac.eq(shell.mac),
+            cluster.ip.eq(shell.ip),
+            cluster.tick.eq(self.tick),
+        ]
+        for name in cluster.blocks:
+            csr = getattr(self, f"csr_{name}")
+            wiring.connect(m, wiring.flipped(csr), getattr(cluster, f"csr_{name}"))
 
     def _services(self, m, slot):
         """The services in the order of :data:`SERVICES`, their memory ports, the interrupt."""
@@ -317,8 +371,14 @@ class Shell(wiring.Component):
         )
         page = Responder(tcp.sessions)
         m.submodules += [echo, discard, mailbox, framer, page]
-        wiring.connect(m, framer.job, slot.job)
-        wiring.connect(m, slot.answer, framer.answer)
+        if self._cluster is None:
+            wiring.connect(m, framer.job, slot.job)
+            wiring.connect(m, slot.answer, framer.answer)
+        else:
+            wiring.connect(m, framer.job, self._cluster.job)
+            wiring.connect(m, self._cluster.answer, framer.answer)
+            wiring.connect(m, self._cluster.role_job, slot.job)
+            wiring.connect(m, slot.answer, self._cluster.role_answer)
         self._csr(m, "mailbox", mailbox)
         self._csr(m, "smp", framer)
         m.d.comb += [page.addr.eq(memory.page), page.length.eq(self.csr_shell.page_length)]

@@ -17,6 +17,7 @@ class Status(IntEnum):
     ABORTED = 6
     NO_ROOM = 7
     BAD_DATA = 8
+    NO_ANSWER = 9
 
 
 #: What each status means and what to do about it, for error messages and docs.
@@ -30,4 +31,5 @@ DESCRIPTIONS = {
     Status.ABORTED: "the job was given up because its session went away or the role was reset",
     Status.NO_ROOM: "the result does not fit the result buffer",
     Status.BAD_DATA: "the role cannot work on what the payload says; see the role's page",
+    Status.NO_ANSWER: "the board that should have done it did not reply in time; is it up?",
 }

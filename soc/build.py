@@ -80,6 +80,7 @@ def make_shell(board):
         ecg_buffers=board.ecg_buffers,
         ecg_stream=board.ecg_stream,
         ecg_loadable=board.ecg_loadable,
+        peers=board.peers,
     )
     if config.memory.size > memory_map.size:
         raise TrebuchetError(

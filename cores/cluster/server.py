@@ -1,0 +1,239 @@
+"""Runs the calls of other boards on this board's role."""
+
+from amaranth import Array, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ...models.status import Status
+from ..memory import ADDR_WIDTH, MemorySignature
+from ..roles.contract import STATUS_WIDTH, AnswerLayout, JobKind, JobLayout
+from ..roles.fetch import MemoryJoin, OperandReader, ResultWriter
+from ..stream import PacketSignature
+from ..tcp.service import LENGTH_WIDTH
+from .contract import CHUNK, HeaderLayout, check_peers
+from .messages import Cutter, Opener
+
+__all__ = ["Server", "ServerMemory"]
+
+_COUNTS = ("calls", "refused", "dropped")
+
+
+class ServerMemory:
+    """Where a server's buffers lie: an operand and a result for each peer, both powers of two.
+
+    ``base`` is a multiple of the larger of the two; ``size`` bytes from there on are used.
+    """
+
+    def __init__(self, base, peers, operand_log2, result_log2):
+        self.peers = check_peers(peers)
+        for what, value in (("operand", operand_log2), ("result", result_log2)):
+            if not isinstance(value, int) or not 8 <= value < LENGTH_WIDTH:
+                raise ValueError(f"log2 of a peer's {what} must be 8 to 19, not {value!r}")
+        align = 1 << max(operand_log2, result_log2)
+        if not isinstance(base, int) or base % align:
+            raise ValueError(f"Base of the server's memory must be a multiple of {align}")
+        self.base, self.operand_log2, self.result_log2 = base, operand_log2, result_log2
+        slot = 1 << result_log2
+        self.results = -(-(base + (peers << operand_log2)) // slot) * slot
+        self.size = self.results + (peers << result_log2) - base
+
+
+class Server(wiring.Component):
+    """Takes operands from peers, has the role work on them, sends the results back.
+
+    ============  ====  =========================================================================
+    ``i``         In    packet stream: messages of calls (:mod:`~.contract`), ``peer`` the caller
+    ``o``         Out   packet stream: messages of replies
+    ``job``       Out   stream of :data:`~trebuchet.cores.roles.contract.JobLayout`
+    ``answer``    In    stream of :data:`~trebuchet.cores.roles.contract.AnswerLayout`
+    ``mem``       Out   memory port
+    ``calls``     Out   for a cycle: a call became a job
+    ``refused``   Out   for a cycle: a call was answered without the role
+    ``dropped``   Out   for a cycle: a message was dropped, see below
+    ============  ====  =========================================================================
+
+    Parameters: ``memory``, a :class:`ServerMemory`; ``source``, which the jobs carry; ``width``, 32
+    or 64 bits, and ``tag_width`` of the memory port.
+
+    A peer has one call under way: its caller waits for the reply. Calls of different peers are
+    taken while others are in the role; their messages may alternate. A call that is larger than
+    the operand's room is answered ``TOO_LARGE``, one of another kind than ``DATA`` ``BAD_TYPE``
+    (the other kinds belong to a connection, which is another board's).
+
+    Latency: memory latency + 12 cycles from the last beat to the job; from the answer to the first
+    beat memory latency + 10. Back-pressure: ``i`` waits for the memory and, with a message of a
+    peer whose last call is not replied to yet, for that reply: a caller that gave up waits so. A
+    reply that is not taken holds the others. Reset: all calls forgotten. Bad input: a message of a
+    peer that does not exist, out of its place or with an error mark, is dropped; the caller times
+    out.
+    """
+
+    # Race: a caller that has given up may call again while its old job reads the operand or its
+    # old result is read. `busy` closes it: from job to the end of the reply nothing is written.
+    def __init__(self, memory, source, width=32, tag_width=2):
+        self.memory, self.source, self.width, self.tag_width = memory, source, width, tag_width
+        super().__init__(
+            {
+                "i": In(PacketSignature(width)),
+                "o": Out(PacketSignature(width)),
+                "job": Out(stream.Signature(JobLayout)),
+                "answer": In(stream.Signature(AnswerLayout)),
+                "mem": Out(MemorySignature(width, tag_width)),
+                **{name: Out(1) for name in _COUNTS},
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.opener = opener = Opener(self.width)
+        m.submodules.cutter = cutter = Cutter(self.width)
+        m.submodules.reader = reader = OperandReader(self.width, self.tag_width)
+        m.submodules.writer = writer = ResultWriter(self.width, self.tag_width)
+        m.submodules.join = join = MemoryJoin(self.width, self.tag_width)
+        wiring.connect(m, wiring.flipped(self.i), opener.i)
+        wiring.connect(m, cutter.o, wiring.flipped(self.o))
+        wiring.connect(m, reader.packet, cutter.data)
+        wiring.connect(m, reader.mem, join.reader)
+        wiring.connect(m, writer.mem, join.writer)
+        wiring.connect(m, join.mem, wiring.flipped(self.mem))
+        self.busy = Array(Signal(name=f"busy{p}") for p in range(1 << 4))
+        refusal = stream.Signature(
+            data.StructLayout({"peer": 8, "number": 8, "status": STATUS_WIDTH})
+        ).create()
+        self._receive(m, opener, writer, refusal)
+        self._reply(m, cutter, reader, refusal)
+        return m
+
+    def _address(self, base, log2, peer):
+        return base + ((peer - 1) << log2)
+
+    def _receive(self, m, opener, writer, refusal):
+        memory, job, head = self.memory, self.job.payload, opener.head
+        header, bare = Signal(HeaderLayout), Signal()
+        peers = range(1 << 4)
+        expected = Array(Signal(16, name=f"expected{p}") for p in peers)
+        large = Array(Signal(name=f"large{p}") for p in peers)
+        peer = header.peer[:4]
+        known = (header.peer != 0) & (header.peer <= memory.peers)
+        in_place = (header.offset == 0) | (header.offset == expected[peer])
+        at = Signal(LENGTH_WIDTH)
+        operand = Signal(ADDR_WIDTH)
+        length = Signal(LENGTH_WIDTH)
+        other_kind = header.kind != JobKind.DATA
+        room = 1 << memory.operand_log2
+        m.d.comb += [
+            at.eq(header.offset << 4),
+            operand.eq(self._address(memory.base, memory.operand_log2, peer)),
+            writer.request.payload.addr.eq(operand + at),
+            writer.request.payload.room.eq(Mux(at < room, room - at, 0)),
+            job.kind.eq(JobKind.DATA),
+            job.first.eq(1),
+            job.source.eq(self.source),
+            job.id.eq(header.number | header.peer << 8),
+            job.base.eq(operand),
+            job.ring_log2.eq(memory.operand_log2),
+            job.length.eq(length),
+            job.result.eq(self._address(memory.results, memory.result_log2, peer)),
+            job.room.eq(1 << memory.result_log2),
+            refusal.payload.peer.eq(header.peer),
+            refusal.payload.number.eq(header.number),
+            refusal.payload.status.eq(Mux(other_kind, Status.BAD_TYPE, Status.TOO_LARGE)),
+        ]
+        with m.FSM(name="receive"):
+            with m.State("IDLE"):
+                m.d.comb += head.ready.eq(1)
+                m.d.sync += [header.eq(head.payload.header), bare.eq(head.payload.bare)]
+                with m.If(head.valid):
+                    m.next = "LOOK"
+            with m.State("LOOK"):
+                with m.If(~known | ~in_place):
+                    m.d.comb += self.dropped.eq(1)
+                    m.next = "SKIP"
+                    with m.If(bare):
+                        m.next = "IDLE"
+                with m.Elif(~self.busy[peer]):
+                    with m.If(header.offset == 0):
+                        m.d.sync += large[peer].eq(0)
+                    m.next = "REQUEST"
+            with m.State("SKIP"):
+                m.d.comb += opener.data.ready.eq(1)
+                with m.If(opener.data.valid & opener.data.payload.last):
+                    m.next = "IDLE"
+            with m.State("REQUEST"):
+                m.d.comb += writer.request.valid.eq(1)
+                with m.If(writer.request.ready):
+                    m.next = "WRITE"
+                    with m.If(bare):
+                        m.next = "FINISH"
+            with m.State("WRITE"):
+                wiring.connect(m, opener.data, writer.packet)
+                with m.If(opener.data.valid & opener.data.ready & opener.data.payload.last):
+                    m.next = "STORED"
+            with m.State("FINISH"):
+                m.d.comb += writer.finish.eq(1)
+                m.next = "STORED"
+            with m.State("STORED"):
+                m.d.sync += length.eq(at + writer.length)
+                with m.If(writer.done):
+                    m.d.sync += [
+                        expected[peer].eq(header.offset + CHUNK // 16),
+                        large[peer].eq(large[peer] | writer.overflow),
+                    ]
+                    m.next = "IDLE"
+                    with m.If(writer.error):
+                        m.d.comb += self.dropped.eq(1)
+                        m.d.sync += expected[peer].eq(0)
+                    with m.Elif(header.last):
+                        m.next = "JUDGE"
+            with m.State("JUDGE"):
+                refuse = other_kind | large[peer]
+                m.d.comb += [self.job.valid.eq(~refuse), refusal.valid.eq(refuse)]
+                m.d.comb += [
+                    self.calls.eq(self.job.valid & self.job.ready),
+                    self.refused.eq(refusal.valid & refusal.ready),
+                ]
+                with m.If(self.calls | self.refused):
+                    m.d.sync += self.busy[peer].eq(1)
+                    m.next = "IDLE"
+
+    def _reply(self, m, cutter, reader, refusal):
+        memory, answer = self.memory, self.answer
+        call, request = cutter.call, reader.request
+        reads = Signal()
+        length = call.payload.length
+        m.d.comb += [
+            request.payload.base.eq(
+                self._address(memory.results, memory.result_log2, call.payload.peer[:4])
+            ),
+            request.payload.ring_log2.eq(memory.result_log2),
+            request.payload.length.eq(length),
+            request.valid.eq(reads),
+        ]
+        with m.If(request.ready):
+            m.d.sync += reads.eq(0)
+        with m.FSM(name="reply"):
+            with m.State("IDLE"):
+                m.d.comb += [refusal.ready.eq(1), answer.ready.eq(~refusal.valid)]
+                m.d.sync += [
+                    call.payload.number.eq(answer.payload.id[:8]),
+                    call.payload.peer.eq(answer.payload.id[8:16]),
+                    call.payload.status.eq(answer.payload.status),
+                    length.eq(answer.payload.length),
+                ]
+                with m.If(refusal.valid):
+                    m.d.sync += [
+                        call.payload[name].eq(refusal.payload[name])
+                        for name in ("peer", "number", "status")
+                    ]
+                    m.d.sync += length.eq(0)
+                with m.If(refusal.valid | answer.valid):
+                    m.next = "CALL"
+            with m.State("CALL"):
+                m.d.comb += call.valid.eq(1)
+                with m.If(call.ready):
+                    m.d.sync += reads.eq(length != 0)
+                    m.next = "SEND"
+            with m.State("SEND"):
+                with m.If(cutter.idle & ~reads):
+                    m.d.sync += self.busy[call.payload.peer[:4]].eq(0)
+                    m.next = "IDLE"
