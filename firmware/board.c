@@ -16,6 +16,21 @@ static void shell_isr(void)
 	woken = true;
 }
 
+static void timer_isr(void)
+{
+	timer0_ev_pending_write(1);
+	woken = true;
+}
+
+/* Timer 0 runs down from its largest value again and again. */
+static void timer_start(uint32_t largest)
+{
+	timer0_en_write(0);
+	timer0_reload_write(largest);
+	timer0_load_write(largest);
+	timer0_en_write(1);
+}
+
 void board_start(void)
 {
 	irq_setmask(0);
@@ -23,11 +38,7 @@ void board_start(void)
 	uart_init();
 	irq_attach(SHELL_IRQ_INTERRUPT, shell_isr);
 	irq_setmask(irq_getmask() | 1u << SHELL_IRQ_INTERRUPT);
-	/* The cycle counter: timer 0 runs down from its largest value again and again. */
-	timer0_en_write(0);
-	timer0_reload_write(0xffffffffu);
-	timer0_load_write(0xffffffffu);
-	timer0_en_write(1);
+	timer_start(0xffffffffu); /* the cycle counter */
 }
 
 uint32_t board_uptime_ms(void)
@@ -48,4 +59,13 @@ void board_wait(void)
 	while (!woken)
 		__asm__ volatile("wfi");
 	woken = false;
+}
+
+void board_wake_every(uint32_t milliseconds)
+{
+	timer_start(CONFIG_CLOCK_FREQUENCY / 1000 * milliseconds - 1);
+	timer0_ev_pending_write(1);
+	timer0_ev_enable_write(1);
+	irq_attach(TIMER0_INTERRUPT, timer_isr);
+	irq_setmask(irq_getmask() | 1u << TIMER0_INTERRUPT);
 }

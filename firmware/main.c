@@ -4,6 +4,7 @@
 #include <generated/soc.h>
 
 #include "board.h"
+#include "ltl.h"
 #include "mailbox.h"
 #include "memory.h"
 #include "network.h"
@@ -25,10 +26,12 @@ int main(void)
 	network_print(address);
 	page_start();
 	network_start(address, key);
+	ltl_start();
 	mailbox_start();
 	printf("shell: enabled\nready\n");
 	for (;;) {
 		mailbox_serve();
+		ltl_serve();
 		board_wait();
 	}
 }

@@ -17,8 +17,7 @@ struct address network_default(void)
 	return address;
 }
 
-/* The shell wants the first byte on the wire in bits 7..0. */
-static uint64_t wire_order(uint64_t mac)
+uint64_t network_wire_order(uint64_t mac)
 {
 	uint64_t swapped = 0;
 
@@ -38,12 +37,11 @@ void network_start(struct address address, const uint32_t key[4])
 	(void)key;
 #endif
 #ifdef TREBUCHET_SHELL_BASE
-	trebuchet_shell_mac_write(wire_order(address.mac));
+	trebuchet_shell_mac_write(network_wire_order(address.mac));
 	trebuchet_shell_ip_write(address.ip);
 	trebuchet_shell_enable_write(1);
 #else
 	(void)address;
-	(void)wire_order;
 #endif
 }
 

@@ -38,11 +38,14 @@ def _page():
 PAGE = _page()
 
 
-def board_source(role=None):
-    """The whole SoC of ``boards/sim.py`` with its firmware, with its own role or another."""
+def board_source(role=None, peers=0):
+    """The whole SoC of ``boards/sim.py`` with its firmware, with its own role or another.
+
+    ``peers``: how many other boards LTL may join it with; 0: it has no LTL.
+    """
     from ..soc.build import build_sim
 
-    files = build_sim(role=role)
+    files = build_sim(role=role, peers=peers)
     return Source("board", files.top, {}, files.sources, files.folder, ready_port=7)
 
 

@@ -169,7 +169,7 @@ class SimFiles:
     folder: Path
 
 
-def build_sim(directory=None, shell=None, name="sim", role=None):
+def build_sim(directory=None, shell=None, name="sim", role=None, peers=0):
     """Generate Verilog and firmware of a simulated board; return its :class:`SimFiles`.
 
     A finished build with the same inputs is used again.
@@ -177,15 +177,20 @@ def build_sim(directory=None, shell=None, name="sim", role=None):
     Parameters
     ----------
     directory : path
-        Where to build; ``build/NAME`` by default, with a role ``build/NAME_ROLE``. Not below
-        ``/tmp`` or ``/share``.
+        Where to build; ``build/NAME`` by default, with a role ``build/NAME_ROLE``, with peers
+        ``…_peersN``. Not below ``/tmp`` or ``/share``.
     shell : wiring.Component
         Something else than the shell inside; such a build is always done anew.
     role : str
         Another role than the board's own, with sizes that suit it.
+    peers : int
+        Other boards that this one may be joined with by LTL; 0: the shell has no LTL.
     """
     board = load_board(name) if role is None else with_role(role)
     label = name if role is None else f"{board.name}_{role}"
+    if peers:
+        board = dataclasses.replace(board, peers=peers)
+        label += f"_peers{peers}"
     directory = Path(directory or ROOT / "build" / label).resolve()
     with _lock(directory):
         return _build_sim(directory, shell, board, label)

@@ -2,7 +2,8 @@
 
 The generated headers are, beside LiteX's own: ``trebuchet_regs.h`` (registers of the shell's
 blocks, :mod:`trebuchet.soc.csr_export`), ``trebuchet_status_table.h`` (every counter, for the
-status page) and ``trebuchet_status_codes.h`` (:mod:`trebuchet.models.status`).
+status page), ``trebuchet_status_codes.h`` (:mod:`trebuchet.models.status`) and
+``trebuchet_peers.h`` (:mod:`trebuchet.soc.peers`; a board alone has none).
 """
 
 from pathlib import Path
@@ -12,6 +13,7 @@ from litex.soc.integration.builder import Builder
 
 from ..models.status import DESCRIPTIONS, Status
 from .csr_export import c_header, json_map, register_offsets, register_words, svd
+from .peers import peers_header
 
 #: Read-only registers that say nothing about the board.
 _NO_GAUGES = {("mailbox", "rx_data")}
@@ -91,6 +93,7 @@ class FirmwareBuilder(Builder):
             "trebuchet_regs.h": c_header(regions),
             "trebuchet_status_table.h": status_table_header(regions),
             "trebuchet_status_codes.h": status_codes_header(),
+            "trebuchet_peers.h": peers_header((), self.soc.sys_clk_freq / 1e6),
         }.items():
             write_to_file(str(Path(self.generated_dir) / name), text)
         output = Path(self.output_dir)

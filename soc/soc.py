@@ -133,6 +133,13 @@ class TrebuchetSoC(SoCCore):
         owners = (self.fabric, self.frame_guard, self.udp_services)
         return [bank for owner in owners for bank in owner.banks.values()]
 
+    def init_rom(self, name, contents=(), auto_size=True):
+        """As LiteX's, which cuts a ROM down to its contents; but not on the simulated board.
+
+        That gets other firmware, maybe longer, for each board of several (``sim/fleet``).
+        """
+        super().init_rom(name, contents, auto_size and self.board.flow != "sim")
+
     def register_map(self):
         """``(block, base address)`` of every register block; complete once the SoC is finalized."""
         return [(bank.block, self.csr.regions[bank.block.name].origin) for bank in self._banks()]

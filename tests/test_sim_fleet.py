@@ -77,7 +77,7 @@ def fleet():
 
     topology = parse({"boards": [{}, {}, {"ip": "10.0.0.99"}, {"link": BAD_LINK}]})
     made, files = board_source(), build_sim()
-    folders = [board_folder(files, board) for board in topology.boards]
+    folders = [board_folder(files, topology, board) for board in topology.boards]
     with Fleet(topology, build_fleet(made), folders) as fleet:
         fleet.wait_ready(400)
         yield fleet

@@ -3,8 +3,10 @@
 import pytest
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.sim.fleet.cli import choose
+from trebuchet.sim.fleet.firmware import _key, peers_text
 from trebuchet.sim.fleet.run import plan_text
-from trebuchet.sim.fleet.topology import Connection, load, parse, uniform
+from trebuchet.sim.fleet.topology import PEERS, Connection, load, parse, uniform
+from trebuchet.soc.peers import Peer
 
 FULL = """
 clock_mhz: 125
@@ -23,7 +25,7 @@ boards:
       pfc: {classes: [3, 5], xoff: 20}
 ltl:
   - {from: a, to: b, class: 3, timeout: 400}
-  - {from: b, to: a}
+  - {from: b, to: a, class: 3}
 """
 
 
@@ -39,7 +41,7 @@ def test_a_full_file(tmp_path):
     assert (b.link.ecn_min, b.link.ecn_max, b.link.ecn_chance) == (4, 16, 0.2)
     assert (b.link.classes, b.link.xoff, b.link.xon) == ((3, 5), 20, 10)
     assert (topology.host_ip, topology.prefix, topology.host_link.delay) == ("10.1.0.1", 16, 5)
-    assert topology.connections == (Connection("a", "b", 3, 400), Connection("b", "a", 0, 50))
+    assert topology.connections == (Connection("a", "b", 3, 400), Connection("b", "a", 3, 1000))
 
 
 def test_the_plan_is_in_cycles_and_bytes():
@@ -62,6 +64,122 @@ def test_uniform():
     assert [b.name for b in topology.boards] == ["board0", "board1", "board2", "board3"]
     assert [b.ip for b in topology.boards] == [f"10.0.0.{k}" for k in (2, 3, 4, 5)]
     assert len({b.mac for b in topology.boards}) == 4
+
+
+def joined(*pairs, names="abcde", **fields):
+    """Boards with names of one letter; a pair "ab" is a connection from a to b."""
+    ltl = [{"from": pair[0], "to": pair[1], **fields} for pair in pairs]
+    return parse({"boards": [{"name": name} for name in names], "ltl": ltl}, "t")
+
+
+def test_a_mesh_of_four():
+    """Each may call all others; a board's peers are the others in the file's order."""
+    topology = uniform(4)
+    assert len(topology.connections) == 12
+    for k, board in enumerate(topology.boards):
+        others = [b for b in topology.boards if b != board]
+        assert topology.peers(board.name) == tuple(
+            # We come before those that come after us, so for them we are one earlier.
+            Peer(
+                mac=0x02_00_00_00_00_00 | int(other.mac[-2:], 16),
+                ip=0x0A000000 | int(other.ip.rpartition(".")[2]),
+                theirs=k + 1 if k < topology.boards.index(other) else k,
+                timeout_us=1000,
+                called=True,
+            )
+            for other in others
+        )
+
+
+@pytest.mark.parametrize(("count", "connections"), [(1, 0), (2, 2), (3, 6), (4, 12), (5, 0)])
+def test_uniform_joins_as_many_as_a_board_has_peers(count, connections):
+    assert len(uniform(count).connections) == connections
+
+
+def test_one_way():
+    """The board that is called has the caller as a peer, too, for the replies; it calls nobody."""
+    topology = joined("ca", timeout=2.5)
+    (called,), (caller,) = topology.peers("c"), topology.peers("a")
+    assert (called.theirs, called.called, called.timeout_us) == (1, True, 3)
+    assert (caller.theirs, caller.called, caller.timeout_us) == (1, False, 3)
+    assert caller.mac == 0x02_00_00_00_00_04
+    assert caller.ip == 0x0A00_0004
+    assert topology.peers("b") == ()
+
+
+def test_numbers_are_the_other_boards_own():
+    """Whatever is joined: the peer at our number p, at number p.theirs, is us."""
+    for pairs in (["ab", "cb", "bd"], ["ea", "eb", "dc"], ["ab", "bc", "cd", "de", "ea"]):
+        topology = joined(*pairs)
+        for board in topology.boards:
+            for other, peer in zip(
+                topology.neighbours(board.name), topology.peers(board.name), strict=True
+            ):
+                back = topology.peers(other)[peer.theirs - 1]
+                assert (back.mac, back.ip) == (board.mac_int, board.ip_int)
+                assert topology.neighbours(other)[peer.theirs - 1] == board.name
+                assert peer.called == (board.name + other in pairs)
+
+
+def test_the_longer_timeout_counts_for_both():
+    ltl = [{"from": "a", "to": "b", "timeout": 70}, {"from": "b", "to": "a", "timeout": 300}]
+    topology = parse({**two(), "ltl": ltl})
+    assert [topology.peers(name)[0].timeout_us for name in "ab"] == [300, 300]
+
+
+def test_the_class_of_the_connections_is_the_boards():
+    topology = joined("ab", "bc", **{"class": 5})
+    assert [topology.dscp(name) for name in "abcd"] == [40, 40, 40, 0]
+
+
+def test_the_table_as_a_header():
+    topology = joined("ab", "ca", **{"class": 3})
+    text = peers_text(topology, topology.board("a"))
+    assert "#define TREBUCHET_CYCLES_PER_US 125u" in text
+    assert "#define TREBUCHET_LTL_DSCP 24u" in text
+    assert "#define TREBUCHET_PEERS 2u" in text
+    assert text.index("{ 0x0200u, 0x00000003u, 0x0a000003u, 1, 1000, true },") < text.index(
+        "{ 0x0200u, 0x00000004u, 0x0a000004u, 1, 1000, false },"
+    )
+    assert peers_text(topology, topology.board("b")) != text
+
+
+def test_firmware_is_compiled_again_for_other_peers():
+    """The name of a board's folder depends on all that its firmware depends on."""
+    topology = joined("ab")
+    a, text = topology.board("a"), peers_text(topology, topology.board("a"))
+    keys = [
+        _key(b"image", a, text),
+        _key(b"other", a, text),
+        _key(b"image", topology.board("b"), text),
+        _key(b"image", a, peers_text(joined("ab", "ac"), a)),
+        _key(b"image", a, peers_text(joined("ab", timeout=7), a)),
+    ]
+    assert len(set(keys)) == len(keys)
+    assert _key(b"image", a, text) == keys[0]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("mac", 1 << 48, "Peer mac must be 0 to 281474976710655, not 281474976710656"),
+        ("ip", -1, "Peer ip must be 0 to 4294967295, not -1"),
+        ("theirs", 0, "Peer theirs must be 1 to 32766, not 0"),
+        ("timeout_us", 32768, "Peer timeout_us must be 1 to 32767, not 32768"),
+        ("timeout_us", 1.5, "Peer timeout_us must be 1 to 32767, not 1.5"),
+    ],
+)
+def test_a_peer_is_checked(field, value, message):
+    good = {"mac": 1, "ip": 1, "theirs": 1, "timeout_us": 1, "called": True}
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        Peer(**{**good, field: value})
+
+
+def test_too_many_peers():
+    message = "t: board a must have LTL connections with at most 3 others, not with 4: b, c, d, e"
+    with pytest.raises(TrebuchetError, match=f"^{message}$"):
+        joined("ab", "ca", "ad", "ea")
+    assert len(joined("ab", "ca", "ad").peers("a")) == PEERS
 
 
 def two(**second):
@@ -97,6 +215,14 @@ def two(**second):
         ({**two(), "ltl": [{"from": "a", "to": "a"}]}, "to must be another board than from, not"),
         ({**two(), "ltl": [{"from": "a", "to": "b", "class": 9}]}, "class must be from 0 to 7"),
         ({**two(), "ltl": [{"from": "a", "to": "b"}] * 2}, "LTL connections must differ; a to b"),
+        (
+            {**two(), "ltl": [{"from": "a", "to": "b", "timeout": 32768}]},
+            r"ltl\[0\]: timeout must be at most 32767 µs, not 32768",
+        ),
+        (
+            {**two(), "ltl": [{"from": "a", "to": "b"}, {"from": "b", "to": "a", "class": 3}]},
+            "t: LTL connections of board a must be of one class, since .*; not of 0, 3",
+        ),
         ({**two(), "clock_mhz": True}, "clock_mhz must be a number above 0, not True"),
     ],
 )

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from ...models.errors import TrebuchetError
 from .run import Fleet
-from .topology import Topology, load, uniform
+from .topology import PEERS, Topology, load, uniform
 
 __all__ = ["choose", "run_fleet"]
 
@@ -23,8 +23,13 @@ def choose(boards: int | None, topology: Path | None) -> Topology:
 
 
 def _announce(fleet: Fleet, console: Console) -> None:
-    for board in fleet.topology.boards:
-        console.print(f"[bold]{board.name}[/bold] at {board.ip}, {board.mac}", highlight=False)
+    topology = fleet.topology
+    for board in topology.boards:
+        called = [c.target for c in topology.connections if c.source == board.name]
+        calls = f"; may call {', '.join(called)}" if called else ""
+        console.print(
+            f"[bold]{board.name}[/bold] at {board.ip}, {board.mac}{calls}", highlight=False
+        )
     inside = " ".join(fleet.namespace.enter([], tether=False))
     console.print(f"A shell on their network: {inside}")
     console.print(f"Their consoles: {fleet.folder}/*.uart\nCtrl-C ends it.")
@@ -42,14 +47,10 @@ def run_fleet(
     if time_mode == "soc":
         raise TrebuchetError("several boards share their time: wall or cycles:N, not soc")
     console = Console(stderr=True)
-    if topology.connections:
-        console.print(
-            f"[yellow]{len(topology.connections)} LTL connections are checked, but not set up: "
-            "the simulated board has no LTL engine yet.[/yellow]"
-        )
+    peers = PEERS if topology.connections else 0
     with console.status("Generating Verilog and firmware …"):
-        source, files = board_source(), build_sim()
-        folders = [board_folder(files, board) for board in topology.boards]
+        source, files = board_source(peers=peers), build_sim(peers=peers)
+        folders = [board_folder(files, topology, board) for board in topology.boards]
     with console.status("Compiling the simulator (once for each version of it) …"):
         binary = build_fleet(source)
     idle_sleep = not busy and command is None

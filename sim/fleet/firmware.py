@@ -1,8 +1,9 @@
-"""Firmware for one board of several: the same but for its addresses.
+"""Firmware for one board of several: the same but for its addresses and its peers.
 
-The board's MAC and IP addresses are constants of its firmware, which writes them to registers; the
-gateware is the same for all. So the firmware of the simulated board is compiled again with another
-``soc.h``, in a folder beside the first build, whose libraries it uses, and becomes the ROM image.
+The board's MAC and IP addresses and those of its peers are constants of its firmware, which writes
+them to registers; the gateware is the same for all. So the firmware of the simulated board is
+compiled again with another ``soc.h`` and ``trebuchet_peers.h``, in a folder beside the first build,
+whose libraries it uses, and becomes the ROM image.
 """
 
 import hashlib
@@ -16,9 +17,10 @@ from ...models.errors import TrebuchetError
 from ...models.lock import FileLock
 from ...soc.build import SimFiles
 from ...soc.firmware import FIRMWARE_DIR
-from .topology import BoardSpec
+from ...soc.peers import peers_header
+from .topology import BoardSpec, Topology
 
-__all__ = ["board_folder"]
+__all__ = ["board_folder", "peers_text"]
 
 
 def _words(image: bytes) -> list[int]:
@@ -47,8 +49,8 @@ def _replace(text: str, name: str, value: int) -> str:
     return text
 
 
-def _compile(base: Path, folder: Path, board: BoardSpec) -> bytes:
-    """Firmware with the addresses of ``board``, built in ``folder`` from the build in ``base``."""
+def _compile(base: Path, folder: Path, board: BoardSpec, peers: str) -> bytes:
+    """Firmware of ``board`` with its peers, built in ``folder`` from the build in ``base``."""
     software = folder / "software"
     (software / "bios").mkdir(parents=True)
     old, new = base / "software" / "include", software / "include"
@@ -58,17 +60,16 @@ def _compile(base: Path, folder: Path, board: BoardSpec) -> bytes:
             (software / entry.name).symlink_to(entry)
     variables = new / "generated" / "variables.mak"
     variables.write_text(variables.read_text().replace(str(old), str(new)))
-    mac = int(board.mac.replace(":", ""), 16)
-    ip = int.from_bytes(bytes(map(int, board.ip.split("."))), "big")
     header = new / "generated" / "soc.h"
     text = header.read_text()
     for name, value in (
-        ("TREBUCHET_IP", ip),
-        ("TREBUCHET_MAC_HIGH", mac >> 32),
-        ("TREBUCHET_MAC_LOW", mac & 0xFFFF_FFFF),
+        ("TREBUCHET_IP", board.ip_int),
+        ("TREBUCHET_MAC_HIGH", board.mac_int >> 32),
+        ("TREBUCHET_MAC_LOW", board.mac_int & 0xFFFF_FFFF),
     ):
         text = _replace(text, name, value)
     header.write_text(text)
+    (new / "generated" / "trebuchet_peers.h").write_text(peers)
     log = folder / "make.log"
     environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS")}
     with log.open("w") as out:
@@ -84,23 +85,41 @@ def _compile(base: Path, folder: Path, board: BoardSpec) -> bytes:
     return (software / "bios" / "bios.bin").read_bytes()
 
 
-def board_folder(files: SimFiles, board: BoardSpec) -> Path:
-    """A folder with the memory images of ``board``; made once for each pair of addresses."""
+def peers_text(topology: Topology, board: BoardSpec) -> str:
+    """``trebuchet_peers.h`` of a board; a cycle is as long as the topology says."""
+    return peers_header(topology.peers(board.name), topology.clock_mhz, topology.dscp(board.name))
+
+
+def _key(image: bytes, board: BoardSpec, peers: str) -> str:
+    """What the firmware of a board is made from.
+
+    Its sources, too: ``image``, the firmware of a board without peers, lacks what they need.
+    """
+    digest = hashlib.sha256(image)
+    for path in sorted(p for p in FIRMWARE_DIR.iterdir() if p.is_file()):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    digest.update(repr((board.mac, board.ip, peers)).encode())
+    return digest.hexdigest()[:16]
+
+
+def board_folder(files: SimFiles, topology: Topology, board: BoardSpec) -> Path:
+    """A folder with the memory images of a board of ``topology``.
+
+    Made once for each set of addresses and peers.
+    """
     base = files.folder.parent
     first = (base / "software" / "bios" / "bios.bin").read_bytes()
     rom = _find_rom(files, first)
-    key = hashlib.sha256(first + f"{board.mac} {board.ip}".encode()).hexdigest()[:16]
-    final = base / "fleet" / key
+    peers = peers_text(topology, board)
+    final = base / "fleet" / _key(first, board, peers)
     with FileLock(base / "fleet.lock"):
         if (final / rom.name).exists():
             return final
         temporary = final.with_suffix(".new")
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True)
-        words = _words(_compile(base, temporary / "build", board))
-        length = len(_init_words(rom))
-        if len(words) > length and length > len(_words(first)):
-            raise TrebuchetError(f"the firmware of board {board.name!r} does not fit its ROM")
+        # It fits the ROM, which the simulated board has as large as the linker takes it to be.
+        words = _words(_compile(base, temporary / "build", board, peers))
         for path in files.memories:
             if path != rom:
                 shutil.copy(path, temporary / path.name)

@@ -10,7 +10,14 @@ or 3%::
       - {name: a, ip: 10.0.0.2}
       - {name: b, ip: 10.0.0.3, mac: "02:00:00:00:00:03", link: {loss: 1%, reorder: 0.5%}}
     ltl:
-      - {from: a, to: b, class: 3, timeout: 400}
+      - {from: a, to: b, class: 3, timeout: 4000}
+
+An entry of ``ltl`` lets the roles of board ``from`` call the role of board ``to``: a connection
+for requests there, one for replies back. Its ``timeout`` is 1000 µs unless told otherwise, not
+the 50 of the paper's 40 Gb/s: at 1 Gb/s a full frame alone takes 12 µs on each link, several
+share a port, and a full queue of 128 KiB takes 1049 µs to drain. After eight time-outs in a row a
+connection has failed. ``class`` is the priority class of the frames; a board has one for all
+(:meth:`Topology.dscp`), so connections of the same board must be of the same.
 
 A link has ``rate``, ``delay``, ``queue`` (what may wait for it in the switch), ``loss``,
 ``duplicate``, ``reorder``, ``corrupt``, ``ecn: {min: 40, max: 160, chance: 20%}`` and ``pfc:
@@ -18,6 +25,8 @@ A link has ``rate``, ``delay``, ``queue`` (what may wait for it in the switch), 
 """
 
 import ipaddress
+import itertools
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,10 +34,25 @@ from pathlib import Path
 from typing import Any
 
 from ...models.errors import TrebuchetError
+from ...soc.peers import Peer
 
-__all__ = ["BoardSpec", "Connection", "Link", "Topology", "load", "parse", "uniform"]
+__all__ = [
+    "PEERS",
+    "BoardSpec",
+    "Connection",
+    "Link",
+    "Topology",
+    "load",
+    "parse",
+    "uniform",
+]
+
+#: Peers that a simulated board is built for, if there are any connections.
+PEERS = 3
 
 _CLASSES = range(8)
+#: The engine's time wraps at 65536 µs; a deadline must lie in the half that is to come.
+_LONGEST_TIMEOUT_US = 32767
 
 
 class _Node:
@@ -160,15 +184,25 @@ class BoardSpec:
     mac: str
     link: Link = field(default_factory=Link)
 
+    @property
+    def mac_int(self) -> int:
+        """The MAC address as a number, the first byte on the wire most significant."""
+        return int(self.mac.replace(":", ""), 16)
+
+    @property
+    def ip_int(self) -> int:
+        """The IP address as a number."""
+        return int(ipaddress.IPv4Address(self.ip))
+
 
 @dataclass(frozen=True)
 class Connection:
-    """An LTL connection to be set up: from a board, to another, one way."""
+    """The roles of board ``source`` may call the role of board ``target``."""
 
     source: str
     target: str
     priority: int = 0
-    timeout_us: float = 50
+    timeout_us: float = 1000
 
 
 @dataclass(frozen=True)
@@ -181,6 +215,38 @@ class Topology:
     host_ip: str = "10.0.0.1"
     prefix: int = 24
     host_link: Link = field(default_factory=Link)
+
+    def board(self, name: str) -> BoardSpec:
+        """The board of that name."""
+        return next(b for b in self.boards if b.name == name)
+
+    def connections_of(self, name: str) -> list[Connection]:
+        """The connections that a board is an end of."""
+        return [c for c in self.connections if name in (c.source, c.target)]
+
+    def neighbours(self, name: str) -> list[str]:
+        """The peers of a board by name; peer p is at p - 1. They are in the file's order."""
+        ends = {end for c in self.connections_of(name) for end in (c.source, c.target)}
+        return [b.name for b in self.boards if b.name in ends - {name}]
+
+    def peers(self, name: str) -> tuple[Peer, ...]:
+        """The table of a board's peers, for its firmware."""
+        return tuple(self._peer(name, other) for other in self.neighbours(name))
+
+    def _peer(self, name: str, other: str) -> Peer:
+        both = [c for c in self.connections_of(name) if other in (c.source, c.target)]
+        board = self.board(other)
+        return Peer(
+            mac=board.mac_int,
+            ip=board.ip_int,
+            theirs=self.neighbours(other).index(name) + 1,
+            timeout_us=math.ceil(max(c.timeout_us for c in both)),
+            called=any(c.target == other for c in both),
+        )
+
+    def dscp(self, name: str) -> int:
+        """What a board's LTL frames carry, so that the switch puts them into their class."""
+        return max((c.priority << 3 for c in self.connections_of(name)), default=0)
 
 
 def _address(node: _Node, key: str, value: Any) -> ipaddress.IPv4Address:
@@ -219,7 +285,9 @@ def _connection(where: str, value: Any, names: set[str]) -> Connection:
     priority = node.take("class", 0)
     if type(priority) is not int or priority not in _CLASSES:
         raise node.fail("class", "from 0 to 7", priority)
-    timeout = node.number("timeout", 50, above=True)
+    timeout = node.number("timeout", Connection.timeout_us, above=True)
+    if timeout > _LONGEST_TIMEOUT_US:
+        raise node.fail("timeout", f"at most {_LONGEST_TIMEOUT_US} µs", timeout)
     node.end("from", "to", "class", "timeout")
     return Connection(ends[0], ends[1], priority, timeout)
 
@@ -228,6 +296,23 @@ def _unique(where: str, what: str, values: list[str]) -> None:
     for value in values:
         if values.count(value) > 1:
             raise TrebuchetError(f"{where}: {what} must differ; {value} is there twice")
+
+
+def _check_connections(where: str, topology: Topology) -> None:
+    """What the simulated boards cannot do is an error."""
+    for board in topology.boards:
+        peers = topology.neighbours(board.name)
+        if len(peers) > PEERS:
+            raise TrebuchetError(
+                f"{where}: board {board.name} must have LTL connections with at most {PEERS} "
+                f"others, not with {len(peers)}: {', '.join(peers)}"
+            )
+        classes = sorted({c.priority for c in topology.connections_of(board.name)})
+        if len(classes) > 1:
+            raise TrebuchetError(
+                f"{where}: LTL connections of board {board.name} must be of one class, since a "
+                f"board has one for all its frames; not of {', '.join(map(str, classes))}"
+            )
 
 
 def parse(document: Any, where: str = "topology") -> Topology:
@@ -262,7 +347,11 @@ def parse(document: Any, where: str = "topology") -> Topology:
     _unique(where, "LTL connections", [f"{c.source} to {c.target}" for c in connections])
     node.end("clock_mhz", "link", "host", "boards", "ltl")
     prefix = interface.network.prefixlen
-    return Topology(tuple(boards), tuple(connections), clock, str(interface.ip), prefix, host_link)
+    topology = Topology(
+        tuple(boards), tuple(connections), clock, str(interface.ip), prefix, host_link
+    )
+    _check_connections(where, topology)
+    return topology
 
 
 def load(path: Path) -> Topology:
@@ -282,5 +371,11 @@ def load(path: Path) -> Topology:
 
 
 def uniform(count: int) -> Topology:
-    """``count`` boards with the addresses 10.0.0.2 and so on, perfect links of 1 Gb/s."""
-    return parse({"boards": [{} for _ in range(count)]})
+    """``count`` boards with the addresses 10.0.0.2 and so on, perfect links of 1 Gb/s.
+
+    Each may call all others, unless those are more than the peers that it is built for.
+    """
+    names = [f"board{k}" for k in range(count)]
+    pairs = itertools.permutations(names, 2) if count <= PEERS + 1 else ()
+    ltl = [{"from": source, "to": target} for source, target in pairs]
+    return parse({"boards": [{"name": name} for name in names], "ltl": ltl})
