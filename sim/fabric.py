@@ -21,7 +21,7 @@ there are other ports, and the name of every counter.
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from amaranth import ClockDomain, Elaboratable, Module, Signal
+from amaranth import Elaboratable, Module, Signal
 from amaranth.back import verilog
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
@@ -30,6 +30,7 @@ from ..cores.csr import CsrSignature
 from ..cores.memory_model import EXTERNAL_RAM_VERILOG, MemoryModel
 from ..soc.toolchain import provide_tools
 from .build import Source, build_folder
+from .flat import add_clock
 
 __all__ = ["FabricOptions", "FabricTop", "emit"]
 
@@ -129,9 +130,9 @@ class FabricTop(Elaboratable):
 
     def elaborate(self, platform):
         m = Module()
-        m.domains.sync = sync = ClockDomain()
+        add_clock(m, self.clk, self.rst)
         m.submodules.shell = core = self.component
-        m.d.comb += [sync.clk.eq(self.clk), sync.rst.eq(self.rst), core.tick.eq(self.tick)]
+        m.d.comb += core.tick.eq(self.tick)
         for name in self.streams:
             self._connect_stream(m, name)
         if "mem" in core.signature.members:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from amaranth import ClockDomain, Elaboratable, Module, Signal
+from amaranth import Elaboratable, Module, Signal
 from amaranth.back import verilog
 
 from ..cores.ltl.config import LtlConfig
@@ -30,6 +30,7 @@ from ..cores.ltl.registers import LTL_BLOCK
 from ..models.errors import TrebuchetError
 from ..soc.toolchain import provide_tools
 from . import build as builder
+from .flat import add_clock
 
 __all__ = ["Flow", "LtlRun", "build_ltl", "run_ltl"]
 
@@ -103,9 +104,8 @@ class LtlTop(Elaboratable):
 
     def elaborate(self, platform):
         m = Module()
-        m.domains.sync = sync = ClockDomain()
+        add_clock(m, self.clk, self.rst)
         m.submodules.engine = self.engine
-        m.d.comb += [sync.clk.eq(self.clk), sync.rst.eq(self.rst)]
         for port, signal, driven in self.pairs:
             m.d.comb += port.eq(signal) if driven else signal.eq(port)
         return m

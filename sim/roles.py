@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from amaranth import ClockDomain, Elaboratable, Module, Signal
+from amaranth import Elaboratable, Module, Signal
 from amaranth.back import verilog
 
 from ..cores.roles.contract import AnswerLayout, JobKind, JobLayout
@@ -28,6 +28,7 @@ from ..models.errors import TrebuchetError
 from ..soc.toolchain import provide_tools
 from .build import Source, build_folder
 from .fabric import _csr_members
+from .flat import add_clock
 
 __all__ = [
     "Answer",
@@ -148,9 +149,8 @@ class RoleTop(Elaboratable):
 
     def elaborate(self, platform):
         m = Module()
-        m.domains.sync = sync = ClockDomain()
+        add_clock(m, self.clk, self.rst)
         m.submodules.role = self.role
-        m.d.comb += [sync.clk.eq(self.clk), sync.rst.eq(self.rst)]
         for port, signal, driven in self.pairs:
             m.d.comb += port.eq(signal) if driven else signal.eq(port)
         return m

@@ -17,7 +17,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from amaranth import ClockDomain, Elaboratable, Module, Signal
+from amaranth import Elaboratable, Module, Signal
 from amaranth.back import verilog
 
 from ..models.errors import TrebuchetError
@@ -33,6 +33,7 @@ from .build import (
     _verilator_root,
     build_folder,
 )
+from .flat import add_clock
 
 __all__ = ["RouterFault", "RouterSimulator", "Traffic"]
 
@@ -60,6 +61,7 @@ class _Top(Elaboratable):
 
     def __init__(self, dut, ports):
         self.dut, self.names = dut, {}
+        self.clk, self.rst = Signal(name="clk"), Signal(name="rst")
         for side, out in (("i", False), ("o", True)):
             for p in range(ports):
                 link = getattr(dut, side)[p]
@@ -68,14 +70,13 @@ class _Top(Elaboratable):
                 self._port(f"{side}valid{p}", link.valid, out)
                 self._port(f"{side}credit{p}", link.credit, not out)
         self._port("idle", dut.idle, True)
-        self.domain = ClockDomain("sync")
 
     def _port(self, name, inner, out):
         self.names[name] = (Signal(len(inner), name=name), inner, out)
 
     def elaborate(self, platform):
         m = Module()
-        m.domains.sync = self.domain
+        add_clock(m, self.clk, self.rst)
         m.submodules.dut = self.dut
         for port, inner, out in self.names.values():
             m.d.comb += port.eq(inner) if out else inner.eq(port)
@@ -84,7 +85,7 @@ class _Top(Elaboratable):
     def verilog(self):
         provide_tools(build_folder().parent / "tools")
         ports = [port for port, _, _ in self.names.values()]
-        ports += [self.domain.clk, self.domain.rst]
+        ports += [self.clk, self.rst]
         return verilog.convert(
             self, name="top", ports=ports, emit_src=False, strip_internal_attrs=True
         )
