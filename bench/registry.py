@@ -148,7 +148,14 @@ ROLE_HARNESS = (
     "sim/harness/common.h",
     "sim/harness/lanes.h",
 )
-FABRIC = (*MODEL, "sim/fabric.py", "sim/run.py", "sim/tops.py", "sim/harness/*")
+FABRIC = (
+    *MODEL,
+    "sim/fabric.py",
+    "sim/process.py",
+    "sim/run.py",
+    "sim/tops.py",
+    "sim/harness/*",
+)
 
 GROUPS = {
     group.name: group
