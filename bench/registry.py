@@ -139,8 +139,23 @@ LTL = (
     "cores/ltl/*.py",
     "bench/ltl.py",
 )
-ROLE_HARNESS = ("sim/build.py", "sim/roles.py", "sim/role_harness/*")
-FABRIC = ("sim/build.py", "sim/fabric.py", "sim/run.py", "sim/tops.py", "sim/harness/*")
+#: Of every component in Verilator.
+MODEL = ("sim/build.py", "sim/flat.py")
+ROLE_HARNESS = (
+    *MODEL,
+    "sim/roles.py",
+    "sim/role_harness/*",
+    "sim/harness/common.h",
+    "sim/harness/lanes.h",
+)
+FABRIC = (
+    *MODEL,
+    "sim/fabric.py",
+    "sim/process.py",
+    "sim/run.py",
+    "sim/tops.py",
+    "sim/harness/*",
+)
 
 GROUPS = {
     group.name: group
@@ -248,7 +263,7 @@ GROUPS = {
         Group(
             "router_traffic",
             "trebuchet.bench.router:measure",
-            (*ROUTER, "sim/build.py", "sim/router.py", "sim/router_harness/*", "bench/router.py"),
+            (*ROUTER, *MODEL, "sim/router.py", "sim/router_harness/*", "bench/router.py"),
             "saturation and latency of the elastic router; under a minute",
             ("router.saturation", "router.saturation_8", "router.latency_cycles"),
         ),
@@ -269,7 +284,7 @@ GROUPS = {
         Group(
             "ltl",
             "trebuchet.bench.ltl:measure",
-            (*LTL, "sim/build.py", "sim/ltl.py", "sim/ltl_harness/*"),
+            (*LTL, *MODEL, "sim/ltl.py", "sim/ltl_harness/*"),
             "round trip and throughput of two LTL engines back to back; a minute or two",
             ("ltl.rtt_cycles", "ltl.share_lossless", "ltl.share_loss1"),
         ),

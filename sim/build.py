@@ -22,7 +22,6 @@ from ..models.lock import FileLock
 __all__ = ["Source", "build", "build_folder", "harness_files"]
 
 HARNESS = Path(__file__).resolve().parent / "harness"
-ROLE_HARNESS = HARNESS.parent / "role_harness"
 _CXXFLAGS = ["-std=c++17", "-O2", "-Wall", "-Wextra"]
 _VERILATOR = ["--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--threads", "1"]
 # Generated Verilog is not written for a linter; errors still stop.
@@ -39,8 +38,8 @@ class Source:
     Attributes
     ----------
     kind : str
-        ``"fabric"``, ``"board"`` or ``"wire"``: which ``dut_<kind>.cpp`` goes around it; or
-        ``"role"``, which has a harness of its own, ``sim/role_harness``.
+        Names the build, and the ``dut_<kind>.cpp`` of the shared harness that goes around the
+        top (``"fabric"``, ``"board"``, ``"wire"``) unless ``main`` does.
     top : str
         Name of the top module; unused for ``"wire"``.
     texts : dict
@@ -51,6 +50,8 @@ class Source:
         Where the simulator must run, because it reads memory contents from there.
     ready_port : int
         TCP port that answers when the top is up; 0: it is up at once.
+    main : path or None
+        C++ file of a harness of the top's own, in a folder of its own.
     """
 
     kind: str
@@ -59,6 +60,7 @@ class Source:
     files: tuple = ()
     folder: Path | None = None
     ready_port: int = 0
+    main: Path | None = None
 
 
 def build_folder():
@@ -177,9 +179,7 @@ def _trace_flags(folder):
 
 def _main_file(source):
     """The C++ file that knows the ports of the top."""
-    if source.kind == "role":
-        return ROLE_HARNESS / "role.cpp"
-    return HARNESS / f"dut_{source.kind}.cpp"
+    return source.main or HARNESS / f"dut_{source.kind}.cpp"
 
 
 def _compile_verilog(folder, source, library, trace):
@@ -226,8 +226,8 @@ def build(source, trace=False):
     parts = [*harness_parts, *sorted(source.texts.items())]
     parts += [(p.name, Path(p).read_bytes()) for p in source.files]
     parts += [("kind", source.kind), ("top", source.top), ("trace", trace)]
-    if source.kind == "role":
-        parts += [(p.name, p.read_bytes()) for p in sorted(ROLE_HARNESS.iterdir())]
+    if source.main:
+        parts += [(p.name, p.read_bytes()) for p in sorted(source.main.parent.iterdir())]
     parts += [("verilator", _verilator_root()), ("options", [*_VERILATOR, *_MAKE])]
     key = f"{source.kind}-{_digest(parts)}"
     return _cached(key, lambda f: _compile_verilog(f, source, library, trace)) / "sim"

@@ -48,17 +48,6 @@ def _announce(board, console):
     console.print("Ctrl-C ends it.")
 
 
-def _wait_for_end(board):
-    try:
-        while board.alive():
-            board.wait(1)
-    except KeyboardInterrupt:
-        pass
-    code = board.close()
-    if code:
-        raise TrebuchetError(f"the simulator reported a fault (exit code {code})")
-
-
 def _refuse_for_many(top, options):
     """Several boards are of one kind, and have their links from a topology file."""
     if top != "board":
@@ -148,7 +137,7 @@ def sim(
     with Board(binary, arguments, uart=uart, time=time, cwd=made.folder) as board:
         if command is None:
             _announce(board, console)
-            _wait_for_end(board)
+            board.wait_for_end()
             return
         if made.ready_port:
             with console.status("The board starts …"):

@@ -21,20 +21,16 @@ there are other ports, and the name of every counter.
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from amaranth import ClockDomain, Elaboratable, Module, Signal
-from amaranth.back import verilog
 from amaranth.lib import wiring
-from amaranth.lib.wiring import In
+from amaranth.lib.wiring import Out
 
-from ..cores.csr import CsrSignature
 from ..cores.memory_model import EXTERNAL_RAM_VERILOG, MemoryModel
-from ..soc.toolchain import provide_tools
-from .build import Source, build_folder
+from .build import Source
+from .flat import BEAT, FlatTop, csr_members
 
 __all__ = ["FabricOptions", "FabricTop", "emit"]
 
 TOP = "trebuchet_fabric"
-_BEAT = ("data", "empty", "first", "last", "error")
 
 
 @dataclass(frozen=True)
@@ -58,24 +54,14 @@ class FabricOptions:
     csr: dict = field(default_factory=dict)
 
 
-def _csr_members(component):
-    """``(member, block)`` of every register block in the component's signature."""
-    for name, member in component.signature.members.items():
-        if not member.is_signature:
-            continue
-        signature = member.signature.flip() if member.flow is In else member.signature
-        if isinstance(signature, CsrSignature):
-            yield name, signature.block
-
-
-class FabricTop(Elaboratable):
-    """Flat ports around a component of the shell's shape; ``ports`` lists them after construction.
+class FabricTop(FlatTop):
+    """Flat ports around a component of the shell's shape.
 
     Attributes: ``counters``, a list of ``(block.register, port name)``.
     """
 
     def __init__(self, component, options=None):
-        self.component = component
+        super().__init__(component)
         self.options = options or FabricOptions()
         members = component.signature.members
         self.streams = [s for s in ("rx", "tx", "other_rx", "other_tx") if s in members]
@@ -83,40 +69,24 @@ class FabricTop(Elaboratable):
             if needed not in members:
                 raise ValueError(f"A fabric top's component must have a member {needed!r}")
         self.width = len(component.rx.payload.data)
-        self.clk, self.rst, self.tick = Signal(name="clk"), Signal(name="rst"), Signal(name="tick")
-        self.ports = [self.clk, self.rst, self.tick]
-        self.flat = {}
+        self.port("tick", component.tick, False)
         for name in self.streams:
-            self._add_stream(name)
+            self.stream(name, getattr(component, name), BEAT, members[name].flow is Out)
         self.counters = []
-        self.outputs = []
         self._add_counters()
         self._check_csr()
 
-    def _port(self, shape, name):
-        signal = Signal(shape, name=name)
-        self.ports.append(signal)
-        return signal
-
-    def _add_stream(self, name):
-        port = getattr(self.component, name)
-        flat = {"valid": self._port(1, f"{name}_valid"), "ready": self._port(1, f"{name}_ready")}
-        for part in _BEAT:
-            flat[part] = self._port(len(port.payload[part]), f"{name}_{part}")
-        self.flat[name] = flat
-
     def _add_counters(self):
-        for member, block in _csr_members(self.component):
+        for member, block in csr_members(self.dut):
             for register in block.registers:
                 if register.access not in ("ro", "w1c"):
                     continue
                 name = f"csr_{member.removeprefix('csr_')}_{register.name}"
-                port = self._port(register.width, name)
-                self.outputs.append((port, getattr(getattr(self.component, member), register.name)))
+                self.port(name, getattr(getattr(self.dut, member), register.name), True)
                 self.counters.append((f"{block.name}.{register.name}", name))
 
     def _check_csr(self):
-        blocks = dict(_csr_members(self.component))
+        blocks = dict(csr_members(self.dut))
         for member, values in self.options.csr.items():
             if member not in blocks:
                 raise ValueError(f"CSR member must be one of {sorted(blocks)}, not {member!r}")
@@ -128,35 +98,19 @@ class FabricTop(Elaboratable):
                     )
 
     def elaborate(self, platform):
-        m = Module()
-        m.domains.sync = sync = ClockDomain()
-        m.submodules.shell = core = self.component
-        m.d.comb += [sync.clk.eq(self.clk), sync.rst.eq(self.rst), core.tick.eq(self.tick)]
-        for name in self.streams:
-            self._connect_stream(m, name)
-        if "mem" in core.signature.members:
+        m = super().elaborate(platform)
+        if "mem" in self.dut.signature.members:
             self._connect_memory(m)
-        for member, block in _csr_members(core):
+        for member, block in csr_members(self.dut):
             values = self.options.csr.get(member, {})
             for register in block.registers:
                 if register.access == "rw":
                     value = values.get(register.name, register.reset)
-                    m.d.comb += getattr(getattr(core, member), register.name).eq(value)
-        for port, value in self.outputs:
-            m.d.comb += port.eq(value)
+                    m.d.comb += getattr(getattr(self.dut, member), register.name).eq(value)
         return m
 
-    def _connect_stream(self, m, name):
-        port, flat = getattr(self.component, name), self.flat[name]
-        if self.component.signature.members[name].flow is In:
-            m.d.comb += [port.valid.eq(flat["valid"]), flat["ready"].eq(port.ready)]
-            m.d.comb += [port.payload[f].eq(flat[f]) for f in _BEAT]
-        else:
-            m.d.comb += [flat["valid"].eq(port.valid), port.ready.eq(flat["ready"])]
-            m.d.comb += [flat[f].eq(port.payload[f]) for f in _BEAT]
-
     def _connect_memory(self, m):
-        signature = self.component.signature.members["mem"].signature
+        signature = self.dut.signature.members["mem"].signature
         m.submodules.memory = memory = MemoryModel(
             self.options.memory_bytes,
             signature.width,
@@ -165,7 +119,7 @@ class FabricTop(Elaboratable):
             reorder=self.options.memory_reorder,
             external=True,
         )
-        wiring.connect(m, self.component.mem, memory.port)
+        wiring.connect(m, self.dut.mem, memory.port)
 
 
 def _ram(top):
@@ -189,11 +143,8 @@ def _ram(top):
 
 def emit(component, options=None):
     """Convert ``component`` (see the module's docstring); returns a :class:`.build.Source`."""
-    provide_tools(build_folder().parent / "tools")
     top = FabricTop(component, options)
-    text = verilog.convert(
-        top, name=TOP, ports=top.ports, emit_src=False, strip_internal_attrs=True
-    )
+    text = top.verilog(TOP)
     if "mem" in component.signature.members:
         text += "\n" + _ram(top)
     lines = [f"#define TREBUCHET_WIDTH {top.width}"]

@@ -14,27 +14,23 @@ them as its queue grows and pauses its senders.
 """
 
 import json
-import re
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from amaranth import ClockDomain, Elaboratable, Module, Signal
-from amaranth.back import verilog
-
 from ..cores.ltl.config import LtlConfig
 from ..cores.ltl.engine import Ltl
 from ..cores.ltl.registers import LTL_BLOCK
 from ..models.errors import TrebuchetError
-from ..soc.toolchain import provide_tools
-from . import build as builder
+from .build import Source, build
+from .flat import BEAT, FlatTop
 
 __all__ = ["Flow", "LtlRun", "build_ltl", "run_ltl"]
 
+TOP = "trebuchet_ltl"
 HARNESS = Path(__file__).resolve().parent / "ltl_harness"
-_BEAT = ("data", "empty", "first", "last", "error")
 
 
 @dataclass(frozen=True)
@@ -70,45 +66,23 @@ class LtlRun:
     counters: list[dict[str, int]] = field(default_factory=list)
 
 
-class LtlTop(Elaboratable):
+class LtlTop(FlatTop):
     """Flat ports around an engine."""
 
     def __init__(self, config: LtlConfig):
-        self.engine = engine = Ltl(config)
-        self.clk, self.rst = Signal(name="clk"), Signal(name="rst")
-        self.ports = [self.clk, self.rst]
-        self.pairs: list[tuple] = []
+        engine = Ltl(config)
+        super().__init__(engine)
         for name in ("rx", "tx"):
-            self._stream(name, getattr(engine, name), _BEAT, name == "tx")
+            self.stream(name, getattr(engine, name), BEAT, name == "tx")
         for v in range(config.vcs):
-            self._stream(f"send{v}", engine.send[v], (*_BEAT, "connection"), False)
-            self._stream(f"deliver{v}", engine.deliver[v], (*_BEAT, "connection"), True)
+            self.stream(f"send{v}", engine.send[v], (*BEAT, "connection"), False)
+            self.stream(f"deliver{v}", engine.deliver[v], (*BEAT, "connection"), True)
         for name in ("mac", "ip"):
-            self._port(name, getattr(engine, name), False)
+            self.port(name, getattr(engine, name), False)
         for name in ("started", "acked"):
-            self._port(name, getattr(engine, name), True)
+            self.port(name, getattr(engine, name), True)
         for r in LTL_BLOCK.registers:
-            self._port(f"csr_{r.name}", getattr(engine.csr, r.name), r.access == "ro")
-
-    def _port(self, name, signal, driven):
-        port = Signal(len(signal), name=name)
-        self.ports.append(port)
-        self.pairs.append((port, signal, driven))
-
-    def _stream(self, name, stream, fields, driven):
-        self._port(f"{name}_valid", stream.valid, driven)
-        self._port(f"{name}_ready", stream.ready, not driven)
-        for part in fields:
-            self._port(f"{name}_{part}", stream.payload[part], driven)
-
-    def elaborate(self, platform):
-        m = Module()
-        m.domains.sync = sync = ClockDomain()
-        m.submodules.engine = self.engine
-        m.d.comb += [sync.clk.eq(self.clk), sync.rst.eq(self.rst)]
-        for port, signal, driven in self.pairs:
-            m.d.comb += port.eq(signal) if driven else signal.eq(port)
-        return m
+            self.port(f"csr_{r.name}", getattr(engine.csr, r.name), r.access == "ro")
 
 
 def _header(config: LtlConfig) -> str:
@@ -125,35 +99,8 @@ def _header(config: LtlConfig) -> str:
 def build_ltl(config: LtlConfig | None = None) -> Path:
     """The simulator for engines of that configuration, compiled unless that was done before."""
     config = LtlConfig() if config is None else config
-    provide_tools(builder.build_folder().parent / "tools")
-    top = LtlTop(config)
-    text = verilog.convert(
-        top, name="trebuchet_ltl", ports=top.ports, emit_src=False, strip_internal_attrs=True
-    )
-    # Memories begin with zeros in any case; saying so word by word takes minutes to compile.
-    text = re.sub(r"  initial begin\n(    \S+\[\d+\] = \d+'h0+;\n)+  end\n", "", text)
-    texts = {"top.v": text, "ltl_ports.h": _header(config)}
-    parts: list[tuple[str, Any]] = list(texts.items())
-    parts += [(p.name, p.read_bytes()) for p in sorted(HARNESS.iterdir())]
-    parts += [("verilator", builder._verilator_root()), ("options", builder._VERILATOR)]
-    key = f"ltl-{builder._digest(parts)}"
-    return builder._cached(key, lambda folder: _compile(folder, texts)) / "sim"
-
-
-def _compile(folder: Path, texts: dict[str, str]) -> None:
-    for name, text in texts.items():
-        (folder / name).write_text(text)
-    root = builder._verilator_root()
-    command = [root / "bin" / "verilator_bin", *builder._VERILATOR, "--top-module", "trebuchet_ltl"]
-    command += ["--Mdir", folder / "obj", "--exe", "-o", folder / "sim", folder / "top.v"]
-    for flag in (*builder._CXXFLAGS[:2], f"-I{HARNESS}", f"-I{folder}"):
-        command += ["-CFLAGS", flag]
-    env = {**builder.os.environ, "VERILATOR_ROOT": str(root)}
-    log = folder / "build.log"
-    builder._run([*command, HARNESS / "net.cpp"], log, env=env)
-    make = [builder._need("make", "make"), "-s", "-C", folder / "obj", "-f", "Vtop.mk"]
-    builder._run([*make, *builder._MAKE, f"PYTHON3={builder.sys.executable}"], log, env=env)
-    builder.shutil.rmtree(folder / "obj")
+    texts = {"top.v": LtlTop(config).verilog(TOP), "ltl_ports.h": _header(config)}
+    return build(Source("ltl", TOP, texts, main=HARNESS / "net.cpp"))
 
 
 def run_ltl(

@@ -20,14 +20,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from amaranth import ClockDomain, Elaboratable, Module, Signal
-from amaranth.back import verilog
-
 from ..cores.roles.contract import AnswerLayout, JobKind, JobLayout
 from ..models.errors import TrebuchetError
-from ..soc.toolchain import provide_tools
-from .build import Source, build_folder
-from .fabric import _csr_members
+from .build import Source
+from .flat import FlatTop, csr_members
 
 __all__ = [
     "Answer",
@@ -41,6 +37,7 @@ __all__ = [
 ]
 
 TOP = "trebuchet_role"
+HARNESS = Path(__file__).resolve().parent / "role_harness"
 _MEMORY = {
     "cmd": ("write", "addr", "beats", "tag"),
     "wdata": ("data", "strb", "last"),
@@ -103,57 +100,32 @@ class RoleRun:
     registers: dict[str, int] = field(default_factory=dict)
 
 
-class RoleTop(Elaboratable):
-    """Flat ports around a component with the ports of ``RoleSignature``, for Verilator."""
+class RoleTop(FlatTop):
+    """Flat ports around a component with the ports of ``RoleSignature``."""
 
     def __init__(self, role):
-        self.role = role
+        super().__init__(role)
         self.width = len(role.mem.wdata.payload.data)
-        self.clk, self.rst = Signal(name="clk"), Signal(name="rst")
-        self.ports = [self.clk, self.rst]
-        self.pairs = []  # (flat port, the role's signal, the role drives it)
-        self._stream("job", role.job, [name for name, _ in JobLayout], False)
-        self._stream("answer", role.answer, [name for name, _ in AnswerLayout], True)
+        self.stream("job", role.job, [name for name, _ in JobLayout], False)
+        self.stream("answer", role.answer, [name for name, _ in AnswerLayout], True)
         for name, fields in _MEMORY.items():
-            self._stream(f"mem_{name}", getattr(role.mem, name), fields, name in ("cmd", "wdata"))
+            self.stream(f"mem_{name}", getattr(role.mem, name), fields, name in ("cmd", "wdata"))
         self.readable, self.writable = [], []  # register names; (register name, is a strobe)
-        for member, block in _csr_members(role):
+        for member, block in csr_members(role):
             self._registers(getattr(role, member), block)
-
-    def _port(self, name, signal, driven, init=0):
-        # A member without bits (tags of a port that keeps order) is a port all the same.
-        port = Signal(max(1, len(signal)), name=name, init=init)
-        self.ports.append(port)
-        self.pairs.append((port, signal, driven))
-
-    def _stream(self, name, stream, fields, driven):
-        self._port(f"{name}_valid", stream.valid, driven)
-        self._port(f"{name}_ready", stream.ready, not driven)
-        for part in fields:
-            value = stream.payload[part]
-            self._port(f"{name}_{part}", getattr(value, "as_value", lambda v=value: v)(), driven)
 
     def _registers(self, csr, block):
         for register in block.registers:
             name, access = register.name, register.access
             if access in ("ro", "w1c"):
                 self.readable.append(name)
-                self._port(f"csr_{name}", getattr(csr, name), True)
+                self.port(f"csr_{name}", getattr(csr, name), True)
             if access == "w1c":
                 self.writable.append((f"{name}_clear", True))
-                self._port(f"csr_{name}_clear", getattr(csr, f"{name}_clear"), False)
+                self.port(f"csr_{name}_clear", getattr(csr, f"{name}_clear"), False)
             if access in ("rw", "stb"):
                 self.writable.append((name, access == "stb"))
-                self._port(f"csr_{name}", getattr(csr, name), False, register.reset)
-
-    def elaborate(self, platform):
-        m = Module()
-        m.domains.sync = sync = ClockDomain()
-        m.submodules.role = self.role
-        m.d.comb += [sync.clk.eq(self.clk), sync.rst.eq(self.rst)]
-        for port, signal, driven in self.pairs:
-            m.d.comb += port.eq(signal) if driven else signal.eq(port)
-        return m
+                self.port(f"csr_{name}", getattr(csr, name), False)
 
 
 def role_source(role, files: Iterable[Path] = ()) -> Source:
@@ -161,13 +133,9 @@ def role_source(role, files: Iterable[Path] = ()) -> Source:
 
     Files that ``role.verilog_files`` names are added by themselves.
     """
-    provide_tools(build_folder().parent / "tools")
     top = RoleTop(role)
-    text = verilog.convert(
-        top, name=TOP, ports=top.ports, emit_src=False, strip_internal_attrs=True
-    )
     resets = {
-        f"csr_{r.name}": r.reset for _, b in _csr_members(role) for r in b.registers if r.reset
+        f"csr_{r.name}": r.reset for _, b in csr_members(role) for r in b.registers if r.reset
     }
     writes = [
         f"X({i}, csr_{name}, {int(strobe)}, {resets.get(f'csr_{name}', 0)})"
@@ -179,7 +147,8 @@ def role_source(role, files: Iterable[Path] = ()) -> Source:
     header.append(f"// writable: {' '.join(name for name, _ in top.writable)}")
     header.append(f"// readable: {' '.join(top.readable)}")
     sources = tuple(Path(f) for f in (*files, *getattr(role, "verilog_files", ())))
-    return Source("role", TOP, {"top.v": text, "role_ports.h": "\n".join(header) + "\n"}, sources)
+    texts = {"top.v": top.verilog(TOP), "role_ports.h": "\n".join(header) + "\n"}
+    return Source("role", TOP, texts, sources, main=HARNESS / "role.cpp")
 
 
 def _register_names(binary: Path) -> tuple[list[str], list[str]]:

@@ -11,32 +11,18 @@ the end the network is drained and every credit counted.
 """
 
 import json
-import os
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from amaranth import ClockDomain, Elaboratable, Module, Signal
-from amaranth.back import verilog
-
 from ..models.errors import TrebuchetError
-from ..soc.toolchain import provide_tools
-from .build import (
-    _MAKE,
-    _VERILATOR,
-    _cached,
-    _digest,
-    _jobs,
-    _need,
-    _run,
-    _verilator_root,
-    build_folder,
-)
+from .build import Source, build
+from .flat import FlatTop
 
 __all__ = ["RouterFault", "RouterSimulator", "Traffic"]
 
-HARNESS = Path(__file__).resolve().parent / "router_harness" / "router.cpp"
+TOP = "trebuchet_router"
+HARNESS = Path(__file__).resolve().parent / "router_harness"
 FIELDS = ("data", "dest", "vc", "head", "tail")
 
 
@@ -55,39 +41,18 @@ class Traffic:
     packets: int
 
 
-class _Top(Elaboratable):
+class RouterTop(FlatTop):
     """``dut`` with one port for each field of each link."""
 
-    def __init__(self, dut, ports):
-        self.dut, self.names = dut, {}
-        for side, out in (("i", False), ("o", True)):
-            for p in range(ports):
-                link = getattr(dut, side)[p]
+    def __init__(self, dut):
+        super().__init__(dut)
+        for side, driven in (("i", False), ("o", True)):
+            for p, link in enumerate(getattr(dut, side)):
                 for field in FIELDS:
-                    self._port(f"{side}{field}{p}", link.phit[field], out)
-                self._port(f"{side}valid{p}", link.valid, out)
-                self._port(f"{side}credit{p}", link.credit, not out)
-        self._port("idle", dut.idle, True)
-        self.domain = ClockDomain("sync")
-
-    def _port(self, name, inner, out):
-        self.names[name] = (Signal(len(inner), name=name), inner, out)
-
-    def elaborate(self, platform):
-        m = Module()
-        m.domains.sync = self.domain
-        m.submodules.dut = self.dut
-        for port, inner, out in self.names.values():
-            m.d.comb += port.eq(inner) if out else inner.eq(port)
-        return m
-
-    def verilog(self):
-        provide_tools(build_folder().parent / "tools")
-        ports = [port for port, _, _ in self.names.values()]
-        ports += [self.domain.clk, self.domain.rst]
-        return verilog.convert(
-            self, name="top", ports=ports, emit_src=False, strip_internal_attrs=True
-        )
+                    self.port(f"{side}{field}{p}", link.phit[field], driven)
+                self.port(f"{side}valid{p}", link.valid, driven)
+                self.port(f"{side}credit{p}", link.credit, not driven)
+        self.port("idle", dut.idle, True)
 
 
 def _header(ports, config):
@@ -125,21 +90,8 @@ class RouterSimulator:
                 f"not {config.phits} of {config.phit_width}"
             )
         self.ports = ports
-        self.texts = {"top.v": _Top(dut, ports).verilog(), "router_ports.h": _header(ports, config)}
-        parts = [*sorted(self.texts.items()), ("harness", HARNESS.read_bytes())]
-        parts += [("verilator", _verilator_root()), ("options", [*_VERILATOR, *_MAKE])]
-        self.binary = _cached(f"router-{_digest(parts)}", self._compile) / "sim"
-
-    def _compile(self, folder: Path) -> None:
-        for name, text in self.texts.items():
-            (folder / name).write_text(text)
-        root, log = _verilator_root(), folder / "build.log"
-        command = [root / "bin" / "verilator_bin", *_VERILATOR, "--top-module", "top"]
-        command += ["--Mdir", folder / "obj", "--exe", "-o", folder / "sim"]
-        command += ["-CFLAGS", "-std=c++17", "-CFLAGS", f"-I{folder}", folder / "top.v", HARNESS]
-        _run(command, log, env={**os.environ, "VERILATOR_ROOT": str(root)})
-        make = [_need("make", "make"), "-s", "-C", folder / "obj", "-f", "Vtop.mk", "-j", _jobs()]
-        _run([*make, *_MAKE, f"PYTHON3={sys.executable}"], log)
+        texts = {"top.v": RouterTop(dut).verilog(TOP), "router_ports.h": _header(ports, config)}
+        self.binary = build(Source("router", TOP, texts, main=HARNESS / "router.cpp"))
 
     def run(
         self,

@@ -64,12 +64,5 @@ def run_fleet(
             environment = {**os.environ, "TREBUCHET_BOARDS": addresses}
             return fleet.popen(["sh", "-c", command], env=environment).wait()
         _announce(fleet, console)
-        try:
-            while fleet.alive():
-                fleet.wait(1)
-        except KeyboardInterrupt:
-            pass
-        code = fleet.close()
-    if code:
-        raise TrebuchetError(f"the simulator reported a fault (exit code {code})")
+        fleet.wait_for_end()
     return 0

@@ -30,6 +30,16 @@ std::string Control::read() {
     return line;
 }
 
+bool Control::serve(const std::function<std::string()>& stats) {
+    while (active()) {
+        const std::string command = read();
+        if (command.empty()) break;
+        if (command == "quit") return false;
+        write(command == "stats" ? stats() : "{\"error\": \"unknown command\"}");
+    }
+    return true;
+}
+
 void Control::write(const std::string& line) {
     const std::string text = line + "\n";
     for (size_t done = 0; done < text.size();) {

@@ -3,6 +3,7 @@
 // a simulation never outlives its owner.
 #pragma once
 
+#include <functional>
 #include <string>
 
 namespace sim {
@@ -11,11 +12,14 @@ class Control {
   public:
     void open(int fd);
     bool active() const { return fd_ >= 0; }
-    // The next whole command, or empty if there is none.
-    std::string read();
+    // Answers the commands that have come, `stats` with what that function says; false: `quit`.
+    bool serve(const std::function<std::string()>& stats);
     void write(const std::string& line);
 
   private:
+    // The next whole command, or empty if there is none.
+    std::string read();
+
     int fd_ = -1;
     std::string buffer_;
 };

@@ -20,8 +20,9 @@ class DutBoard : public VerilatedTop {
     explicit DutBoard(const Options& o) : VerilatedTop(o) {
         top_->tick_external = o.tick_wall || o.tick_cycles;
         top_->sys_rst = 1;
-        for (int i = 0; i < 16; ++i) clock(false);
+        for (int i = 0; i < 15; ++i) clock(false);
         top_->sys_rst = 0;
+        clock(false);  // the design's reset is a register: it ends a cycle later
     }
 
     bool can_send() const override { return rx_.empty() && gap_ == 0; }

@@ -106,8 +106,9 @@ class DutFabric : public VerilatedTop {
           tx_wire_(o.line_rate),
           arp_(parse_mac(o.board_mac), parse_ip(o.board_ip)) {
         top_->rst = 1;
-        for (int i = 0; i < 16; ++i) clock(false);
+        for (int i = 0; i < 15; ++i) clock(false);
         top_->rst = 0;
+        clock(false);  // the design's reset is a register: it ends a cycle later
     }
 
     bool can_send() const override { return !rx_.busy && rx_wire_.free(cycle_); }

@@ -1,7 +1,5 @@
 #include "simulation.h"
 
-#include <poll.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,18 +15,8 @@ volatile sig_atomic_t stop_signal = 0;
 
 constexpr Cycle kOften = 64;        // cycles between looks at the TAP device and the clock
 constexpr Cycle kSeldom = 4096;     // and at everything a human waits for
-constexpr Cycle kTickDistance = 16; // cycles between ticks that are late
-constexpr uint64_t kMaxLateTicks = 100;
 constexpr size_t kTapBacklog = 32;  // frames taken from the kernel ahead of the link
 constexpr size_t kUartBacklog = 16;
-constexpr double kIdleAfter = 0.5;  // seconds
-constexpr int kNapMs = 20;
-
-double wall_seconds() {
-    timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return double(t.tv_sec) + double(t.tv_nsec) * 1e-9;
-}
 
 }  // namespace
 
@@ -36,7 +24,7 @@ void request_stop(int signal) { stop_signal = signal; }
 
 Simulation::Simulation(const Options& o)
     : options_(o), to_board_(o.to_board, o.seed, "to board"),
-      from_board_(o.from_board, o.seed, "from board") {
+      from_board_(o.from_board, o.seed, "from board"), ticker_(o), idler_(o.idle_sleep) {
     setup();
 }
 
@@ -56,7 +44,6 @@ void Simulation::setup() {
     }
     if (options_.control_fd >= 0) control_.open(options_.control_fd);
     initial_counters_ = dut_->counters();
-    next_tick_ = options_.tick_cycles;
     fprintf(stderr, "sim: seed %llu\n", static_cast<unsigned long long>(options_.seed));
     if (!uart_.path().empty()) fprintf(stderr, "sim: UART at %s\n", uart_.path().c_str());
     if (control_.active()) {
@@ -68,14 +55,16 @@ void Simulation::setup() {
 }
 
 ExitCode Simulation::run() {
-    start_ = last_ms_ = last_activity_ = wall_seconds();
+    start_ = wall_seconds();
+    ticker_.start(start_);
+    idler_.start(start_);
     while (!reason_) {
         if (cycle_ % kOften == 0) poll_often();
         if (cycle_ == options_.trace_from && !options_.trace.empty() && !tracing_) {
             dut_->start_trace(options_.trace);
             tracing_ = true;
         }
-        const bool tick = step_tick();
+        const bool tick = ticker_.step(cycle_);
         if (tick && load_) load_->tick(cycle_, ++tick_);
         move_frames();
         dut_->cycle(tick);
@@ -92,17 +81,6 @@ ExitCode Simulation::run() {
 
 void Simulation::stop(const char* reason) {
     if (!reason_) reason_ = reason;
-}
-
-bool Simulation::step_tick() {
-    if (options_.tick_cycles && cycle_ >= next_tick_) {
-        next_tick_ += options_.tick_cycles;
-        return true;
-    }
-    if (!pending_ticks_ || cycle_ < next_tick_) return false;
-    --pending_ticks_;
-    next_tick_ = cycle_ + kTickDistance;
-    return true;
 }
 
 void Simulation::move_frames() {
@@ -132,7 +110,7 @@ void Simulation::move_frames() {
 
 void Simulation::poll_often() {
     if (has_tap_) read_tap();
-    if (options_.tick_wall) advance_wall_clock(wall_seconds());
+    ticker_.poll();
     if (load_ && load_->draining() && !healed_) {
         to_board_.heal();
         from_board_.heal();
@@ -147,15 +125,6 @@ void Simulation::read_tap() {
     while (to_board_.size() < kTapBacklog && tap_.read(frame)) to_board_.push(std::move(frame), cycle_);
 }
 
-void Simulation::advance_wall_clock(double now) {
-    const double elapsed = (now - last_ms_) * 1e3;
-    if (elapsed < 1) return;
-    const uint64_t whole = uint64_t(elapsed);
-    last_ms_ += double(whole) * 1e-3;
-    // After a suspension the board does not have to live through all of it.
-    pending_ticks_ = std::min(pending_ticks_ + whole, kMaxLateTicks);
-}
-
 void Simulation::poll_seldom() {
     const double now = wall_seconds();
     if (stop_signal) stop(stop_signal == SIGINT ? "interrupted" : "terminated");
@@ -167,24 +136,8 @@ void Simulation::poll_seldom() {
     while (dut_->uart_in.size() < kUartBacklog && uart_.get(byte)) dut_->uart_in.push_back(byte);
     uart_.flush();
     pcap_.flush();
-    commands();
+    if (!control_.serve([this] { return json().str(); })) stop("quit");
     nap(now);
-}
-
-void Simulation::commands() {
-    while (control_.active()) {
-        const std::string command = control_.read();
-        if (command.empty()) return;
-        if (command == "quit") {
-            stop("quit");
-            return;
-        }
-        if (command == "stats") {
-            control_.write(json().str());
-        } else {
-            control_.write("{\"error\": \"unknown command\"}");
-        }
-    }
 }
 
 // Gives the processor back when asked to keep a rate, or while nothing has happened for a while.
@@ -193,15 +146,10 @@ void Simulation::nap(double now) {
         const double ahead = double(cycle_) / options_.max_rate - (now - start_);
         if (ahead > 0) usleep(useconds_t(std::min(ahead, 0.1) * 1e6));
     }
-    if (!options_.idle_sleep || load_) return;
+    if (load_) return;
     const uint64_t traffic = to_board_.stats().frames + from_board_.stats().frames + uart_.bytes_out();
-    if (traffic != last_traffic_) {
-        last_traffic_ = traffic;
-        last_activity_ = now;
-    }
-    if (now - last_activity_ < kIdleAfter) return;
-    pollfd wake{tap_.fd(), POLLIN, 0};
-    poll(&wake, 1, kNapMs);
+    idler_.nap(traffic != last_traffic_, now, tap_.fd());
+    last_traffic_ = traffic;
 }
 
 ExitCode Simulation::exit_code() const {

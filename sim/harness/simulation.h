@@ -9,6 +9,7 @@
 #include "loadgen.h"
 #include "pcap.h"
 #include "tap.h"
+#include "ticker.h"
 #include "uart.h"
 
 namespace sim {
@@ -24,14 +25,11 @@ class Simulation {
 
   private:
     void setup();
-    bool step_tick();
     void move_frames();
     void poll_often();
     void poll_seldom();
     void read_tap();
-    void advance_wall_clock(double now);
     void nap(double now);
-    void commands();
     void stop(const char* reason);
     ExitCode exit_code() const;
     Json json() const;
@@ -46,13 +44,13 @@ class Simulation {
     Uart uart_;
     Pcap pcap_;
     Control control_;
+    Ticker ticker_;
+    Idler idler_;
     Json initial_counters_;
 
     Cycle cycle_ = 0;
     uint64_t tick_ = 0;
-    uint64_t pending_ticks_ = 0;
-    Cycle next_tick_ = 0;
-    double start_ = 0, last_ms_ = 0, last_activity_ = 0;
+    double start_ = 0;
     uint64_t last_traffic_ = 0;
     uint64_t dropped_fcs_ = 0;
     bool tracing_ = false, healed_ = false;

@@ -71,8 +71,9 @@ class Net {
             for (auto& [name, value] : o.sets) set(b, name, value);
             b.top->rst = 1;
         }
-        for (int i = 0; i < 4; ++i) edge();
+        for (int i = 0; i < 3; ++i) edge();
         for (auto& b : boards_) b->top->rst = 0;
+        edge();  // the design's reset is a register: it ends a cycle later
         for (int i = 0; i < int(LTL_CONNECTIONS) + 300; ++i) edge();
         open_all();
     }

@@ -60,8 +60,9 @@ class RoleBench : public Access {
         TREBUCHET_SET(RESET)
 #undef RESET
         top_->rst = 1;
-        for (int i = 0; i < 16; ++i) clock();
+        for (int i = 0; i < 15; ++i) clock();
         top_->rst = 0;
+        clock();  // the design's reset is a register: it ends a cycle later
     }
 
     int run() {

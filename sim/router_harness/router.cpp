@@ -178,7 +178,9 @@ int main(int argc, char** argv) {
     bench.from = atoll(argv[4]), bench.rng.seed(atoll(argv[6]));
     const uint64_t cycles = atoll(argv[5]), end = bench.from + cycles;
     try {
-        bench.top.rst = 1, bench.step(false), bench.top.rst = 0, bench.cycle = 0;
+        // The design's reset is a register: it ends a cycle after the port's.
+        bench.top.rst = 1, bench.step(false), bench.top.rst = 0, bench.step(false);
+        bench.cycle = 0;
         while (bench.cycle < end) bench.step(true);
         const double share = double(bench.flits) / double(cycles) / PORTS;
         const double wait = bench.packets ? double(bench.latency) / double(bench.packets) : 0;

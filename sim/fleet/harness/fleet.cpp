@@ -1,8 +1,6 @@
 // Several boards and a switch, clocked together: `sim PLAN` (plan.h). The switch's first port ends in a
 // TAP device of this machine, the others in a board each. One clock for all, so a run with ticks by
 // cycles depends on the plan only.
-#include <poll.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +15,7 @@
 #include "plan.h"
 #include "switch.h"
 #include "tap.h"
+#include "ticker.h"
 #include "uart.h"
 
 namespace sim {
@@ -25,19 +24,9 @@ namespace {
 
 volatile sig_atomic_t stopped = 0;
 
-constexpr Cycle kOften = 64;         // cycles between looks at the TAP device and the clock
-constexpr Cycle kSeldom = 4096;      // and at everything a human waits for
-constexpr Cycle kTickDistance = 16;  // cycles between ticks that are late
-constexpr uint64_t kMaxLateTicks = 100;
-constexpr int kTapBurst = 32;        // frames taken from the kernel at a time
-constexpr double kIdleAfter = 0.5;   // seconds
-constexpr int kNapMs = 20;
-
-double wall_seconds() {
-    timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return double(t.tv_sec) + double(t.tv_nsec) * 1e-9;
-}
+constexpr Cycle kOften = 64;     // cycles between looks at the TAP device and the clock
+constexpr Cycle kSeldom = 4096;  // and at everything a human waits for
+constexpr int kTapBurst = 32;    // frames taken from the kernel at a time
 
 // Memory images are named without a folder: a board is made in the folder where its own lie.
 std::unique_ptr<Dut> make_board(Options options, const BoardPlan& plan) {
@@ -60,11 +49,8 @@ class Fleet {
 
   private:
     void cycle();
-    bool tick();
     void poll_often();
     void poll_seldom();
-    void commands();
-    void nap(double now);
     bool faulty() const;
     Json json() const;
 
@@ -75,13 +61,17 @@ class Fleet {
     Tap tap_;
     bool has_tap_ = false;
     Control control_;
-    Cycle cycle_ = 0, next_tick_ = 0;
-    uint64_t late_ticks_ = 0, traffic_ = 0, last_traffic_ = 0;
-    double start_ = 0, last_ms_ = 0, last_activity_ = 0;
+    Ticker ticker_;
+    Idler idler_;
+    Cycle cycle_ = 0;
+    uint64_t traffic_ = 0, last_traffic_ = 0;
+    double start_ = 0;
     bool ends_ = false;
 };
 
-Fleet::Fleet(const Plan& plan) : options_(plan.options), switch_(plan.options.seed) {
+Fleet::Fleet(const Plan& plan)
+    : options_(plan.options), switch_(plan.options.seed), ticker_(plan.options),
+      idler_(plan.options.idle_sleep) {
     for (const LinkOptions& port : plan.ports) switch_.add_port(port);
     for (const BoardPlan& board : plan.boards) {
         boards_.push_back(make_board(options_, board));
@@ -92,7 +82,6 @@ Fleet::Fleet(const Plan& plan) : options_(plan.options), switch_(plan.options.se
         tap_.open(options_.tap, options_.address);
         has_tap_ = true;
     }
-    next_tick_ = options_.tick_cycles;
     if (options_.control_fd < 0) return;
     control_.open(options_.control_fd);
     Json ready;
@@ -101,7 +90,9 @@ Fleet::Fleet(const Plan& plan) : options_(plan.options), switch_(plan.options.se
 }
 
 int Fleet::run() {
-    start_ = last_ms_ = last_activity_ = wall_seconds();
+    start_ = wall_seconds();
+    ticker_.start(start_);
+    idler_.start(start_);
     while (!ends_) {
         if (cycle_ % kOften == 0) poll_often();
         cycle();
@@ -130,19 +121,8 @@ void Fleet::cycle() {
     while (switch_.get(0, frame, cycle_))
         if (has_tap_ && !frame.bad_fcs) tap_.write(frame);
     if (!switch_.idle() || traffic_ != last_traffic_ || cycle_ % kOften == 0) switch_.step(cycle_);
-    const bool now = tick();
-    for (auto& board : boards_) board->cycle(now);
-}
-
-bool Fleet::tick() {
-    if (options_.tick_cycles && cycle_ >= next_tick_) {
-        next_tick_ += options_.tick_cycles;
-        return true;
-    }
-    if (!late_ticks_ || cycle_ < next_tick_) return false;
-    --late_ticks_;
-    next_tick_ = cycle_ + kTickDistance;
-    return true;
+    const bool tick = ticker_.step(cycle_);
+    for (auto& board : boards_) board->cycle(tick);
 }
 
 void Fleet::poll_often() {
@@ -151,13 +131,7 @@ void Fleet::poll_often() {
         switch_.put(0, std::move(frame), cycle_);
         ++traffic_;
     }
-    if (options_.tick_wall) {
-        const double elapsed = (wall_seconds() - last_ms_) * 1e3;
-        if (elapsed >= 1) {
-            last_ms_ += double(uint64_t(elapsed)) * 1e-3;
-            late_ticks_ = std::min(late_ticks_ + uint64_t(elapsed), kMaxLateTicks);
-        }
-    }
+    ticker_.poll();
     if (cycle_ % kSeldom == 0) poll_seldom();
 }
 
@@ -168,29 +142,9 @@ void Fleet::poll_seldom() {
         boards_[k]->uart_out.clear();
         uarts_[k]->flush();
     }
-    commands();
-    nap(wall_seconds());
-}
-
-void Fleet::commands() {
-    while (control_.active() && !ends_) {
-        const std::string command = control_.read();
-        if (command.empty()) return;
-        if (command == "quit") ends_ = true;
-        else if (command == "stats") control_.write(json().str());
-        else control_.write("{\"error\": \"unknown command\"}");
-    }
-}
-
-// Gives the processor back when asked to, while nothing has happened for a while.
-void Fleet::nap(double now) {
-    if (traffic_ != last_traffic_ || !switch_.idle()) {
-        last_traffic_ = traffic_;
-        last_activity_ = now;
-    }
-    if (!options_.idle_sleep || now - last_activity_ < kIdleAfter) return;
-    pollfd wake{tap_.fd(), POLLIN, 0};
-    poll(&wake, 1, kNapMs);
+    if (!control_.serve([this] { return json().str(); })) ends_ = true;
+    idler_.nap(traffic_ != last_traffic_ || !switch_.idle(), wall_seconds(), tap_.fd());
+    last_traffic_ = traffic_;
 }
 
 bool Fleet::faulty() const {
