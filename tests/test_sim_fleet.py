@@ -96,7 +96,7 @@ def test_every_board_answers_at_its_own_address(fleet):
         before = fleet.stats()["ports"][board.name]["in"]
         state = ask(fleet, "status", board.ip, "--json", "--timeout", "30")
         assert state["board"] == "sim"
-        assert state["engines"]["shell"]
+        assert state["engines"]["tcp"]
         assert fleet.stats()["ports"][board.name]["in"] >= before + 4, "another board answered"
         console = fleet.uart_path(board.name).read_text()
         assert f"mac {board.mac}, ip {board.ip}" in console
