@@ -21,7 +21,7 @@ BAD_LINK = {"loss": "5%", "reorder": "5%", "duplicate": "2%", "delay": 20, "rate
 def mirrors(root):
     """Three small tops without CPU; each sends back what it gets. The last link loses a lot."""
     topology = parse({"boards": [{}, {"link": {"delay": 50}}, {"link": {"loss": "30%"}}]})
-    with Fleet(topology, build_fleet(source("mirror")), [root] * 3) as fleet:
+    with Fleet(topology, build_fleet(source("mirror")), [root] * 3, idle_sleep=True) as fleet:
         yield fleet
 
 
