@@ -49,7 +49,7 @@ LTL_BLOCK = RegisterBlock(
         Register("peer_port", "rw", 16, "its UDP port", UDP_PORT),
         Register("peer_connection", "rw", 16, "its number for the connection"),
         Register("incarnation", "rw", 16, "of the connection; never the same twice in a row"),
-        Register("rto", "rw", 16, "time-out of a send connection in ticks", 50),
+        Register("rto", "rw", 16, "time-out of a send connection in ticks, at most 32767", 50),
         Register("vc", "rw", 8, "output of a receive connection"),
         Register(
             "credit",
