@@ -50,7 +50,7 @@ class BufferGhost:
             for name in ("index", "sent", "received", "level", "place")
         )
         word = Signal.like(dut.word, name=f"word{v}")
-        tag = Signal(dut.tag[v].shape(), name=f"tag{v}")
+        tag = Signal.like(dut.tag, name=f"tag{v}")
         puts, gets = dut.put[v] & ~dut.overflow, dut.take[v]
         m.d.comb += [
             index.eq(AnyConst(self.bits)),
@@ -61,12 +61,12 @@ class BufferGhost:
         ]
         m.d.sync += [sent.eq(sent + puts), received.eq(received + gets)]
         with m.If(puts & (sent == index)):
-            m.d.sync += [word.eq(dut.word), tag.eq(dut.tag[v])]
+            m.d.sync += [word.eq(dut.word), tag.eq(dut.tag)]
         # Contract.
         fresh = (level == 0) & puts if dut.through else 0
         m.d.comb += Assert(dut.valid[v] == ((level != 0) | fresh))
         with m.If(dut.valid[v] & (level == 0)):
-            m.d.comb += [Assert(dut.fresh[v]), Assert(dut.tags[v] == dut.tag[v])]
+            m.d.comb += [Assert(dut.fresh[v]), Assert(dut.tags[v] == dut.tag)]
         with m.If((level != 0) & (place == 0)):
             m.d.comb += [
                 Assert(~dut.fresh[v]),
@@ -121,7 +121,7 @@ class BufferProof(Elaboratable):
     def elaborate(self, platform):
         m = new_harness()
         m.submodules.dut = dut = self.dut
-        free(m, dut.put, dut.word, *(dut.tag[v] for v in range(dut.queues)))
+        free(m, dut.put, dut.word, dut.tag)
         wanted = Signal(dut.queues)
         free(m, wanted)
         m.d.comb += [Assume(_one_hot_or_zero(dut.put)), dut.take.eq(wanted & dut.valid)]
@@ -151,7 +151,6 @@ class LinkProof(Elaboratable):
     def elaborate(self, platform):
         m = new_harness()
         config, counter, buffer = self.config, self.counter, self.buffer
-        vcs = range(config.vcs)
         m.submodules.counter, m.submodules.buffer = counter, buffer
         send, wanted = Signal(config.vcs), Signal(config.vcs)
         m.d.comb += [
@@ -161,7 +160,7 @@ class LinkProof(Elaboratable):
             counter.send.eq(send & counter.ready),
             buffer.take.eq(wanted & buffer.valid),
         ]
-        free(m, buffer.word, *(buffer.tag[v] for v in vcs))
+        free(m, buffer.word, buffer.tag)
         m.d.sync += [buffer.put.eq(counter.send), counter.credit.eq(buffer.take)]
         ghost = BufferGhost(m, buffer)
         excess = [Mux(h > config.reserved, h - config.reserved, 0) for h in counter.held]
@@ -194,8 +193,8 @@ BUFFER_MUTANTS = (
     Mutant("writes_any_link", "link.en.eq(filled)", "link.en.eq(1)"),
     Mutant("loses_the_only_one", "Mux(self.pops[v], single, ~filled)", "~filled"),
     Mutant("frees_what_passed", "self.take[v] & filled)", "self.take[v])"),
-    Mutant("keeps_places", "| returned)", ")"),
-    Mutant("chooses_twice", "self.free & ~Mux(picks, first_free, 0)", "self.free"),
+    Mutant("keeps_places", "| _any(freed))", ")"),
+    Mutant("chooses_twice", "self.free & ~taken", "self.free"),
 )
 LINK = LinkConfig(vcs=2, flit_width=1, buffer_flits=4, reserved=1)
 COUNTER_MUTANTS = (

@@ -111,6 +111,7 @@ def test_a_stream_that_waits_holds_no_other(reserved):
     assert cycles < beats * credit // reserved + reserved + credit + 3
 
 
+@pytest.mark.filterwarnings("ignore::amaranth.hdl.UnusedElaboratable")
 def test_bad_parameters():
     with pytest.raises(ValueError, match="User width must be 4 bits for flits of 64, not 0"):
         PacketsToFlits(LinkConfig())

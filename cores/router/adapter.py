@@ -110,6 +110,8 @@ class FlitsToPackets(wiring.Component):
     Parameters: ``config`` as of :class:`PacketsToFlits`. It has the buffer that the link's sender
     counts on. Latency 1 cycle from the flit's last phit, a beat a cycle on each stream. A stream
     that is not taken holds its VC's reserve and what it has of the shared places, nothing else.
+    Between two adapters a credit takes 4 cycles to come back (3 between routers): beside a stream
+    that waits another keeps its full pace if ``reserved`` is at least 4.
     Reset: empty; the link's other end is reset, too. Bad input: as the flits, so the beats: the
     sender keeps rule 2 of the contract (a router does).
     """
@@ -138,12 +140,12 @@ class FlitsToPackets(wiring.Component):
             receiver.valid.eq(self.i.valid),
             receiver.phit.eq(self.i.phit),
             buffer.word.eq(Cat(flit.data, flit.user)),
+            buffer.tag.eq(Cat(flit.head, flit.tail)),
         ]
         for v in range(config.vcs):
             o, word, tag = self.o[v], buffer.words[v], buffer.tags[v]
             m.d.comb += [
                 buffer.put[v].eq(receiver.get & (flit.vc == v)),
-                buffer.tag[v].eq(Cat(flit.head, flit.tail)),
                 o.valid.eq(buffer.valid[v]),
                 o.payload.data.eq(word),
                 Cat(o.payload.empty, o.payload.error).eq(word[config.flit_width :]),

@@ -1,6 +1,6 @@
 """The buffer of an input port: one memory, a queue for each virtual channel."""
 
-from amaranth import Cat, Module, Mux, Signal, Value, unsigned
+from amaranth import Cat, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -14,8 +14,7 @@ class ElasticBuffer(wiring.Component):
     ============  =========  =====================================================================
     ``put``       In         one-hot or 0: a word for this queue comes in this cycle
     ``word``      In         its bulk
-    ``tag``       In, array  what must be known of it as soon as it is first in its queue: entry v
-                             if it goes into queue v
+    ``tag``       In         what must be known of it as soon as it is first in its queue
     ``valid``     Out        bit v: queue v has a word
     ``fresh``     Out        bit v: the first word of queue v is the one that comes in
     ``words``     Out array  the first word of each queue, unless its bit of ``fresh`` is set
@@ -42,7 +41,7 @@ class ElasticBuffer(wiring.Component):
             {
                 "put": In(queues),
                 "word": In(word),
-                "tag": In(tag).array(queues),
+                "tag": In(tag),
                 "valid": Out(queues),
                 "fresh": Out(queues),
                 "words": Out(word).array(queues),
@@ -79,10 +78,12 @@ class ElasticBuffer(wiring.Component):
             write.addr.eq(self.chosen),
             write.data.eq(self.word),
             write.en.eq(self.stores.any()),
+            self.next_write.data.place.eq(self.chosen),
+            self.next_write.data.tag.eq(self.tag),
         ]
         for v in range(self.queues):
             self._queue(m, v)
-            freed.append(Mux(self.pops[v], 1 << self.first[v], 0))
+            freed.append(_one_hot(self.first[v], self.depth, self.pops[v]))
         self._choose(m, freed)
         return m
 
@@ -94,7 +95,7 @@ class ElasticBuffer(wiring.Component):
             m.d.comb += [
                 self.valid[v].eq(filled | (self.put[v] & self.chosen_valid)),
                 self.fresh[v].eq(~filled),
-                Value.cast(self.tags[v]).eq(Mux(filled, self.first_tag[v], self.tag[v])),
+                Value.cast(self.tags[v]).eq(Mux(filled, self.first_tag[v], self.tag)),
                 passes.eq(~filled & self.take[v]),
             ]
         else:
@@ -112,16 +113,13 @@ class ElasticBuffer(wiring.Component):
         ]
         with m.If(self.stores[v]):
             m.d.sync += last.eq(self.chosen)
-            m.d.comb += [
-                link.en.eq(filled),
-                link.addr.eq(last),
-                link.data.place.eq(self.chosen),
-                link.data.tag.eq(self.tag[v]),
-            ]
+            m.d.comb += link.en.eq(filled)
+        with m.If(self.put[v]):
+            m.d.comb += link.addr.eq(last)
         ends = Mux(self.pops[v], single, ~filled)  # nothing in memory but what comes now
         m.d.sync += filled.eq(self.stores[v] | ~ends)
         with m.If(ends):
-            m.d.sync += [first.eq(self.chosen), self.first_tag[v].eq(self.tag[v])]
+            m.d.sync += [first.eq(self.chosen), self.first_tag[v].eq(self.tag)]
         with m.Elif(self.pops[v]):
             m.d.sync += [first.eq(follow.data.place), self.first_tag[v].eq(follow.data.tag)]
 
@@ -129,17 +127,35 @@ class ElasticBuffer(wiring.Component):
         """Keep a free place at hand; a place that is freed now is looked at in the next cycle."""
         stores = self.stores.any()
         m.d.comb += self.overflow.eq(self.put.any() & ~self.chosen_valid)
-        first_free, picked = Signal(self.depth), Signal(self.bits)
-        m.d.comb += first_free.eq(self.free & (~self.free + 1))
-        for b, bit in enumerate(picked):
-            m.d.comb += bit.eq(Cat(first_free[k] for k in range(self.depth) if k >> b & 1).any())
+        some, picked = _lowest(m, self.free)
         picks = Signal()
         m.d.comb += picks.eq(stores | ~self.chosen_valid)
         with m.If(picks):
-            m.d.sync += [self.chosen.eq(picked), self.chosen_valid.eq(self.free.any())]
-        returned = Signal(self.depth)
-        m.d.comb += returned.eq(_any(freed))
-        m.d.sync += self.free.eq((self.free & ~Mux(picks, first_free, 0)) | returned)
+            m.d.sync += [self.chosen.eq(picked), self.chosen_valid.eq(some)]
+        taken = _one_hot(picked, self.depth, picks)
+        m.d.sync += self.free.eq((self.free & ~taken) | _any(freed))
+
+
+def _lowest(m, bits):
+    """Whether one of ``bits`` is set, and the number of the lowest; a tree, no carry chain."""
+    if len(bits) == 1:
+        return bits[0], Const(0, 0)
+    half = 1 << ((len(bits) - 1).bit_length() - 1)
+    low, low_number = _lowest(m, bits[:half])
+    high, high_number = _lowest(m, bits[half:])
+    some, number = Signal(), Signal(len(low_number) + 1)
+    m.d.comb += [some.eq(low | high), number.eq(Cat(Mux(low, low_number, high_number), ~low))]
+    return some, number
+
+
+def _one_hot(number, count, enable):
+    """Bit ``number`` of ``count`` if ``enable``; decoded as rows and columns, which bits share."""
+    half = len(number) // 2
+    low, high = number[:half], number[half:]
+    rows = [high == k for k in range(1 << len(high))]
+    columns = [low == k for k in range(1 << half)]
+    bits = Cat(row & column for row in rows for column in columns)[:count]
+    return bits & enable.replicate(count)
 
 
 def _any(values):

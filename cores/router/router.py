@@ -158,23 +158,27 @@ class Router(wiring.Component):
         flit, opened = receiver.flit, self.opened[p]
         m.d.comb += [receiver.valid.eq(link.valid), receiver.phit.eq(link.phit)]
         m.d.comb += buffer.word.eq(Value.cast(flit)[: self.word_width])
-        nowhere, broken = Signal(), Signal()
+        # One flit comes in at a time, so that its way is found once, for whatever VC it has.
+        tag, is_open, way = buffer.tag, Signal(), Signal(self.tag)
+        m.d.comb += [
+            is_open.eq(Array(opened)[flit.vc]),
+            way.eq(Array(self.ways[p])[flit.vc]),
+            tag.tail.eq(flit.tail),
+        ]
+        with m.If(is_open):
+            m.d.comb += [tag.to.eq(way.to), tag.vc.eq(way.vc)]
+        with m.Elif(flit.head):
+            with m.Switch(flit.vc):
+                for v, row in enumerate(self.table[p]):
+                    with m.Case(v):
+                        self._look_up(m, tag, flit.dest, row)
         for v in range(self.config.vcs):
-            way, tag = self.ways[p][v], buffer.tag[v]
-            m.d.comb += [
-                buffer.put[v].eq(receiver.get & (flit.vc == v)),
-                tag.tail.eq(flit.tail),
-            ]
-            with m.If(opened[v]):
-                m.d.comb += [tag.to.eq(way.to), tag.vc.eq(way.vc)]
-            with m.Elif(flit.head):
-                self._look_up(m, tag, flit.dest, self.table[p][v])
+            m.d.comb += buffer.put[v].eq(receiver.get & (flit.vc == v))
             with m.If(buffer.put[v] & ~buffer.overflow):
-                m.d.sync += [opened[v].eq(~flit.tail), way.to.eq(tag.to), way.vc.eq(tag.vc)]
-                m.d.comb += [
-                    broken.eq(opened[v] == flit.head),
-                    nowhere.eq(~opened[v] & flit.head & (tag.to == 0)),
-                ]
+                m.d.sync += [opened[v].eq(~flit.tail), self.ways[p][v].eq(tag)]
+        stored = buffer.put.any() & ~buffer.overflow
+        nowhere = stored & ~is_open & flit.head & (tag.to == 0)
+        broken = stored & (is_open == flit.head)
         m.d.sync += [
             self.dropped[p].eq(nowhere),
             self.malformed[p].eq(broken | (receiver.get & ~buffer.put.any())),
@@ -216,7 +220,11 @@ class Router(wiring.Component):
         # Stored words of each VC, and the words that come in, chosen by port; then one of them.
         stored = Array(Array(b.words[v] for b in self.buffers)[port] for v in range(vcs))[queue]
         fresh = Array(b.word for b in self.buffers)[port]
-        passes = (grant & Cat(b.fresh for b in self.buffers)).any() if self.pass_through else 0
+        # A granted queue without a word in memory has the word that comes in.
+        passes = 0
+        if self.pass_through:
+            ports = [Array(b.fresh[v] for b in self.buffers)[port] for v in range(vcs)]
+            passes = Array(ports)[queue]
         out, tail, head, vc = sender.flit, Signal(), Signal(), Signal.like(sender.flit.vc)
         pairs = [(grant[k], *divmod(k, vcs)) for k in range(self.ports * vcs)]
         m.d.comb += [
