@@ -4,6 +4,7 @@ import json
 import socket
 import subprocess
 import sys
+import time
 
 import pytest
 from trebuchet.models.errors import TrebuchetError
@@ -73,7 +74,7 @@ def fleet():
     from trebuchet.soc.build import build_sim
 
     names = ["board0", "board1", "board2", "board3"]
-    pairs = [{"from": a, "to": b, "timeout": 4000} for a in names for b in names if a != b]
+    pairs = [{"from": a, "to": b, "timeout": 300} for a in names for b in names if a != b]
     boards = [{}, {}, {"ip": "10.0.0.99"}, {"link": BAD_LINK}]
     topology = parse({"boards": boards, "ltl": pairs})
     made, files = board_source(peers=PEERS), build_sim(peers=PEERS)
@@ -106,10 +107,18 @@ def echo(s, data):
 
 
 def connect(fleet, board):
-    s = fleet.namespace.socket(socket.AF_INET, socket.SOCK_STREAM)
-    s.settimeout(120)
-    s.connect((board.ip, 7))
-    return s
+    """To the echo service; the kernel asks three times for a board's address, and then gives up."""
+    deadline = time.monotonic() + 120
+    while True:
+        s = fleet.namespace.socket(socket.AF_INET, socket.SOCK_STREAM)
+        s.settimeout(120)
+        try:
+            s.connect((board.ip, 7))
+            return s
+        except OSError:
+            s.close()
+            if time.monotonic() > deadline:
+                raise
 
 
 @pytest.mark.slow

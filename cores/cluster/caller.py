@@ -18,7 +18,7 @@ __all__ = ["CALLER_BLOCK", "Caller"]
 CALLER_BLOCK = RegisterBlock(
     "caller",
     (
-        Register("patience", "rw", 16, "milliseconds that a call may take; 0: any time", 2000),
+        Register("patience", "rw", 16, "milliseconds that a call may take; 0: any time", 20_000),
         counter("timeouts", "calls that were not replied to in time"),
         counter("strays", "messages of replies that nobody waited for, dropped"),
     ),
