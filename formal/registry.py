@@ -9,6 +9,7 @@ from . import (
     matmul,
     memory_arbiter,
     packet_fifo,
+    router,
     router_arbiter,
     router_buffer,
 )
@@ -24,6 +25,7 @@ MODULES = (
     matmul,
     memory_arbiter,
     packet_fifo,
+    router,
     router_arbiter,
     router_buffer,
 )

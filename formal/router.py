@@ -139,7 +139,6 @@ PROOFS = (
             Mutant("interleaves", "self.owns[p][v] | ~_bit(self.owned[o], out_vc)", "1"),
             Mutant("needs_no_credit", "tag.to[o] & credit & turn", "tag.to[o] & turn"),
             Mutant("forgets_the_way", "tag.to.eq(way.to), tag.vc", "tag.to.eq(1), tag.vc"),
-            Mutant("keeps_dropped_ones", "granted | (buffer.valid[v] & (tag.to == 0))", "granted"),
             Mutant(
                 "credits_the_wrong_vc", "credit.eq(buffer.take)", "credit.eq(buffer.take[::-1])"
             ),
