@@ -11,6 +11,9 @@ from trebuchet.models.ledger import ROOT
 
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/architecture.md")
 
+#: Seconds for a command.
+LIMIT = 1200
+
 #: Commands that are not run as written, and what is run instead. Each has its reason.
 INSTEAD = {
     "make demo": ("run by test_make_demo_runs_as_written", "make -n demo"),
@@ -33,7 +36,9 @@ def commands(document):
 
 def marked(command, document):
     slow = command.startswith("trebuchet sim ")
-    return pytest.param(command, document, marks=[pytest.mark.slow] if slow else [])
+    # The first of them compiles a simulator.
+    marks = [pytest.mark.slow, pytest.mark.timeout(LIMIT + 60)] if slow else []
+    return pytest.param(command, document, marks=marks)
 
 
 ALL = sorted({(command, document) for document in DOCUMENTS for command in commands(document)})
@@ -50,7 +55,7 @@ def test_command_runs(command, document):
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=550,
+        timeout=LIMIT,
         env={**os.environ, "VIRTUAL_ENV": sys.prefix},
     )
     assert result.returncode == 0, f"{document}: {replacement}\n{result.stdout}{result.stderr}"

@@ -14,6 +14,9 @@ from trebuchet.sim.fleet.run import Fleet
 from trebuchet.sim.fleet.topology import PEERS, parse
 from trebuchet.sim.tops import source
 
+#: Compiling four boards, and waiting for them, takes minutes.
+pytestmark = pytest.mark.timeout(1500)
+
 COMMAND = [sys.executable, "-m", "trebuchet.host.cli"]
 BAD_LINK = {"loss": "5%", "reorder": "5%", "duplicate": "2%", "delay": 20, "rate": 500}
 
