@@ -29,19 +29,28 @@ def mirrors(root):
         yield fleet
 
 
+def echo(s, data):
+    s.sendall(data)
+    take(s, data)
+
+
+def take(s, data):
+    """Receive what must be ``data``."""
+    got = b""
+    while len(got) < len(data):
+        chunk = s.recv(4096)
+        assert chunk, "the connection ended early"
+        got += chunk
+    assert got == data
+
+
 def meet(fleet, board, port, data):
-    """A TCP connection that meets itself in the mirror (sim/mirror.py): what comes back."""
+    """A TCP connection that meets itself in the mirror (sim/mirror.py): all comes back."""
     with fleet.namespace.socket(socket.AF_INET, socket.SOCK_STREAM) as s:
         s.settimeout(60)
         s.bind((fleet.topology.host_ip, port))
         s.connect((board.ip, port))
-        s.sendall(data)
-        got = b""
-        while len(got) < len(data):
-            chunk = s.recv(65536)
-            assert chunk, "the connection ended early"
-            got += chunk
-        return got
+        echo(s, data)
 
 
 def test_each_mirror_is_reached_at_its_address(mirrors):
@@ -49,7 +58,7 @@ def test_each_mirror_is_reached_at_its_address(mirrors):
     data = bytes(range(256)) * 40
     for k, board in enumerate(mirrors.topology.boards):
         before = mirrors.stats()["ports"]
-        assert meet(mirrors, board, 5000 + k, data) == data
+        meet(mirrors, board, 5000 + k, data)
         after = mirrors.stats()["ports"]
         for other in mirrors.topology.boards:
             grown = after[other.name]["out"] - before[other.name]["out"]
@@ -97,16 +106,6 @@ def ask(fleet, *command, timeout=300):
 def status(fleet, board):
     """The status page; a simulated CPU among four takes its time."""
     return ask(fleet, "status", board.ip, "--json", "--timeout", "200")
-
-
-def echo(s, data):
-    s.sendall(data)
-    got = b""
-    while len(got) < len(data):
-        chunk = s.recv(4096)
-        assert chunk, "the connection ended early"
-        got += chunk
-    assert got == data
 
 
 def connect(fleet, board):
@@ -180,12 +179,7 @@ def test_boards_echo_at_the_same_time(fleet):
     for s in sockets:
         s.sendall(data)
     for s in sockets:
-        got = b""
-        while len(got) < len(data):
-            chunk = s.recv(4096)
-            assert chunk
-            got += chunk
-        assert got == data
+        take(s, data)
         s.close()
     assert fleet.stats()["ports"]["board3"]["down"]["frames"] >= 1
 

@@ -6,12 +6,12 @@ from amaranth.lib.wiring import In, Out
 
 from ...models.status import Status
 from ..csr import Register, RegisterBlock, counter
-from ..roles.contract import JobKind, JobLayout, RoleSignature
-from ..roles.fetch import MemoryJoin, OperandReader, ResultWriter
+from ..roles.contract import STATUS_WIDTH, JobKind, JobLayout, RoleSignature
+from ..roles.fetch import OperandLayout
 from ..stream import PacketSignature
 from ..tcp.service import LENGTH_WIDTH
 from .contract import CHUNK, MAX_PEERS, HeaderLayout
-from .messages import Cutter, Opener
+from .transfer import Transfer
 
 __all__ = ["CALLER_BLOCK", "Caller"]
 
@@ -72,58 +72,44 @@ class Caller(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.opener = opener = Opener(self.width)
-        m.submodules.cutter = cutter = Cutter(self.width)
-        m.submodules.reader = reader = OperandReader(self.width, self.tag_width)
-        m.submodules.writer = writer = ResultWriter(self.width, self.tag_width)
-        m.submodules.join = join = MemoryJoin(self.width, self.tag_width)
-        wiring.connect(m, wiring.flipped(self.i), opener.i)
-        wiring.connect(m, cutter.o, wiring.flipped(self.o))
-        wiring.connect(m, reader.packet, cutter.data)
-        wiring.connect(m, reader.mem, join.reader)
-        wiring.connect(m, writer.mem, join.writer)
-        wiring.connect(m, join.mem, wiring.flipped(self.mem))
-        job, answer = Signal(JobLayout), self.answer.payload
+        m.submodules.transfer = transfer = Transfer(self.width, self.tag_width)
+        for name in ("i", "o", "mem"):
+            wiring.connect(m, wiring.flipped(getattr(self, name)), getattr(transfer, name))
+        job, answer, status = Signal(JobLayout), self.answer.payload, Signal(STATUS_WIDTH)
         number, waits = Signal(8), Signal()
-        self._measure(m, waits)
-        self._describe(m, job, number, cutter, reader, writer)
+        self.place = Signal(16)  # offset of the reply's next message
         m.d.comb += [answer[name].eq(job[name]) for name in ("source", "session", "id")]
+        m.d.comb += answer.status.eq(status)
+        self._measure(m, waits)
+        self._describe(m, job, number, transfer.send.payload)
         with m.FSM(name="call"):
             with m.State("IDLE"):
                 m.d.comb += self.job.ready.eq(1)
-                m.d.sync += [job.eq(self.job.payload), answer.length.eq(0)]
-                m.d.sync += [self.place.eq(0), self.status.eq(Status.OK)]
+                m.d.sync += [job.eq(self.job.payload), answer.length.eq(0), status.eq(Status.OK)]
                 with m.If(self.job.valid):
                     m.next = "CHECK"
-                with m.Elif(opener.head.valid):
+                with m.Elif(transfer.head.valid):  # nobody waits for it
+                    m.d.comb += transfer.head.ready.eq(1)
                     m.next = "STRAY"
-            with m.State("STRAY"):  # nobody waits for it
-                m.next = "TAKE"
-                m.d.sync += self.calling.eq(0)
+            with m.State("STRAY"):
+                m.d.comb += transfer.drop.eq(1)
+                m.d.sync += self.csr.strays.eq(self.csr.strays + 1)
+                m.next = "IDLE"
             with m.State("CHECK"):
-                m.d.sync += [number.eq(number + 1), self.calling.eq(1)]
+                m.d.sync += [number.eq(number + 1), self.place.eq(0)]
                 m.next = "CALL"
                 with m.If(job.kind != JobKind.DATA):
-                    m.d.sync += self.status.eq(Status.BAD_TYPE)
+                    m.d.sync += status.eq(Status.BAD_TYPE)
                     m.next = "ANSWER"
             with m.State("CALL"):
-                m.d.comb += [waits.eq(1), cutter.call.valid.eq(1)]
-                with m.If(cutter.call.ready):
-                    m.d.sync += self.reads.eq(job.length != 0)
+                m.d.comb += [waits.eq(1), transfer.send.valid.eq(1)]
+                with m.If(transfer.send.ready):
                     m.next = "SEND"
             with m.State("SEND"):
                 m.d.comb += waits.eq(1)
-                with m.If(cutter.idle & ~self.reads):
+                with m.If(~transfer.sending):
                     m.next = "WAIT"
-            with m.State("WAIT"):
-                m.d.comb += waits.eq(1)
-                with m.If(self.expired):
-                    m.d.sync += self.status.eq(Status.NO_ANSWER)
-                    m.d.sync += self.csr.timeouts.eq(self.csr.timeouts + 1)
-                    m.next = "ANSWER"
-                with m.Elif(opener.head.valid):
-                    m.next = "TAKE"
-            self._take_reply(m, opener, writer, number, waits)
+            self._receive(m, transfer, job, number, status, waits)
             with m.State("ANSWER"):
                 m.d.comb += self.answer.valid.eq(1)
                 with m.If(self.answer.ready):
@@ -141,84 +127,61 @@ class Caller(wiring.Component):
             with m.If(time >= patience):
                 m.d.sync += self.expired.eq(1)
 
-    def _describe(self, m, job, number, cutter, reader, writer):
-        """What is asked of cutter, reader and writer."""
-        self.header = Signal(HeaderLayout)
-        self.place = Signal(16)  # offset of the reply's next message
-        self.status = Signal(8)
-        self.calling = Signal()  # a reply is awaited
-        self.reads = Signal()
+    def _describe(self, m, job, number, send):
+        call = send.call
+        m.d.comb += [send.operand[name].eq(job[name]) for name, _ in OperandLayout]
+        m.d.comb += [
+            call.peer.eq(self.peer),
+            call.kind.eq(job.kind),
+            call.number.eq(number),
+            call.length.eq(job.length),
+        ]
+
+    def _receive(self, m, transfer, job, number, status, waits):
+        """The reply, message by message."""
+        header, head, place = Signal(HeaderLayout), transfer.head, self.place
         at = Signal(LENGTH_WIDTH)
         m.d.comb += [
-            at.eq(self.header.offset << 4),
-            writer.request.payload.addr.eq(job.result + at),
-            writer.request.payload.room.eq(Mux(at < job.room, job.room - at, 0)),
-            cutter.call.payload.peer.eq(self.peer),
-            cutter.call.payload.kind.eq(job.kind),
-            cutter.call.payload.number.eq(number),
-            cutter.call.payload.length.eq(job.length),
-            reader.request.valid.eq(self.reads),
-            self.answer.payload.status.eq(self.status),
+            at.eq(header.offset << 4),
+            transfer.store.payload.addr.eq(job.result + at),
+            transfer.store.payload.room.eq(Mux(at < job.room, job.room - at, 0)),
         ]
-        m.d.comb += [
-            reader.request.payload[n].eq(job[n]) for n, _ in reader.request.payload.shape()
-        ]
-        with m.If(reader.request.ready):
-            m.d.sync += self.reads.eq(0)
-
-    def _take_reply(self, m, opener, writer, number, waits):
-        header, bare = self.header, Signal()
-        status, answer = self.status, self.answer.payload
-        with m.State("TAKE"):
-            m.d.comb += [opener.head.ready.eq(1), waits.eq(self.calling)]
-            m.d.sync += [header.eq(opener.head.payload.header), bare.eq(opener.head.payload.bare)]
-            m.next = "LOOK"
-        with m.State("LOOK"):
-            m.d.comb += waits.eq(self.calling)
-            with m.If(self.calling & (header.number == number) & (header.offset == self.place)):
-                m.next = "REQUEST"
-            with m.Else():
-                m.d.sync += self.csr.strays.eq(self.csr.strays + 1)
-                m.next = "SKIP"
-                with m.If(bare):
-                    m.next = "BACK"
-        with m.State("SKIP"):
-            m.d.comb += [opener.data.ready.eq(1), waits.eq(self.calling)]
-            with m.If(opener.data.valid & opener.data.payload.last):
-                m.next = "BACK"
-        with m.State("BACK"):
-            m.d.comb += waits.eq(self.calling)
-            m.next = "IDLE"
-            with m.If(self.calling):
-                m.next = "WAIT"
-        with m.State("REQUEST"):
-            m.d.comb += [writer.request.valid.eq(1), waits.eq(1)]
-            with m.If(writer.request.ready):
-                m.next = "WRITE"
-                with m.If(bare):
-                    m.next = "FINISH"
-        with m.State("WRITE"):
+        with m.State("WAIT"):
             m.d.comb += waits.eq(1)
-            wiring.connect(m, opener.data, writer.packet)
-            with m.If(opener.data.valid & opener.data.ready & opener.data.payload.last):
+            with m.If(self.expired):
+                m.d.sync += status.eq(Status.NO_ANSWER)
+                m.d.sync += self.csr.timeouts.eq(self.csr.timeouts + 1)
+                m.next = "ANSWER"
+            with m.Else():
+                m.d.comb += head.ready.eq(1)
+                m.d.sync += header.eq(head.payload.header)
+                with m.If(head.valid):
+                    m.next = "LOOK"
+        with m.State("LOOK"):
+            m.d.comb += waits.eq(1)
+            m.next = "STORE"
+            with m.If((header.number != number) | (header.offset != place)):
+                m.d.comb += transfer.drop.eq(1)
+                m.d.sync += self.csr.strays.eq(self.csr.strays + 1)
+                m.next = "WAIT"
+        with m.State("STORE"):
+            m.d.comb += [waits.eq(1), transfer.store.valid.eq(1)]
+            with m.If(transfer.store.ready):
                 m.next = "STORED"
-        with m.State("FINISH"):
-            m.d.comb += [writer.finish.eq(1), waits.eq(1)]
-            m.next = "STORED"
         with m.State("STORED"):
             m.d.comb += waits.eq(1)
-            with m.If(writer.done):
+            with m.If(transfer.stored):
                 m.next = "WAIT"
-                with m.If(writer.error):
+                with m.If(transfer.error):
                     # Its rest will be out of place, and the time runs out.
                     m.d.sync += self.csr.strays.eq(self.csr.strays + 1)
                 with m.Else():
-                    m.d.sync += self.place.eq(self.place + CHUNK // 16)
-                    with m.If(writer.overflow):
+                    m.d.sync += place.eq(place + CHUNK // 16)
+                    with m.If(transfer.overflow):
                         m.d.sync += status.eq(Status.NO_ROOM)
+                    with m.Elif(header.last & (status == Status.OK)):
+                        m.d.sync += status.eq(header.status)
+                        with m.If(header.status == Status.OK):
+                            m.d.sync += self.answer.payload.length.eq(at + transfer.length)
                     with m.If(header.last):
                         m.next = "ANSWER"
-                        with m.If(~writer.overflow & (status == Status.OK)):
-                            m.d.sync += status.eq(header.status)
-                            with m.If(header.status == Status.OK):
-                                m.d.sync += answer.length.eq((header.offset << 4) + writer.length)

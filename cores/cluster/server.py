@@ -7,11 +7,10 @@ from amaranth.lib.wiring import In, Out
 from ...models.status import Status
 from ..memory import ADDR_WIDTH, MemorySignature
 from ..roles.contract import STATUS_WIDTH, AnswerLayout, JobKind, JobLayout
-from ..roles.fetch import MemoryJoin, OperandReader, ResultWriter
 from ..stream import PacketSignature
 from ..tcp.service import LENGTH_WIDTH
-from .contract import CHUNK, HeaderLayout, check_peers
-from .messages import Cutter, Opener
+from .contract import CHUNK, CallLayout, HeaderLayout, check_peers
+from .transfer import Transfer
 
 __all__ = ["Server", "ServerMemory"]
 
@@ -85,47 +84,37 @@ class Server(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.opener = opener = Opener(self.width)
-        m.submodules.cutter = cutter = Cutter(self.width)
-        m.submodules.reader = reader = OperandReader(self.width, self.tag_width)
-        m.submodules.writer = writer = ResultWriter(self.width, self.tag_width)
-        m.submodules.join = join = MemoryJoin(self.width, self.tag_width)
-        wiring.connect(m, wiring.flipped(self.i), opener.i)
-        wiring.connect(m, cutter.o, wiring.flipped(self.o))
-        wiring.connect(m, reader.packet, cutter.data)
-        wiring.connect(m, reader.mem, join.reader)
-        wiring.connect(m, writer.mem, join.writer)
-        wiring.connect(m, join.mem, wiring.flipped(self.mem))
+        m.submodules.transfer = transfer = Transfer(self.width, self.tag_width)
+        for name in ("i", "o", "mem"):
+            wiring.connect(m, wiring.flipped(getattr(self, name)), getattr(transfer, name))
         self.busy = Array(Signal(name=f"busy{p}") for p in range(1 << 4))
         refusal = stream.Signature(
             data.StructLayout({"peer": 8, "number": 8, "status": STATUS_WIDTH})
         ).create()
-        self._receive(m, opener, writer, refusal)
-        self._reply(m, cutter, reader, refusal)
+        self._receive(m, transfer, refusal)
+        self._reply(m, transfer, refusal)
         return m
 
     def _address(self, base, log2, peer):
         return base + ((peer - 1) << log2)
 
-    def _receive(self, m, opener, writer, refusal):
-        memory, job, head = self.memory, self.job.payload, opener.head
-        header, bare = Signal(HeaderLayout), Signal()
-        peers = range(1 << 4)
-        expected = Array(Signal(16, name=f"expected{p}") for p in peers)
-        large = Array(Signal(name=f"large{p}") for p in peers)
+    def _receive(self, m, transfer, refusal):
+        memory, job, head = self.memory, self.job.payload, transfer.head
+        header = Signal(HeaderLayout)
+        expected = Array(Signal(16, name=f"expected{p}") for p in range(1 << 4))
+        large = Array(Signal(name=f"large{p}") for p in range(1 << 4))
         peer = header.peer[:4]
         known = (header.peer != 0) & (header.peer <= memory.peers)
         in_place = (header.offset == 0) | (header.offset == expected[peer])
-        at = Signal(LENGTH_WIDTH)
+        at, length = Signal(LENGTH_WIDTH), Signal(LENGTH_WIDTH)
         operand = Signal(ADDR_WIDTH)
-        length = Signal(LENGTH_WIDTH)
         other_kind = header.kind != JobKind.DATA
         room = 1 << memory.operand_log2
         m.d.comb += [
             at.eq(header.offset << 4),
             operand.eq(self._address(memory.base, memory.operand_log2, peer)),
-            writer.request.payload.addr.eq(operand + at),
-            writer.request.payload.room.eq(Mux(at < room, room - at, 0)),
+            transfer.store.payload.addr.eq(operand + at),
+            transfer.store.payload.room.eq(Mux(at < room, room - at, 0)),
             job.kind.eq(JobKind.DATA),
             job.first.eq(1),
             job.source.eq(self.source),
@@ -142,45 +131,30 @@ class Server(wiring.Component):
         with m.FSM(name="receive"):
             with m.State("IDLE"):
                 m.d.comb += head.ready.eq(1)
-                m.d.sync += [header.eq(head.payload.header), bare.eq(head.payload.bare)]
+                m.d.sync += header.eq(head.payload.header)
                 with m.If(head.valid):
                     m.next = "LOOK"
             with m.State("LOOK"):
                 with m.If(~known | ~in_place):
-                    m.d.comb += self.dropped.eq(1)
-                    m.next = "SKIP"
-                    with m.If(bare):
-                        m.next = "IDLE"
+                    m.d.comb += [self.dropped.eq(1), transfer.drop.eq(1)]
+                    m.next = "IDLE"
                 with m.Elif(~self.busy[peer]):
                     with m.If(header.offset == 0):
                         m.d.sync += large[peer].eq(0)
-                    m.next = "REQUEST"
-            with m.State("SKIP"):
-                m.d.comb += opener.data.ready.eq(1)
-                with m.If(opener.data.valid & opener.data.payload.last):
-                    m.next = "IDLE"
-            with m.State("REQUEST"):
-                m.d.comb += writer.request.valid.eq(1)
-                with m.If(writer.request.ready):
-                    m.next = "WRITE"
-                    with m.If(bare):
-                        m.next = "FINISH"
-            with m.State("WRITE"):
-                wiring.connect(m, opener.data, writer.packet)
-                with m.If(opener.data.valid & opener.data.ready & opener.data.payload.last):
+                    m.next = "STORE"
+            with m.State("STORE"):
+                m.d.comb += transfer.store.valid.eq(1)
+                with m.If(transfer.store.ready):
                     m.next = "STORED"
-            with m.State("FINISH"):
-                m.d.comb += writer.finish.eq(1)
-                m.next = "STORED"
             with m.State("STORED"):
-                m.d.sync += length.eq(at + writer.length)
-                with m.If(writer.done):
+                m.d.sync += length.eq(at + transfer.length)
+                with m.If(transfer.stored):
                     m.d.sync += [
                         expected[peer].eq(header.offset + CHUNK // 16),
-                        large[peer].eq(large[peer] | writer.overflow),
+                        large[peer].eq(large[peer] | transfer.overflow),
                     ]
                     m.next = "IDLE"
-                    with m.If(writer.error):
+                    with m.If(transfer.error):
                         m.d.comb += self.dropped.eq(1)
                         m.d.sync += expected[peer].eq(0)
                     with m.Elif(header.last):
@@ -196,44 +170,36 @@ class Server(wiring.Component):
                     m.d.sync += self.busy[peer].eq(1)
                     m.next = "IDLE"
 
-    def _reply(self, m, cutter, reader, refusal):
+    def _reply(self, m, transfer, refusal):
         memory, answer = self.memory, self.answer
-        call, request = cutter.call, reader.request
-        reads = Signal()
-        length = call.payload.length
+        call = Signal(CallLayout)
+        operand = transfer.send.payload.operand
         m.d.comb += [
-            request.payload.base.eq(
-                self._address(memory.results, memory.result_log2, call.payload.peer[:4])
-            ),
-            request.payload.ring_log2.eq(memory.result_log2),
-            request.payload.length.eq(length),
-            request.valid.eq(reads),
+            transfer.send.payload.call.eq(call),
+            operand.base.eq(self._address(memory.results, memory.result_log2, call.peer[:4])),
+            operand.ring_log2.eq(memory.result_log2),
+            operand.length.eq(call.length),
         ]
-        with m.If(request.ready):
-            m.d.sync += reads.eq(0)
         with m.FSM(name="reply"):
             with m.State("IDLE"):
                 m.d.comb += [refusal.ready.eq(1), answer.ready.eq(~refusal.valid)]
                 m.d.sync += [
-                    call.payload.number.eq(answer.payload.id[:8]),
-                    call.payload.peer.eq(answer.payload.id[8:16]),
-                    call.payload.status.eq(answer.payload.status),
-                    length.eq(answer.payload.length),
+                    call.number.eq(answer.payload.id[:8]),
+                    call.peer.eq(answer.payload.id[8:16]),
+                    call.status.eq(answer.payload.status),
+                    call.length.eq(answer.payload.length),
                 ]
                 with m.If(refusal.valid):
-                    m.d.sync += [
-                        call.payload[name].eq(refusal.payload[name])
-                        for name in ("peer", "number", "status")
-                    ]
-                    m.d.sync += length.eq(0)
+                    names = ("peer", "number", "status")
+                    m.d.sync += [call[name].eq(refusal.payload[name]) for name in names]
+                    m.d.sync += call.length.eq(0)
                 with m.If(refusal.valid | answer.valid):
                     m.next = "CALL"
             with m.State("CALL"):
-                m.d.comb += call.valid.eq(1)
-                with m.If(call.ready):
-                    m.d.sync += reads.eq(length != 0)
+                m.d.comb += transfer.send.valid.eq(1)
+                with m.If(transfer.send.ready):
                     m.next = "SEND"
             with m.State("SEND"):
-                with m.If(cutter.idle & ~reads):
-                    m.d.sync += self.busy[call.payload.peer[:4]].eq(0)
+                with m.If(~transfer.sending):
+                    m.d.sync += self.busy[call.peer[:4]].eq(0)
                     m.next = "IDLE"
