@@ -128,6 +128,7 @@ async def join(ctx, boards, which, *, theirs=1, enable=0b10):
         await command(ctx, end, entry(1, vc), **fields)
     ctx.set(node.csr_ltl.enable, 1)
     ctx.set(node.csr_cluster.enable, enable)
+    await ctx.tick().repeat(3)  # the dispatcher's choice is a register
 
 
 async def call(
