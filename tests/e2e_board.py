@@ -17,6 +17,7 @@ __all__ = [
     "board_in_simulation",
     "fabric_in_simulation",
     "know_address",
+    "quiet_counters",
     "raw_socket",
     "rise",
     "status",
@@ -41,6 +42,9 @@ _TIMES = {
 
 #: What must be as it was when the board was fresh, by the engine's registers.
 _STORES = ("sessions_used", "half_open", "segments_free", "descriptors_free")
+
+#: More than the board's TIME-WAIT, seconds.
+_QUIET = 1.3
 
 _STATIC_ARP = """
 import fcntl, socket, struct, sys
@@ -118,7 +122,8 @@ def stores(counters):
 def assert_drained(counters, fresh, seconds=40, pause=0.1):
     """Wait until all sessions, segments and descriptors are back where they were at ``fresh``.
 
-    ``counters`` is a function that reads them, every ``pause`` seconds.
+    ``counters`` is a function that reads them, every ``pause`` seconds; of a board with a CPU it is
+    :func:`quiet_counters`.
     """
     deadline = time.monotonic() + PATIENCE * seconds
     while stores(now := counters()) != stores(fresh):
@@ -142,6 +147,16 @@ def status_counters(board):
     """The same as :meth:`Board.counters`, from a board that has a CPU to ask."""
     engines = status(board)["engines"]
     return {f"{block}.{name}": value for block, of in engines.items() for name, value in of.items()}
+
+
+def quiet_counters(board):
+    """:func:`status_counters` once no session of an earlier request is in TIME-WAIT.
+
+    The request itself is a session. Asked in quick succession, one finds its predecessors too, so
+    stores that are compared are read by this, before and after.
+    """
+    time.sleep(_QUIET)
+    return status_counters(board)
 
 
 def raw_socket(board):

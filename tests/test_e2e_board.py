@@ -11,6 +11,7 @@ from e2e_board import (
     BAD_LINK,
     assert_drained,
     board_in_simulation,
+    quiet_counters,
     raw_socket,
     rises,
     status,
@@ -46,8 +47,6 @@ pytestmark = [pytest.mark.slow, needs_network]
 
 SEED = 50
 GET_STATUS = b"GET /status HTTP/1.1\r\nHost: board\r\nUser-Agent: test\r\n\r\n"
-#: The board waits that long in TIME-WAIT after each status page; the next would count it.
-QUIET = 1.3
 
 DATAGRAMS = """
 import os, socket, sys
@@ -64,11 +63,6 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
     except TimeoutError:
         print("silent")
 """
-
-
-def quiet_counters(board):
-    time.sleep(QUIET)
-    return status_counters(board)
 
 
 @pytest.fixture(scope="module")

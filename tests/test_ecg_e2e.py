@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 import pytest
-from e2e_board import assert_drained, board_in_simulation, status, status_counters
+from e2e_board import assert_drained, board_in_simulation, quiet_counters, status
 from sim_tops import needs_network
 from trebuchet.host import smp
 from trebuchet.models.ecg import data, model, train
@@ -40,7 +40,7 @@ def test_a_record_in_parts_and_in_blocks(board):
 
 def test_connections_that_break_off_leave_nothing_behind(board):
     """A client vanishes in mid-record, another in mid-message; the next record begins afresh."""
-    fresh = status_counters(board)
+    fresh = quiet_counters(board)
     samples = data.load("synthetic", 0.5).samples[:4800]
     for end in (len(samples), 1000):
         connection = board.connect(smp.PORT)
@@ -51,7 +51,7 @@ def test_connections_that_break_off_leave_nothing_behind(board):
         connection.sendall(parts[: 2 * end])
         time.sleep(0.2)
         connection.close()
-    assert_drained(lambda: status_counters(board), fresh, seconds=60)
+    assert_drained(lambda: quiet_counters(board), fresh, seconds=60)
     stream, decoder = RecordStream(), smp.Decoder()
     with board.connect(smp.PORT) as connection:
         for number, part in enumerate([*np.split(samples, 3), samples[:0]]):
