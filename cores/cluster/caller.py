@@ -1,6 +1,6 @@
 """A role whose work another board does."""
 
-from amaranth import Module, Mux, Signal
+from amaranth import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -9,7 +9,6 @@ from ..csr import Register, RegisterBlock, counter
 from ..roles.contract import STATUS_WIDTH, JobKind, JobLayout, RoleSignature
 from ..roles.fetch import OperandLayout
 from ..stream import PacketSignature
-from ..tcp.service import LENGTH_WIDTH
 from .contract import CHUNK, MAX_PEERS, HeaderLayout
 from .transfer import Transfer
 
@@ -140,11 +139,9 @@ class Caller(wiring.Component):
     def _receive(self, m, transfer, job, number, status, waits):
         """The reply, message by message."""
         header, head, place = Signal(HeaderLayout), transfer.head, self.place
-        at = Signal(LENGTH_WIDTH)
         m.d.comb += [
-            at.eq(header.offset << 4),
-            transfer.store.payload.addr.eq(job.result + at),
-            transfer.store.payload.room.eq(Mux(at < job.room, job.room - at, 0)),
+            transfer.store.payload.addr.eq(job.result),
+            transfer.store.payload.room.eq(job.room),
         ]
         with m.State("WAIT"):
             m.d.comb += waits.eq(1)
@@ -182,6 +179,6 @@ class Caller(wiring.Component):
                     with m.Elif(header.last & (status == Status.OK)):
                         m.d.sync += status.eq(header.status)
                         with m.If(header.status == Status.OK):
-                            m.d.sync += self.answer.payload.length.eq(at + transfer.length)
+                            m.d.sync += self.answer.payload.length.eq(transfer.length)
                     with m.If(header.last):
                         m.next = "ANSWER"

@@ -7,7 +7,7 @@
     this board's role ─ server┘                 └
 """
 
-from amaranth import Cat, Module, Signal
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -22,7 +22,7 @@ from ..router.adapter import FlitsToPackets, PacketsToFlits
 from ..router.router import Router
 from ..stream import PacketSignature, beat_layout
 from .caller import Caller
-from .contract import CALLS, REPLIES, link_config, ltl_config
+from .contract import CALLS, REPLIES, entry, link_config, ltl_config
 from .messages import Fuse
 from .server import Server
 from .share import FROM_PEERS, JobShare
@@ -204,9 +204,8 @@ class ClusterNode(wiring.Component):
         for name in ("data", "empty", "first", "last", "error"):
             m.d.comb += message.payload[name].eq(packet.payload[name])
         # A peer that does not exist has entry 0, which is never open: LTL counts and drops.
-        m.d.comb += message.payload.connection.eq(vc)
-        with m.If(peer <= self.peers):
-            m.d.comb += message.payload.connection.eq(peer << 1 | vc)
+        known = Mux(peer <= self.peers, peer, 0)
+        m.d.comb += message.payload.connection.eq(entry(known, vc))
 
     def _from_ltl(self, m, message, packet):
         m.d.comb += [packet.valid.eq(message.valid), message.ready.eq(packet.ready)]

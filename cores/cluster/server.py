@@ -106,15 +106,13 @@ class Server(wiring.Component):
         peer = header.peer[:4]
         known = (header.peer != 0) & (header.peer <= memory.peers)
         in_place = (header.offset == 0) | (header.offset == expected[peer])
-        at, length = Signal(LENGTH_WIDTH), Signal(LENGTH_WIDTH)
+        length = Signal(LENGTH_WIDTH)
         operand = Signal(ADDR_WIDTH)
         other_kind = header.kind != JobKind.DATA
-        room = 1 << memory.operand_log2
         m.d.comb += [
-            at.eq(header.offset << 4),
             operand.eq(self._address(memory.base, memory.operand_log2, peer)),
-            transfer.store.payload.addr.eq(operand + at),
-            transfer.store.payload.room.eq(Mux(at < room, room - at, 0)),
+            transfer.store.payload.addr.eq(operand),
+            transfer.store.payload.room.eq(1 << memory.operand_log2),
             job.kind.eq(JobKind.DATA),
             job.first.eq(1),
             job.source.eq(self.source),
@@ -147,7 +145,7 @@ class Server(wiring.Component):
                 with m.If(transfer.store.ready):
                     m.next = "STORED"
             with m.State("STORED"):
-                m.d.sync += length.eq(at + transfer.length)
+                m.d.sync += length.eq(transfer.length)
                 with m.If(transfer.stored):
                     m.d.sync += [
                         expected[peer].eq(header.offset + CHUNK // 16),

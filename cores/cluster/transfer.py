@@ -1,6 +1,6 @@
 """Operands and results between memory and messages, both ways: what a caller and a server share."""
 
-from amaranth import Module, Signal
+from amaranth import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -28,11 +28,13 @@ class Transfer(wiring.Component):
     ``sending``   Out   something is being sent
     ``head``      Out   stream of :data:`~.messages.OpenedLayout`: header of the next message; after
                         it was taken, either ``store`` or ``drop`` says what becomes of its bytes
-    ``store``     In    stream of :data:`~trebuchet.cores.roles.fetch.ResultLayout`: where they go
+    ``store``     In    stream of :data:`~trebuchet.cores.roles.fetch.ResultLayout`: where the whole
+                        operand or result goes; the message's part at the offset in its header
     ``drop``      In    for a cycle, with no ``store`` on offer: they are dropped
     ``stored``    Out   for a cycle: they are in memory
-    ``length``    Out   bytes stored, ``overflow`` and ``error``: as of
-                        :class:`~trebuchet.cores.roles.fetch.ResultWriter`, valid with ``stored``
+    ``length``    Out   offset of the message's part and the bytes stored of it; ``overflow`` and
+                        ``error`` as of :class:`~trebuchet.cores.roles.fetch.ResultWriter`; all
+                        valid with ``stored``
     ============  ====  =========================================================================
 
     Parameters: ``width``, 32 or 64 bits, and ``tag_width`` of the memory port. Latency, throughput
@@ -95,17 +97,22 @@ class Transfer(wiring.Component):
 
     def _receive(self, m, opener, writer):
         head, given, bare = self.head, opener.data, Signal()
+        at, place = Signal(LENGTH_WIDTH), self.store.payload
         m.d.comb += [
             head.payload.eq(opener.head.payload),
-            writer.request.payload.eq(self.store.payload),
-            self.length.eq(writer.length),
+            writer.request.payload.addr.eq(place.addr + at),
+            writer.request.payload.room.eq(Mux(at < place.room, place.room - at, 0)),
+            self.length.eq(at + writer.length),
             self.overflow.eq(writer.overflow),
             self.error.eq(writer.error),
         ]
         with m.FSM():
             with m.State("HEAD"):
                 m.d.comb += [head.valid.eq(opener.head.valid), opener.head.ready.eq(head.ready)]
-                m.d.sync += bare.eq(head.payload.bare)
+                m.d.sync += [
+                    bare.eq(head.payload.bare),
+                    at.eq(head.payload.header.offset << 4),
+                ]
                 with m.If(head.valid & head.ready):
                     m.next = "DECIDE"
             with m.State("DECIDE"):
