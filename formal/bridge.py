@@ -307,6 +307,7 @@ PROOFS = (
             mutants=LANE_MUTANTS,
             assumes="the stream rules on the inputs; frames of the wire are legal",
             not_proved="beyond 9 cycles; a reset while running",
+            bounded="no invariant yet that ties the lane's three queues together",
             quick=False,
         )
         for name, store, depth in (("cut_through", False, 2), ("store_and_forward", True, 4))

@@ -1,6 +1,7 @@
 """What a proof is: a harness around a core, and mutants of the core that it must catch."""
 
 import importlib
+import sys
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,12 +16,17 @@ METHODS = ("induction", "bmc", "cover")
 
 @dataclass(frozen=True)
 class Mutant:
-    """A bug planted in the source of a core: ``old``, which must occur once, becomes ``new``."""
+    """A bug planted in the source of a core: ``old``, which must occur once, becomes ``new``.
+
+    ``where`` is the module with the bug, if it is not the proof's own: a part of the same package,
+    which is imported anew for it.
+    """
 
     name: str
     old: str
     new: str
     depth: int = 12
+    where: str | None = None
 
 
 @dataclass(frozen=True)
@@ -28,8 +34,9 @@ class Proof:
     """A set of properties of one core, stated by the harness that ``build`` returns.
 
     ``build`` takes the module of the core, or a mutated copy of it. ``depth`` is that of the
-    induction (or, if ``method`` is ``"bmc"``, how far it was checked); ``cover_depth`` that in
-    which every cover statement must be reached. ``quick`` proofs run in ``make test``.
+    induction (or, if ``method`` is ``"bmc"``, how far it was checked, and ``bounded`` says why it
+    is not proved without bound); ``cover_depth`` that in which every cover statement must be
+    reached. ``quick`` proofs run in ``make test``.
     """
 
     name: str
@@ -44,10 +51,13 @@ class Proof:
     assumes: str = "the stream rules on the inputs"
     not_proved: str = "behaviour under a reset while running"
     quick: bool = True
+    bounded: str = ""
 
     def __post_init__(self):
         if self.method not in ("induction", "bmc"):
             raise ValueError(f"Method must be 'induction' or 'bmc', not {self.method!r}")
+        if bool(self.bounded) != (self.method == "bmc"):
+            raise ValueError(f"Proof {self.name!r} must say in `bounded` why, if its method is bmc")
         if not self.mutants:
             raise ValueError(f"Proof {self.name!r} must have a mutant that it catches")
 
@@ -57,7 +67,31 @@ class Proof:
 
 
 def mutated(module, mutant):
-    """A copy of ``module`` with ``mutant`` in its source."""
+    """A copy of ``module`` with ``mutant`` in its source, or in that of a part of its package."""
+    if mutant.where in (None, module.__name__):
+        return _copy(module, mutant)
+    part = importlib.import_module(mutant.where)
+    package = mutant.where.rpartition(".")[0]
+    if not module.__name__.startswith(f"{package}."):
+        raise TrebuchetError(f"mutant {mutant.name!r} must be in the package of {module.__name__}")
+    kept = {name: m for name, m in sys.modules.items() if f"{name}.".startswith(f"{package}.")}
+    for name in kept:
+        if name != package:
+            del sys.modules[name]
+    try:
+        sys.modules[mutant.where] = _copy(part, mutant)
+        return importlib.import_module(module.__name__)
+    finally:
+        for name in [n for n in sys.modules if n.startswith(f"{package}.")]:
+            del sys.modules[name]
+        sys.modules.update(kept)
+        for name, m in kept.items():
+            if name != package:
+                parent, _, leaf = name.rpartition(".")
+                setattr(sys.modules[parent], leaf, m)
+
+
+def _copy(module, mutant):
     source = Path(module.__file__).read_text()
     if source.count(mutant.old) != 1:
         raise TrebuchetError(
@@ -66,6 +100,7 @@ def mutated(module, mutant):
         )
     copy = types.ModuleType(module.__name__)
     copy.__package__, copy.__file__ = module.__package__, module.__file__
+    copy.__spec__ = module.__spec__
     code = compile(source.replace(mutant.old, mutant.new), module.__file__, "exec")
     exec(code, copy.__dict__)
     return copy

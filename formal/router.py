@@ -145,6 +145,7 @@ PROOFS = (
         ),
         assumes="senders keep rules 1 to 4 of the contract; receivers give back what they owe",
         not_proved="more cycles than the depth; senders that break the rules",
+        bounded="no invariant yet that ties buffers, links and what each output owns together",
         quick=False,
     ),
 )

@@ -37,6 +37,7 @@ class Counter(Elaboratable):
 
 def _proof(state, **arguments):
     arguments = {"depth": 3, "cover_depth": 6, "mutants": NO_MUTANT, **arguments}
+    arguments.setdefault("bounded", "a test" if arguments.get("method") == "bmc" else "")
     return Proof(
         "test", "counter", "", "trebuchet.cores.stream", lambda _: Counter(state), **arguments
     )
@@ -134,7 +135,8 @@ class BrokenProducer(Elaboratable):
 def test_stream_rules_catch(breaks, tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "BUILD", tmp_path)
     build = lambda _: BrokenProducer(breaks)  # noqa: E731
-    proof = Proof("b", "", "", "trebuchet.cores.stream", build, 3, 3, NO_MUTANT, method="bmc")
+    core = "trebuchet.cores.stream"
+    proof = Proof("b", "", "", core, build, 3, 3, NO_MUTANT, method="bmc", bounded="a test")
     assert runner.run_tasks(runner.tasks_of(proof)[:1])[0].status == "failed"
 
 
@@ -146,6 +148,30 @@ def test_mutant_must_find_its_text():
     changed = mutated(buffers, Mutant("m", "class SkidBuffer", "class Other"))
     assert hasattr(changed, "Other")
     assert hasattr(buffers, "SkidBuffer")
+
+
+def test_a_mutant_in_a_part_of_the_package():
+    """The core is imported anew around the part; nothing of it is left behind."""
+    import trebuchet.cores.router as package
+    from trebuchet.cores.router import router
+
+    before, classes = set(sys.modules), (router.Router, package.router)
+    where = "trebuchet.cores.router.credits"
+    changed = mutated(router, Mutant("m", "self.lent != shared", "1", where=where))
+    assert changed.CreditCounter is not router.CreditCounter
+    from trebuchet.cores.router import router as again
+
+    assert (again.Router, package.router) == classes
+    assert set(sys.modules) == before
+    with pytest.raises(TrebuchetError, match="must be in the package of trebuchet.cores.router"):
+        mutated(router, Mutant("m", "", "", where="trebuchet.cores.tcp.store"))
+
+
+def test_a_bounded_check_says_why():
+    with pytest.raises(ValueError, match="must say in `bounded` why"):
+        _proof(_says(), method="bmc", bounded="")
+    with pytest.raises(ValueError, match="must say in `bounded` why"):
+        _proof(_says(), bounded="it is not")
 
 
 def test_select():
