@@ -36,8 +36,9 @@ format: venv ## let ruff rewrite what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-prove: venv ## all proofs; updates their ledger
+prove: venv ## all proofs and their mutants; updates ledger and page
 	$(BIN)/trebuchet prove --all
+	$(BIN)/trebuchet prove --all --mutants
 
 boards: venv ## build every real board; updates the ledger
 	$(BIN)/trebuchet bench board --fresh

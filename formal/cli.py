@@ -8,7 +8,9 @@ from rich.console import Console
 from rich.table import Table
 
 from ..models.errors import TrebuchetError
-from . import registry, runner
+from . import page, registry, runner
+from .engines import SOLVERS
+from .trace import explain
 
 __all__ = ["prove"]
 
@@ -16,29 +18,37 @@ __all__ = ["prove"]
 def prove(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="Proofs, by name or its beginning; default: quick ones."),
+        typer.Argument(
+            help="Proofs, by name or its beginning; default: quick ones and those whose core "
+            "has changed since it was proved."
+        ),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All proofs and all mutants.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="All proofs.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a list of objects only.")] = False,
     depth: Annotated[int | None, typer.Option(min=1, help="Another depth for every task.")] = None,
+    engine: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=f"Solver, of {', '.join(SOLVERS)}; several race. Default: the first, and the "
+            "others join it on a long task if a job is idle."
+        ),
+    ] = None,
     jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, help="Tasks at the same time.")] = 2,
     mutants: Annotated[
-        bool, typer.Option("--mutants", help="Run the mutants: each must fail.")
+        bool, typer.Option("--mutants", help="The mutants instead: each must fail.")
     ] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Do not use cached results.")] = False,
 ) -> None:
     """Prove the properties of the cores with SymbiYosys.
 
-    Exit code 1 if a property fails, is not decided, cannot be covered, or if a mutant passes.
-    With --all, the results go into the ledger formal/ledger.json.
+    Exit code 1 if a property fails, is not decided, cannot be covered, or if a mutant passes; what
+    failed is shown cycle by cycle. With --all, the results go into the ledger formal/ledger.json
+    and onto the page docs/proofs.md.
     """
+    for name in set(engine or []) - set(SOLVERS):
+        raise TrebuchetError(f"there is no engine {name!r}; there are: {', '.join(SOLVERS)}")
     proofs = runner.select(registry.PROOFS, names or [], everything)
-    tasks = []
-    for proof in proofs:
-        if everything or not mutants:
-            tasks += runner.tasks_of(proof, depth=depth)
-        if everything or mutants:
-            tasks += runner.tasks_of(proof, mutants=True, depth=depth)
+    tasks = [t for p in proofs for t in runner.tasks_of(p, mutants=mutants, depth=depth)]
     console = Console(stderr=True)
     with console.status("") as status:
         left = {task.name for task in tasks}
@@ -47,27 +57,37 @@ def prove(
             left.discard(result.task.name)
             status.update(f"{len(left)} of {len(tasks)} left: {', '.join(sorted(left))[:60]}")
 
-        results = runner.run_tasks(tasks, jobs=jobs, cache=not fresh, progress=progress)
+        results = runner.run_tasks(
+            tasks, jobs=jobs, cache=not fresh, solvers=engine or (), progress=progress
+        )
     if as_json:
         typer.echo(json.dumps([result.row() for result in results], indent=2))
     else:
         Console().print(_table(results))
-    if everything and not names and depth is None:
-        runner.record(results)
     bad = [result for result in results if not result.good]
+    if everything and not names and depth is None:
+        runner.record(results, registry.tasks())
+        page.write(registry.PROOFS)
     if bad:
-        lines = (
-            f"{r.task.name} is {r.status}, must be {r.task.expected}: {r.folder}/log.txt"
-            for r in bad
-        )
+        _show(bad, console)
+        lines = (f"{r.task.name} is {r.status}, must be {r.task.expected}" for r in bad)
         raise TrebuchetError("; ".join(lines))
 
 
 def _table(results):
-    table = Table("proof", "method", "depth", "status", "s")
+    table = Table("proof", "method", "depth", "status", "s", "solver")
     table.columns[0].no_wrap = True
     for r in results:
         colour = "green" if r.good else "red"
         status = f"[{colour}]{r.status}[/]{' (cached)' if r.cached else ''}"
-        table.add_row(r.task.name, r.task.method, str(r.task.depth), status, str(r.seconds))
+        row = (r.task.name, r.task.method, str(r.task.depth), status, str(r.seconds), r.solver)
+        table.add_row(*row)
     return table
+
+
+def _show(bad, console):
+    """Why each failed; the cycles of the first few, a file's name for the rest."""
+    for k, result in enumerate(bad):
+        text = explain(result.folder)
+        console.rule(result.task.name)
+        typer.echo(text if k < 3 else f"see {result.folder / 'trace.txt'}", err=True)

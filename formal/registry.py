@@ -13,8 +13,9 @@ from . import (
     router_arbiter,
     router_buffer,
 )
+from .runner import tasks_of
 
-__all__ = ["PROOFS"]
+__all__ = ["PROOFS", "tasks"]
 
 MODULES = (
     arbiter,
@@ -31,3 +32,10 @@ MODULES = (
 )
 
 PROOFS = tuple(proof for module in MODULES for proof in module.PROOFS)
+
+
+def tasks():
+    """All tasks of all proofs, properties, covers and mutants."""
+    for proof in PROOFS:
+        yield from tasks_of(proof)
+        yield from tasks_of(proof, mutants=True)

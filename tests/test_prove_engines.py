@@ -1,0 +1,172 @@
+"""Solvers, their race, and the traces of what fails."""
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+from amaranth.back import rtlil
+from amaranth.hdl import Assert, Cover, Elaboratable, Signal
+from trebuchet.formal import runner, trace
+from trebuchet.formal.engines import SOLVERS, Slots, race
+from trebuchet.formal.proof import Mutant, Proof
+from trebuchet.formal.solvers import commands
+from trebuchet.formal.stream import free, new_harness
+from trebuchet.models.errors import TrebuchetError
+
+NO_MUTANT = (Mutant("none", "no such text", ""),)
+CORE = "trebuchet.cores.stream"
+
+
+class Sum(Elaboratable):
+    """``total`` adds up ``step``, 0 or 1: never 2 within two cycles, but 3 in the fourth."""
+
+    def __init__(self, limit=8, wide=4):
+        self.limit, self.wide = limit, wide
+
+    def elaborate(self, platform):
+        m = new_harness()
+        step, total = Signal(), Signal(self.wide)
+        free(m, step)
+        m.d.sync += total.eq(total + step)
+        m.d.comb += [Assert(total < self.limit), Cover(total == 2)]
+        return m
+
+
+def proof_of(harness, **arguments):
+    arguments = {"depth": 6, "cover_depth": 6, "method": "bmc", "bounded": "a test", **arguments}
+    return Proof("test", "sum", "", CORE, lambda _: harness, mutants=NO_MUTANT, **arguments)
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "BUILD", tmp_path)
+    return lambda harness, task=0, **arguments: runner.run_tasks(
+        [runner.tasks_of(proof_of(harness))[task]], **arguments
+    )[0]
+
+
+def test_commands():
+    lines = ["(a)\n", "\n", "(b (c\n", " d))\n", "(e)"]
+    assert list(commands(lines)) == ["(a)", "(b (c\n d))", "(e)"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_every_solver_decides(solver, run):
+    good, bad = run(Sum(), solvers=[solver]), run(Sum(limit=3), solvers=[solver])
+    assert [(r.status, r.solver) for r in (good, bad)] == [("proved", solver), ("failed", solver)]
+    assert run(Sum(), task=1, solvers=[solver]).status == "proved"
+
+
+class Factors(Elaboratable):
+    """Two factors of the product of two primes: no solver finds them within a test."""
+
+    def elaborate(self, platform):
+        m = new_harness()
+        a, b = Signal(40), Signal(40)
+        free(m, a, b)
+        m.d.comb += Assert((a * b != 1_000_000_007 * 998_244_353) | (a <= 1) | (b <= 1))
+        return m
+
+
+@pytest.mark.slow
+def test_the_first_to_decide_ends_the_race(tmp_path):
+    """The other, and all it has started, is gone afterwards."""
+    slots = Slots(1)
+
+    def files(solver):
+        harness = Factors() if solver == "z3" else Sum()
+        task = runner.tasks_of(proof_of(harness))[0]
+        netlist = rtlil.convert(harness, name="top", platform="formal", ports=[])
+        return {"task.sby": runner._script(task, solver), "design.il": netlist}
+
+    start = time.monotonic()
+    verdict = race(tmp_path / "race", files, tmp_path / "tools", slots, ("z3", "yices"))
+    assert (verdict.status, verdict.solver) == ("proved", "yices")
+    assert time.monotonic() - start < 120
+    _nobody_works_in(tmp_path / "race" / "z3")
+    assert slots.take_idle()
+    # A late one joins if a slot is idle, and is what decides here.
+    slots = Slots(2)
+    order = {"yices": "z3", "bitwuzla": "yices"}
+    late = race(
+        tmp_path / "late", lambda s: files(order.get(s, s)), tmp_path / "tools", slots, (), 1
+    )
+    assert (late.status, late.solver) == ("proved", "bitwuzla")
+    assert slots.take_idle()
+    assert slots.take_idle()
+    assert not slots.take_idle()
+
+
+def _nobody_works_in(folder):
+    deadline = time.monotonic() + 20
+    while working := [p for p in Path("/proc").glob("[0-9]*/cwd") if _below(p, folder)]:
+        assert time.monotonic() < deadline, working
+        time.sleep(0.1)
+
+
+def _below(link, folder):
+    try:
+        return link.resolve().is_relative_to(folder)
+    except OSError:
+        return False
+
+
+def test_unknown_engine_is_refused(capsys):
+    from trebuchet.formal.cli import prove
+
+    with pytest.raises(TrebuchetError, match="there is no engine 'abacus'; there are: yices, "):
+        prove(["skid_buffer"], engine=["abacus"], jobs=1)
+
+
+def test_statements_are_counted(run):
+    row = run(Sum()).row()
+    assert (row["asserts"], row["assumes"], row["covers"]) == (1, 1, 1)
+    harness = Sum()
+    harness.elaborate = lambda platform: _without_assumption()
+    with pytest.raises(TrebuchetError, match="must have assume statements, but has none"):
+        run(harness)
+
+
+def _without_assumption():
+    from amaranth.hdl import Module
+
+    m = Module()
+    count = Signal(3)
+    m.d.sync += count.eq(count + 1)
+    m.d.comb += Assert(count <= 7)
+    return m
+
+
+def test_a_failure_is_explained(run):
+    """The statement in words of the source, each cycle's values, and all of it for a viewer."""
+    from pylibfst import ffi, lib
+
+    result = run(Sum(limit=3))
+    (place,) = trace.broken((result.folder / "log.txt").read_text())
+    assert Path(place[0]).name == Path(__file__).name
+    text = trace.explain(result.folder)
+    assert f"{Path(__file__).name}:{place[1]}: m.d.comb += [Assert(total < self.limit)" in text
+    assert re.search(r"^total +0 +1 +2 +3$", text, re.MULTILINE)
+    assert (result.folder / "trace.txt").read_text() == text
+    found = trace.Trace.read(next(result.folder.glob("out/engine_0/trace*.vcd")))
+    assert found.values["top", "total"] == ["0", "1", "10", "11"]
+    reader = lib.fstReaderOpen(str(result.folder / "trace.fst").encode())
+    assert reader != ffi.NULL
+    assert lib.fstReaderGetVarCount(reader) == len(found.values)
+    assert lib.fstReaderGetEndTime(reader) == 40
+    lib.fstReaderClose(reader)
+
+
+def test_a_step_that_does_not_hold_is_called_so(run, tmp_path, monkeypatch):
+    proof = proof_of(Sum(limit=15), method="induction", bounded="", depth=2)
+    result = runner.run_tasks(runner.tasks_of(proof)[:1])[0]
+    assert result.status == "unknown"
+    assert "The induction's step does not hold" in trace.explain(result.folder)
+
+
+def test_a_cover_out_of_reach_is_named(run):
+    result = run(Sum(wide=1, limit=2), task=1)
+    assert result.status == "failed"
+    assert "Cover(total == 2)" in trace.explain(result.folder)
