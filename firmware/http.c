@@ -184,6 +184,9 @@ const char *http_error_body(enum http_status status)
 
 void http_head(struct text *out, enum http_status status, size_t length)
 {
+	char buffer[20];
+	struct text digits = text_in(buffer, sizeof(buffer));
+
 	text_plain(out, "HTTP/1.1 ");
 	text_unsigned(out, status);
 	text_char(out, ' ');
@@ -191,7 +194,12 @@ void http_head(struct text *out, enum http_status status, size_t length)
 	text_plain(out, "\r\nContent-Type: application/json\r\nCache-Control: no-store\r\n");
 	if (status == HTTP_METHOD_NOT_ALLOWED)
 		text_plain(out, "Allow: GET\r\n");
-	text_plain(out, "Connection: close\r\nContent-Length: ");
+	text_plain(out, "Connection: close\r\nContent-Length:");
+	text_unsigned(&digits, length);
+	/* RFC 9110, 5.5: any number of spaces may stand before a value. */
+	do
+		text_char(out, ' ');
+	while ((out->length + digits.length + 4) % 4 != 0);
 	text_unsigned(out, length);
 	text_plain(out, "\r\n\r\n");
 }

@@ -25,7 +25,10 @@ enum http_status {
  */
 enum http_status http_judge(const char *data, size_t length);
 
-/* Append the head of a response whose body is `length` bytes of JSON and ends the connection. */
+/*
+ * Append the head of a response whose body is `length` bytes of JSON and ends the connection. Its
+ * length is a multiple of four, so that the body begins on a word.
+ */
 void http_head(struct text *out, enum http_status status, size_t length);
 
 /* No head is longer. */

@@ -11,8 +11,7 @@
 
 #ifdef TREBUCHET_MAILBOX_BASE
 
-/* What the mailbox takes and gives at most (cores/roles/mailbox_copy.py). */
-#define REQUEST_BYTES 1024
+/* What the mailbox gives at most (cores/roles/mailbox_copy.py); it takes a quarter of that. */
 #define RESPONSE_BYTES 4096
 
 #define STATUS_PENDING (1u << TREBUCHET_MAILBOX_STATUS_PENDING_OFFSET)
@@ -20,45 +19,27 @@
 #define SEND_CLOSE (1u << TREBUCHET_MAILBOX_SEND_CLOSE_OFFSET)
 #define SEND_GO (1u << TREBUCHET_MAILBOX_SEND_GO_OFFSET)
 
-static char body[RESPONSE_BYTES - HTTP_MAX_RESPONSE_HEAD];
+/* Copied to and from the mailbox by words; the request is in the body's place before it. */
+static uint32_t head[HTTP_MAX_RESPONSE_HEAD / 4];
+static uint32_t body[(RESPONSE_BYTES - HTTP_MAX_RESPONSE_HEAD) / 4];
 
-/* Bytes on their way into the response, four at a time. */
-struct packer {
-	uint32_t word;
-	uint32_t length;
-};
-
-static void pack(struct packer *packer, const char *data, size_t length)
+/* Append `length` bytes; only the last of a response may be no multiple of four. */
+static void put(const uint32_t *words, size_t length)
 {
-	for (size_t i = 0; i < length; i++) {
-		packer->word |= (uint32_t)(unsigned char)data[i] << (8 * (packer->length & 3));
-		packer->length++;
-		if ((packer->length & 3) == 0) {
-			trebuchet_mailbox_tx_data_write(packer->word);
-			trebuchet_mailbox_tx_write_write(1);
-			packer->word = 0;
-		}
-	}
-}
-
-static void send(struct packer *packer)
-{
-	if ((packer->length & 3) != 0) {
-		trebuchet_mailbox_tx_data_write(packer->word);
+	for (size_t i = 0; 4 * i < length; i++) {
+		trebuchet_mailbox_tx_data_write(words[i]);
 		trebuchet_mailbox_tx_write_write(1);
 	}
-	trebuchet_mailbox_send_write(SEND_GO | SEND_CLOSE | packer->length);
 }
 
-static size_t read_request(char *request)
+static size_t read_request(uint32_t *request)
 {
 	size_t length = trebuchet_mailbox_request_length_read();
 
-	for (size_t i = 0; i < length; i++) {
-		if ((i & 3) == 0)
-			trebuchet_mailbox_rx_index_write((uint32_t)(i / 4));
+	for (size_t i = 0; 4 * i < length; i++) {
+		trebuchet_mailbox_rx_index_write((uint32_t)i);
 		/* The bus takes longer than the two cycles until the word is there. */
-		request[i] = (char)(trebuchet_mailbox_rx_data_read() >> (8 * (i & 3)));
+		request[i] = trebuchet_mailbox_rx_data_read();
 	}
 	return length;
 }
@@ -70,13 +51,13 @@ static struct text write_body(enum http_status *status)
 		.board = TREBUCHET_BOARD,
 		.uptime_ms = board_uptime_ms(),
 	};
-	struct text text = text_in(body, sizeof(body));
+	struct text text = text_in((char *)body, sizeof(body));
 
 	if (*status == HTTP_OK)
 		status_write(&text, &info, status_table, STATUS_TABLE_COUNT, trebuchet_read32);
 	if (text.overflow) {
 		*status = HTTP_INTERNAL_ERROR;
-		text = text_in(body, sizeof(body));
+		text = text_in((char *)body, sizeof(body));
 	}
 	if (*status != HTTP_OK)
 		text_plain(&text, http_error_body(*status));
@@ -85,22 +66,19 @@ static struct text write_body(enum http_status *status)
 
 static void answer(bool partial)
 {
-	static char request[REQUEST_BYTES];
-	char head_buffer[HTTP_MAX_RESPONSE_HEAD];
-	struct text head = text_in(head_buffer, sizeof(head_buffer));
-	struct packer packer = { 0, 0 };
-	size_t length = read_request(request);
-	enum http_status status = http_judge(request, length);
+	struct text top = text_in((char *)head, sizeof(head));
 	struct text content;
+	size_t length = read_request(body);
+	enum http_status status = http_judge((const char *)body, length);
 
 	/* The peer said no more, or said more than there is room for without coming to an end. */
 	if (status == HTTP_INCOMPLETE || (partial && status == HTTP_OK))
 		status = length > HTTP_MAX_HEAD ? HTTP_HEAD_TOO_LARGE : HTTP_BAD_REQUEST;
 	content = write_body(&status);
-	http_head(&head, status, content.length);
-	pack(&packer, head.start, head.length);
-	pack(&packer, content.start, content.length);
-	send(&packer);
+	http_head(&top, status, content.length);
+	put(head, top.length);
+	put(body, content.length);
+	trebuchet_mailbox_send_write(SEND_GO | SEND_CLOSE | (uint32_t)(top.length + content.length));
 }
 
 void mailbox_start(void)

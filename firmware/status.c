@@ -2,6 +2,14 @@
 
 #include <string.h>
 
+/* A name of the table as a key; names are identifiers, so nothing in them needs a backslash. */
+static void write_key(struct text *out, const char *name)
+{
+	text_char(out, '"');
+	text_plain(out, name);
+	text_plain(out, "\":");
+}
+
 static uint64_t value_of(const struct status_entry *entry, uint32_t (*read)(uint32_t address))
 {
 	uint64_t value = read(entry->address);
@@ -29,19 +37,19 @@ static void write_engines(struct text *out, const struct status_entry *entries, 
 	const char *block = NULL;
 
 	for (unsigned i = 0; i < count; i++) {
-		bool same = block != NULL && strcmp(block, entries[i].block) == 0;
+		const char *next = entries[i].block;
+		bool same = block == next || (block != NULL && strcmp(block, next) == 0);
 
 		if (!same) {
 			if (block != NULL)
 				text_plain(out, "},");
-			block = entries[i].block;
-			text_json(out, block);
-			text_plain(out, ":{");
+			block = next;
+			write_key(out, block);
+			text_char(out, '{');
 		} else {
 			text_char(out, ',');
 		}
-		text_json(out, entries[i].name);
-		text_char(out, ':');
+		write_key(out, entries[i].name);
 		text_unsigned(out, value_of(&entries[i], read));
 	}
 	if (block != NULL)

@@ -8,7 +8,7 @@
 
 /* One read-only register; soc/firmware.py generates the table from the register declarations. */
 struct status_entry {
-	const char *block;
+	const char *block; /* both are identifiers */
 	const char *name;
 	uint32_t address;
 	uint32_t words; /* 1, or 2 for a register of more than 32 bits (low word first) */

@@ -18,35 +18,67 @@ void text_char(struct text *text, char c)
 
 void text_plain(struct text *text, const char *string)
 {
-	while (*string != '\0')
-		text_char(text, *string++);
+	char *at = text->start + text->length;
+	const char *end = text->start + text->room;
+
+	for (; *string != '\0'; string++) {
+		if (at == end) {
+			text->overflow = true;
+			break;
+		}
+		*at++ = *string;
+	}
+	text->length = (size_t)(at - text->start);
+}
+
+/* How often `power` goes into `value`, which keeps the rest. */
+static char digit_of(uint32_t *value, uint32_t power)
+{
+	char digit = '0';
+
+	for (; *value >= power; digit++)
+		*value -= power;
+	return digit;
+}
+
+static char long_digit_of(uint64_t *value, uint64_t power)
+{
+	char digit = '0';
+
+	for (; *value >= power; digit++)
+		*value -= power;
+	return digit;
 }
 
 /* Digit by digit from the top, by subtraction: the CPU has no divider, and a page has many numbers. */
 void text_unsigned(struct text *text, uint64_t value)
 {
-	static const uint64_t powers[] = {
+	static const uint64_t long_powers[] = {
 		10000000000000000000u, 1000000000000000000u, 100000000000000000u, 10000000000000000u,
 		1000000000000000u, 100000000000000u, 10000000000000u, 1000000000000u, 100000000000u,
-		10000000000u, 1000000000u, 100000000u, 10000000u, 1000000u, 100000u, 10000u, 1000u,
-		100u, 10u,
+		10000000000u, 1000000000u,
 	};
-	/* The first ten are above 32 bits. */
-	unsigned first = value >> 32 ? 0 : 10;
-	bool shown = false;
+	static const uint32_t powers[] = {
+		1000000000u, 100000000u, 10000000u, 1000000u, 100000u, 10000u, 1000u, 100u, 10u, 1u,
+	};
+	char digits[21];
+	unsigned count = 0, first = 0;
+	uint32_t rest;
 
-	for (unsigned i = first; i < sizeof(powers) / sizeof(powers[0]); i++) {
-		char digit = '0';
-
-		while (value >= powers[i]) {
-			value -= powers[i];
-			digit++;
-		}
-		shown |= digit != '0';
-		if (shown)
-			text_char(text, digit);
+	if (value >> 32) {
+		for (unsigned i = 0; i < sizeof(long_powers) / sizeof(long_powers[0]); i++)
+			digits[count++] = long_digit_of(&value, long_powers[i]);
+		first = 1;
 	}
-	text_char(text, (char)('0' + value));
+	rest = (uint32_t)value;
+	for (unsigned i = first; i < sizeof(powers) / sizeof(powers[0]); i++)
+		if (count > 0 || rest >= powers[i] || powers[i] == 1)
+			digits[count++] = digit_of(&rest, powers[i]);
+	digits[count] = '\0';
+	/* Those of a long number may begin with zeros. */
+	for (first = 0; digits[first] == '0' && first + 1 < count;)
+		first++;
+	text_plain(text, digits + first);
 }
 
 void text_hex(struct text *text, uint32_t value, unsigned digits)
