@@ -3,6 +3,8 @@
 PYTHON3 ?= python3
 BIN     := .venv/bin
 PYTEST  := $(BIN)/python -m pytest -q
+# Files in the order of tests/conftest.py, not by their numbers of tests.
+PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 TYPED   := host models bench sim
 
 .DEFAULT_GOAL := help
@@ -18,10 +20,10 @@ demo: venv ## classify a real ECG on the simulated board
 	@$(BIN)/trebuchet demo $(ARGS)
 
 test: lint types ## everything: lint, types, all tests, ledgers (under 40 minutes)
-	$(PYTEST) -n 2 --dist loadfile
+	$(PYTEST) $(PARALLEL)
 
 check: lint types ## the quick part, for the edit loop (under 3 minutes)
-	$(PYTEST) -n 2 --dist loadfile -m "not slow"
+	$(PYTEST) $(PARALLEL) -m "not slow"
 
 lint: venv ## ruff: rules and format
 	$(BIN)/ruff check .

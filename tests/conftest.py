@@ -15,6 +15,34 @@ os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(ROOT / "build" / "pytest"))
 Path(os.environ["PYTEST_DEBUG_TEMPROOT"]).mkdir(parents=True, exist_ok=True)
 
 
+#: Files that take minutes, the longest first. A worker takes a file at a time, and what it takes
+#: last should be short, or the others wait for it with nothing to do.
+LONGEST = (
+    "repo_documents",
+    "tcp_storm",
+    "sim_fleet",
+    "router_verilator",
+    "ltl_verilator",
+    "ecg_transaction",
+    "ecg_stream",
+    "prove_runner",
+    "ecg_role_verilator",
+    "matmul_e2e",
+    "cluster_calls",
+    "cluster_node",
+    "ecg_verilator",
+    "e2e_flow",
+    "e2e_hostile",
+    "sim_process",
+    "e2e_board",
+)
+
+
+def pytest_collection_modifyitems(items):
+    ranks = {f"test_{name}.py": rank for rank, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: ranks.get(item.path.name, len(LONGEST)))
+
+
 @pytest.fixture(scope="session")
 def root():
     """The repository's top folder."""

@@ -4,6 +4,7 @@ import ast
 import tomllib
 
 import pytest
+from conftest import LONGEST
 
 
 @pytest.fixture(scope="module")
@@ -52,3 +53,8 @@ def test_every_test_file_belongs_to_a_feature(plan, tests):
 
 def test_every_test_file_has_tests(tests):
     assert [file for file, functions in tests.items() if not functions] == []
+
+
+def test_files_that_run_first_exist(tests):
+    assert set(LONGEST) - set(tests) == set()
+    assert len(set(LONGEST)) == len(LONGEST)

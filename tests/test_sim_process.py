@@ -20,8 +20,10 @@ from trebuchet.sim.run import Board
 from trebuchet.sim.tops import source
 
 OWNER = """
-import subprocess, sys, time
+import signal, subprocess, sys, time
 from trebuchet.sim.run import Board
+# A job in the background of a shell is started with SIGINT ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 board = Board(sys.argv[1])
 child = board.popen(["sleep", "600"])
 print(board.namespace.pid, board.pid, child.pid, flush=True)

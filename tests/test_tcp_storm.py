@@ -191,4 +191,4 @@ def test_bad_link(seed):
 @pytest.mark.slow
 @seeds(2)
 def test_long_storm(seed):
-    storm(seed, count=24, size=5000, loss=0.05, limit=8000)
+    storm(seed, count=16, size=4000, loss=0.05, limit=8000)
