@@ -57,7 +57,6 @@ smtbmc {solver}
 read_rtlil design.il
 prep -top top
 
-
 [files]
 design.il
 """
@@ -138,10 +137,10 @@ def select(proofs: Iterable[Proof], names: Iterable[str], everything: bool) -> l
     return [p for p in proofs if everything or p.quick or stale(p)]
 
 
-def stale(proof: Proof, path: Path = LEDGER) -> bool:
+def stale(proof: Proof) -> bool:
     """Whether what is proved has changed since the ledger's row was made."""
     task = tasks_of(proof)[0]
-    return Ledger(path).current(task.name, input_hash(task)) is None
+    return Ledger(LEDGER).current(task.name, input_hash(task)) is None
 
 
 def _netlist(task: Task, source: bool = False) -> str:

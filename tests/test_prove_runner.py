@@ -3,12 +3,13 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from amaranth.hdl import Assert, Assume, ClockDomain, Cover, Elaboratable, Module, Signal
 from amaranth.lib import stream
-from trebuchet.formal import registry, runner
+from trebuchet.formal import page, registry, runner
 from trebuchet.formal.proof import Mutant, Proof, mutated
 from trebuchet.formal.stream import free, new_harness, stream_rules
 from trebuchet.models.errors import TrebuchetError
@@ -212,3 +213,48 @@ def test_ledger_is_current():
         row = ledger.rows[name]
         assert row["inputs"] == runner.input_hash(task), f"row {name} is stale"
         assert row["status"] == task.expected, name
+
+
+def test_page_and_badge_are_current():
+    """Mend a failure with `make prove`."""
+    assert page.PAGE.read_text() == page.page(registry.PROOFS)
+    assert page.BADGE.read_text() == page.badge(registry.PROOFS)
+
+
+def test_the_page_tells_method_and_limits(tmp_path):
+    """Of a proof without bound and of one that says why it has one; a bar does not end a cell."""
+    bounded = {"method": "bmc", "bounded": "a|b", "not_proved": "much"}
+    proofs = [_proof(_says()), replace(_proof(_says(), **bounded), name="short")]
+    ledger = Ledger(tmp_path / "ledger.json")
+    row = {"depth": 4, "solver": "z3", "seconds": 1.6, "asserts": 5, "covers": 3}
+    for name in ("test", "short"):
+        ledger.record(name, "0", **row)
+        ledger.record(f"{name}.cover", "0", **row)
+    text = page.page(proofs, ledger.path)
+    assert "2 named sets of properties: 1 hold without bound" in text
+    assert "| induction, k = 4 (z3, 5 assertions) | 3 within 4 | 1 | 2 |" in text
+    assert "| checked for 4 cycles (z3, 5 assertions) |" in text
+    assert "much; not unbounded: a\\|b |" in text
+    assert "1 unbounded, 1 bounded" in page.badge(proofs)
+
+
+def test_most_is_proved_without_bound():
+    """The project's promise: 40 named properties or more, four of five without bound."""
+    unbounded = [proof for proof in registry.PROOFS if proof.method == "induction"]
+    assert len(registry.PROOFS) >= 40
+    assert len(unbounded) >= 0.8 * len(registry.PROOFS)
+
+
+def test_ledger_drops_what_is_no_more(tmp_path, run):
+    path = tmp_path / "ledger.json"
+    result = run(_says(lambda c: Assert(c <= 2)))
+    Ledger(path).record("gone", "0", status="proved")
+    runner.record([result], [result.task], path)
+    assert set(Ledger(path).rows) == {"test"}
+
+
+def test_without_names_what_is_stale_is_run_too(monkeypatch, tmp_path):
+    proofs = [replace(proof, quick=False) for proof in registry.PROOFS[:2]]
+    assert runner.select(proofs, [], False) == []
+    monkeypatch.setattr(runner, "LEDGER", tmp_path / "none.json")
+    assert runner.select(proofs, [], False) == proofs
