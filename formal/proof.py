@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..models.errors import TrebuchetError
 
-__all__ = ["METHODS", "Mutant", "Proof", "mutated"]
+__all__ = ["METHODS", "Mutant", "Proof", "mutated", "mutated_source"]
 
 METHODS = ("induction", "bmc", "cover")
 
@@ -36,7 +36,7 @@ class Proof:
     ``build`` takes the module of the core, or a mutated copy of it. ``depth`` is that of the
     induction (or, if ``method`` is ``"bmc"``, how far it was checked, and ``bounded`` says why it
     is not proved without bound); ``cover_depth`` that in which every cover statement must be
-    reached. ``quick`` proofs run in ``make test``.
+    reached. ``quick`` proofs run in ``make test``, with their mutants.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Proof:
     method: str = "induction"
     assumes: str = "the stream rules on the inputs"
     not_proved: str = "behaviour under a reset while running"
-    quick: bool = True
+    quick: bool = False
     bounded: str = ""
 
     def __post_init__(self):
@@ -91,16 +91,22 @@ def mutated(module, mutant):
                 setattr(sys.modules[parent], leaf, m)
 
 
-def _copy(module, mutant):
-    source = Path(module.__file__).read_text()
+def mutated_source(mutant, name):
+    """The source of module ``name``, or of the mutant's own, with the bug in it."""
+    name = mutant.where or name
+    source = Path(importlib.import_module(name).__file__).read_text()
     if source.count(mutant.old) != 1:
         raise TrebuchetError(
-            f"mutant {mutant.name!r} must find its text once in {module.__name__}, "
+            f"mutant {mutant.name!r} must find its text once in {name}, "
             f"not {source.count(mutant.old)} times: {mutant.old!r}"
         )
+    return source.replace(mutant.old, mutant.new)
+
+
+def _copy(module, mutant):
     copy = types.ModuleType(module.__name__)
     copy.__package__, copy.__file__ = module.__package__, module.__file__
     copy.__spec__ = module.__spec__
-    code = compile(source.replace(mutant.old, mutant.new), module.__file__, "exec")
+    code = compile(mutated_source(mutant, module.__name__), module.__file__, "exec")
     exec(code, copy.__dict__)
     return copy

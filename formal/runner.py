@@ -6,6 +6,7 @@ is a netlist and a script, and its result is cached below ``build/prove`` by the
 :mod:`~trebuchet.formal.engines` says which solvers work on it.
 """
 
+import functools
 import hashlib
 import json
 import re
@@ -143,14 +144,16 @@ def stale(proof: Proof) -> bool:
     return Ledger(LEDGER).current(task.name, input_hash(task)) is None
 
 
-def _netlist(task: Task, source: bool = False) -> str:
-    """RTLIL of the harness; refuses one without anything to check or without a clock.
-
-    ``source`` adds file and line of each statement, for people who read a trace.
-    """
-    text = rtlil.convert(
-        task.proof.harness(task.mutant), name="top", platform="formal", ports=[], emit_src=source
+def _rtlil(proof: Proof, mutant: Mutant | None = None, source: bool = False) -> str:
+    """RTLIL of the harness; ``source`` adds file and line of each statement, for traces."""
+    return rtlil.convert(
+        proof.harness(mutant), name="top", platform="formal", ports=[], emit_src=source
     )
+
+
+def _netlist(task: Task) -> str:
+    """What a solver gets; refuses a harness with nothing to check or with a clock of its own."""
+    text = _rtlil(task.proof, task.mutant, source=True)
     if not re.search(r"wire width 1 input \d+ \s*\\clk", text):
         raise TrebuchetError(f"proof {task.name!r} must leave its clock to the runner")
     needed, counts = MODES[task.method][1], _counts(text)
@@ -172,9 +175,22 @@ def _script(task: Task, solver: str) -> str:
 
 
 def input_hash(task: Task) -> str:
-    """Hash of everything that a task's result depends on, but for the tools and the solver."""
-    content = f"{_script(task, SOLVERS[0])}\0{_netlist(task)}"
-    return hashlib.sha256(content.encode()).hexdigest()[:16]
+    """Hash of everything that a task's result depends on, but for the tools and the solver.
+
+    A mutant's is made of the core's netlist and the text that replaces another: to write the
+    netlists of all mutants takes longer than most of them take to be caught.
+    """
+    mutant = task.mutant and (task.mutant.old, task.mutant.new, task.mutant.where)
+    return _hash(f"{_script(task, SOLVERS[0])}\0{_digest(task.proof)}\0{mutant}")
+
+
+@functools.cache
+def _digest(proof: Proof) -> str:
+    return _hash(_rtlil(proof))
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _run(task: Task, inputs: str, netlist: str, cache: bool, slots: Slots, solvers: Sequence[str]):
@@ -219,9 +235,7 @@ def run_tasks(
 
     with ThreadPoolExecutor(max_workers=jobs) as pool:
         # Amaranth is not thread-safe, so all netlists are made here, while solvers are at work.
-        futures = [
-            pool.submit(one, task, input_hash(task), _netlist(task, source=True)) for task in tasks
-        ]
+        futures = [pool.submit(one, task, input_hash(task), _netlist(task)) for task in tasks]
         try:
             return [future.result() for future in futures]
         except BaseException:

@@ -10,7 +10,7 @@ import pytest
 from amaranth.hdl import Assert, Assume, ClockDomain, Cover, Elaboratable, Module, Signal
 from amaranth.lib import stream
 from trebuchet.formal import page, registry, runner
-from trebuchet.formal.proof import Mutant, Proof, mutated
+from trebuchet.formal.proof import Mutant, Proof, mutated, mutated_source
 from trebuchet.formal.stream import free, new_harness, stream_rules
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.models.ledger import Ledger
@@ -213,6 +213,12 @@ def test_ledger_is_current():
         row = ledger.rows[name]
         assert row["inputs"] == runner.input_hash(task), f"row {name} is stale"
         assert row["status"] == task.expected, name
+
+
+def test_mutants_find_their_texts():
+    for proof in registry.PROOFS:
+        for mutant in proof.mutants:
+            mutated_source(mutant, proof.module)
 
 
 def test_page_and_badge_are_current():
