@@ -47,10 +47,10 @@ def prove(
     """
     for name in set(engine or []) - set(SOLVERS):
         raise TrebuchetError(f"there is no engine {name!r}; there are: {', '.join(SOLVERS)}")
-    proofs = runner.select(registry.PROOFS, names or [], everything)
-    tasks = [t for p in proofs for t in runner.tasks_of(p, mutants=mutants, depth=depth)]
     console = Console(stderr=True)
-    with console.status("") as status:
+    with console.status("looking for what has changed") as status:
+        proofs = runner.select(registry.PROOFS, names or [], everything)
+        tasks = [t for p in proofs for t in runner.tasks_of(p, mutants=mutants, depth=depth)]
         left = {task.name for task in tasks}
 
         def progress(result):
