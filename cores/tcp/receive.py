@@ -106,7 +106,7 @@ class ReceiveEngine(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         seg, port = self.segment.payload, self.port
-        m.submodules.judge = judge = SegmentJudge(self.config)
+        m.submodules.judge = self.judge = judge = SegmentJudge(self.config)
         m.d.comb += [judge.segment.eq(seg), judge.record.eq(port.record), keep(port)]
         m.d.comb += [self.peer[name].eq(seg[name]) for name in self.peer.shape().members]
         self.j = judge.judgement
@@ -129,7 +129,7 @@ class ReceiveEngine(wiring.Component):
         with m.If(self.reply.valid & self.reply.ready):
             m.d.sync += self.reply.valid.eq(0)
 
-        with m.FSM():
+        with m.FSM() as self.fsm:
             with m.State("IDLE"):
                 m.d.sync += [gone.eq(0), made.eq(0), owed.eq(seg.length != 0)]
                 with m.If(self.segment.valid & self.idle):
