@@ -4,6 +4,7 @@ from . import (
     arbiter,
     bridge,
     buffers,
+    checksum,
     dispatch,
     gate,
     matmul,
@@ -12,6 +13,11 @@ from . import (
     router,
     router_arbiter,
     router_buffer,
+    tcp_judge,
+    tcp_options,
+    tcp_receive,
+    tcp_receive_flow,
+    tcp_receive_rules,
 )
 
 __all__ = ["PROOFS"]
@@ -20,6 +26,7 @@ MODULES = (
     arbiter,
     bridge,
     buffers,
+    checksum,
     dispatch,
     gate,
     matmul,
@@ -28,6 +35,11 @@ MODULES = (
     router,
     router_arbiter,
     router_buffer,
+    tcp_judge,
+    tcp_options,
+    tcp_receive,
+    tcp_receive_flow,
+    tcp_receive_rules,
 )
 
 PROOFS = tuple(proof for module in MODULES for proof in module.PROOFS)
