@@ -116,8 +116,9 @@ class ReceiveEngine(wiring.Component):
         syn_only = seg.flags.syn & ~seg.flags.ack & ~seg.flags.rst
         accept = syn_only & self.local.any() & self.settings.enable
         fresh, made, gone, owed = (Signal(name=n) for n in ("fresh", "made", "gone", "owed"))
-        self.owed, self.answer_rst = owed, Signal()
-        step = Signal(range(8))
+        self.fresh, self.made, self.gone, self.owed = fresh, made, gone, owed
+        self.answer_rst = Signal()
+        self.step = step = Signal(range(8))
         reusable = Signal()  # a newer SYN may replace this TIME-WAIT (RFC 9293, 3.10.7.4)
         m.d.sync += reusable.eq(
             (r.phase == Phase.TIME_WAIT)
