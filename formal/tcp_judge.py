@@ -54,7 +54,7 @@ class Numbers:
         self.base_nxt, self.base_una = constant(m, "base_nxt", 32), constant(m, "base_una", 32)
         self.edge, self.kept_from, self.kept_to = (
             constant(m, f"d_{name}", shape)
-            for name, shape in (("edge", 16), ("kept_from", 17), ("kept_to", 17))
+            for name, shape in (("edge", signed(17)), ("kept_from", 17), ("kept_to", 17))
         )
         self.seq, self.ack = constant(m, "d_seq", signed(32)), constant(m, "d_ack", signed(32))
         self.snd_nxt, self.snd_max = constant(m, "d_snd_nxt", 17), constant(m, "d_snd_max", 17)
@@ -80,6 +80,8 @@ class Numbers:
     def sound(self, r):
         """What a record's numbers always obey."""
         return [
+            # A FIN takes no room: it may come right behind the edge.
+            Assume((self.edge >= 0) | ((self.edge == -1) & r.fin_seen)),
             Assume(self.snd_nxt <= self.snd_max),
             Assume(self.snd_max <= self.snd_end),
             Assume(~r.kept | (self.kept_from > 0)),
@@ -113,7 +115,7 @@ class Numbers:
                 check(j.skip == Mux(seq < 0, -seq, 0)),
                 check(j.take == take),
                 check(j.next == (self.base_nxt + take)[:32]),
-                check(ahead | (j.whole == (self.end <= edge))),
+                check(ahead | r.fin_seen | (j.whole == (self.end <= edge))),
             ]
 
     def _kept(self, m, j, r, check):
@@ -167,6 +169,7 @@ class JudgeProof(Elaboratable):
                 Cover(j.in_window & j.ahead & (seg.seq < r.rcv_nxt)),  # across the wrap
                 Cover(j.valid & (j.skip != 0) & (j.take != 0) & ~j.whole),
                 Cover(j.valid & (seg.seq == r.rcv_edge) & j.ahead),
+                Cover(j.valid & r.fin_seen & (numbers.edge < 0)),
                 Cover(j.keep & ~r.kept),
                 Cover(j.keep & r.kept & j.append),
                 Cover(j.keep & r.kept & ~j.append),

@@ -143,7 +143,7 @@ class FlowProof(Elaboratable):
         dut, port, seg, at = self.dut, self.dut.port, self.dut.segment.payload, self.at
         r, j = port.record, dut.j
         accept, gone, reusable = self._accept(), Signal(), Signal()
-        m.d.sync += gone.eq(self.busy & (gone | (port.commit & port.request)))
+        m.d.sync += gone.eq(self.busy & ~dut.finish & (gone | (port.commit & port.request)))
         m.d.sync += reusable.eq(
             (r.phase == Phase.TIME_WAIT)
             & r.released

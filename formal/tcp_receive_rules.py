@@ -45,6 +45,7 @@ class RulesProof(Elaboratable):
         free(m, dut.verdict.ready, dut.reply.ready)
         self.n = Numbers(m, seg, self.r)
         m.d.comb += self.n.sound(self.r)
+        m.d.comb += Assume(seg.length <= dut.config.rx_buffer)
         back = Signal()
         m.d.comb += back.eq(port.commit & ~port.request & ~dut.peer_write)
         with m.If(back):
@@ -70,7 +71,7 @@ class RulesProof(Elaboratable):
         fin = x.fin_seen & ~r.fin_seen
         with m.If(back):
             m.d.comb += [
-                Assert(passed <= n.edge + fin),
+                Assert((passed == 0) | (passed <= n.edge + fin)),
                 Assert(~fin | (passed == n.seq_end)),
                 Assert(~r.fin_seen | (passed == 0)),
                 Assert(~x.kept | ((passed < start) & (start < end) & (end <= n.edge))),
