@@ -8,11 +8,11 @@ apart:
 * what of it is the datagram, and whether the frame is shorter than it says;
 * which half words each checksum is given, and the pseudo header; that the sums looked at are those
   of this frame; which words are given to the search for options, each once, with the next;
-* where the payload begins and ends, and what is written (32 bits wide; 64: not its alignment);
+* where the payload begins and ends, and what is written, aligned to its first byte;
 * that a segment is handed on, with exactly its fields, if and only if nothing is wrong with its
   frame, and that each other frame leaves no trace but one count, under its first reason.
 
-Not proved: the alignment of 64-bit payloads, which simulation tests; a reset while running.
+Not proved: a reset while running; the parts, which have proofs of their own.
 """
 
 from contextlib import contextmanager
@@ -190,6 +190,11 @@ class ParserProof(Elaboratable):
                 Assert(b.keep == g.keep),
                 Assert(~g.final | (self.total_of(b) == total)),
             ]
+        with m.If(g.valid & g.final):
+            m.d.comb += Assert((g.at < total) & (total <= g.at + n))
+        with m.If(g.valid & g.first):
+            m.d.comb += Assert(number(g.data[16:32]) == total)
+        self.total = total
         # Invariants: what is left of the datagram.
         over, begun, ihl, index = at + n >= total, Signal(), Signal(4), Signal(signed(20))
         with m.If(s.valid):
@@ -242,6 +247,7 @@ class ParserProof(Elaboratable):
             Assert(f.bad == h["odd"]),
             Assert(f.offset == h["offset"]),
             *(Assert(Value.cast(f.segment[name]) == h[name]) for name in list(h)[4:]),
+            Assert((g.valid & g.first) | (h["total"] == self.total)),
         ]
 
     def _word(self, m, g, lane, h, named):
@@ -329,24 +335,44 @@ class ParserProof(Elaboratable):
     def _written(self, m):
         """The payload: what lies behind the offset, in a datagram that may be TCP."""
         c, h, fifo = self.c, self.h, self.fifo
-        behind = (c.at >> 2) >= h["ihl"] + h["offset"]
-        writes, word, final, top = Signal(), Signal(32), Signal(), Signal(2)
-        left = h["total"] - c.at - 1
+        begin, rest = Signal(20), Signal(20)  # of the payload; bytes from this beat on
+        m.d.comb += [begin.eq((h["ihl"] + h["offset"]) << 2), rest.eq(h["total"] - c.at)]
+        wanted = ~h["odd"] & (h["offset"] >= 5)
+        # In beats of two words the payload may begin with the upper one.
+        odd = begin[2] if self.lanes == 2 else 0
+        high, held = Signal(32), Signal(32)
+        with m.If(c.valid):
+            m.d.sync += high.eq(c.data[-32:])
+        ends = c.final & (rest <= self.n - (odd << 2))
+        writes, spills, spilt, last = (Signal(name=k) for k in ("writes", "sps", "spt", "wl"))
+        word, empty, few, fewer = Signal(self.width), Signal(4), Signal(4), Signal(4)
         m.d.sync += [
-            writes.eq(c.valid & behind & ~h["odd"] & (h["offset"] >= 5)),
-            word.eq(c.data[:32]),
-            final.eq(c.final),
-            top.eq(left),
+            writes.eq(c.valid & wanted & (c.at >= begin)),
+            last.eq(ends),
+            empty.eq(Mux(ends, self.n - (odd << 2) - rest, 0)),
+            word.eq(Mux(odd, Cat(high, c.data[:32]), c.data)),
+            spills.eq(c.final & ~ends & wanted & (c.at + self.n > begin)),
+            spilt.eq(spills),
+            few.eq(12 - rest),
+            fewer.eq(few),
+            held.eq(high),
         ]
-        if self.width == 32:
-            m.d.comb += Assert(fifo.w_en == writes)
-            with m.If(writes):
-                m.d.comb += [
-                    Assert(fifo.w_data.data == word),
-                    Assert(fifo.w_data.last == final),
-                    Assert(fifo.w_data.empty == Mux(final, 3 - top, 0)),
-                ]
-                m.d.comb += Cover(final & (top == 1))
+        m.d.comb += [Assert(fifo.w_en == (writes | spilt)), Assert(~(writes & spilt))]
+        with m.If(writes):
+            m.d.comb += [
+                Assert(fifo.w_data.data == word),
+                Assert(fifo.w_data.last == last),
+                Assert(fifo.w_data.empty == empty),
+                Cover(last & (empty == 2)),
+            ]
+        with m.If(spilt):
+            m.d.comb += [
+                Assert(fifo.w_data.data[:32] == held),
+                Assert(fifo.w_data.last),
+                Assert(fifo.w_data.empty == fewer),
+            ]
+        if self.lanes == 2:
+            m.d.comb += [Cover(spilt & (fewer == 5)), Assert(self.dut.upper == high)]
 
     def _verdict(self, m):
         """Three cycles after the frame's end was in stage b."""

@@ -200,8 +200,11 @@ class UpdateProof(Elaboratable):
         expected = update(dut, kinds)
         with m.If(port.commit & ~dut.peer_write):
             for name in port.signature.writes:
-                value = Mux(port.request, r[name], expected.get(name, r[name]))
-                m.d.comb += Assert(Value.cast(port.result[name]) == Value.cast(value))
+                value = Signal(len(Value.cast(r[name])), name=f"expected_{name}")
+                m.d.comb += [
+                    value.eq(Mux(port.request, r[name], expected.get(name, r[name]))),
+                    Assert(Value.cast(port.result[name]) == value),
+                ]
         self._counts(m, kinds, back)
         self._verdict(m, kinds, back)
         self._parts(m)

@@ -313,6 +313,7 @@ class Parser(wiring.Component):
         else:
             # A header with an odd number of words leaves the payload in the upper half.
             odd, upper, flush = f.ihl[0] ^ f.offset[0], Signal(32), Signal()
+            self.upper = upper
             fits = ~odd | ~c.top[2]
             flush_empty = Signal(3)
             m.d.sync += [
