@@ -141,6 +141,7 @@ class ParserProof(Elaboratable):
             m.d.comb += Assume(s.first == ~inside)
         with m.If(s.valid & s.last):
             m.d.sync += rest.eq(1)
+        self.inside = inside
         m.d.comb += [
             Assume((rest == 0) | ~s.valid),
             Assume(~inside | (names == named)),
@@ -190,18 +191,27 @@ class ParserProof(Elaboratable):
                 Assert(b.keep == g.keep),
                 Assert(~g.final | (self.total_of(b) == total)),
             ]
-        with m.If(g.valid & g.final):
-            m.d.comb += Assert((g.at < total) & (total <= g.at + n))
-        with m.If(g.valid & g.first):
-            m.d.comb += Assert(number(g.data[16:32]) == total)
-        self.total = total
+        with m.If(g.valid):
+            m.d.comb += [
+                Assert(g.at == at),
+                Assert(g.first == (at == 0)),
+                Assert(~g.final | ((at < total) & (total <= at + n))),
+            ]
+        self.at, self.total = at, total
         # Invariants: what is left of the datagram.
         over, begun, ihl, index = at + n >= total, Signal(), Signal(4), Signal(signed(20))
         with m.If(s.valid):
             m.d.sync += begun.eq(1)
             with m.If(s.first):
                 m.d.sync += ihl.eq(s.data[:4])
-        m.d.comb += [index.eq((at >> 2) - ihl), Assert(at[: n.bit_length() - 1] == 0)]
+        with m.If(g.valid & g.first):
+            m.d.comb += [Assert(number(g.data[16:32]) == total), Assert(g.data[:4] == ihl)]
+        self.ihl, self.begun = ihl, begun
+        m.d.comb += [
+            index.eq((at >> 2) - ihl),
+            Assert(begun | ~self.inside),
+            Assert(at[: n.bit_length() - 1] == 0),
+        ]
         count, most = at // n + 1, 20 // n + 1
         with m.If(begun):
             m.d.comb += [
@@ -248,6 +258,7 @@ class ParserProof(Elaboratable):
             Assert(f.offset == h["offset"]),
             *(Assert(Value.cast(f.segment[name]) == h[name]) for name in list(h)[4:]),
             Assert((g.valid & g.first) | (h["total"] == self.total)),
+            Assert((g.valid & g.first) | (h["ihl"] == self.ihl)),
         ]
 
     def _word(self, m, g, lane, h, named):
@@ -326,6 +337,11 @@ class ParserProof(Elaboratable):
         with m.Else():
             m.d.comb += Assert(~c.valid & ~waits)
         m.d.comb += Assert(self.dut.waiting == waits)
+        m.d.comb += Assert(begun | ~self.begun | (g.valid & g.first))
+        with m.If(g.valid & ~g.first):
+            m.d.comb += Assert(c.at + self.n == g.at)
+        with m.Elif(~g.valid & self.begun & ((self.at == 0) | (self.at < self.total))):
+            m.d.comb += Assert(c.at == self.at)
         with m.If(c.valid | waits):
             m.d.comb += [
                 Assert(self.dut.c.data == c.data),

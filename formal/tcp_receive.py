@@ -334,8 +334,9 @@ class MakeProof(Elaboratable):
             "progress": dut.now,
         }
         loose = {"segment", "kept_from", "kept_to", "challenge_time", "service"}
-        accepted = Signal()
-        m.d.comb += accepted.eq(port.commit & dut.count.accepted)
+        accepted, granted = Signal(), Signal()
+        m.d.sync += granted.eq(port.grant)  # at least a cycle before (tcp_receive_flow)
+        m.d.comb += accepted.eq(port.commit & dut.count.accepted & granted)
         with m.If(accepted):
             for name in port.signature.writes:
                 if name not in loose:

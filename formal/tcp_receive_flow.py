@@ -84,7 +84,6 @@ class FlowProof(Elaboratable):
             Assume(port.grant == (self.held | (port.grant & port.request))),
             Assume(~self.held | port.grant),
             Assume(~self.held | (port.record.as_value() == record)),
-            Assume((port.record.phase != Phase.FREE) | ~self.held | self.at["MAKE"]),
         ]
 
     def _contract(self, m):
@@ -188,7 +187,7 @@ class FlowProof(Elaboratable):
         m.d.comb += [
             Assert(~begun | (dut.fsm.state == after)),
             Assert(at["IDLE"] | at["LOOKUP"] | (dut.gone == gone)),
-            Assert(~gone | (dut.found & self.busy)),
+            Assert(~gone | (dut.found & self.busy & ~at["LOOKUP"])),
         ]
         claims = at["ROOM"] | at["CLAIM"]
         m.d.comb += [
