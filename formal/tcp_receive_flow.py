@@ -186,7 +186,7 @@ class FlowProof(Elaboratable):
                 m.d.sync += [after.eq(value), begun.eq(1)]
         m.d.comb += [
             Assert(~begun | (dut.fsm.state == after)),
-            Assert(at["IDLE"] | at["LOOKUP"] | (dut.gone == gone)),
+            Assert(at["IDLE"] | (dut.gone == gone)),
             Assert(~gone | (dut.found & self.busy & ~at["LOOKUP"])),
         ]
         claims = at["ROOM"] | at["CLAIM"]

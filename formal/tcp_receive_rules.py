@@ -160,7 +160,7 @@ class RulesProof(Elaboratable):
         with m.Elif(f.syn):
             m.d.comb += only(*CHALLENGE, "syn_due")
             m.d.comb += Assert(x.ack_due | x.syn_due | (x.challenges == 3))
-        with m.Elif((self.n.seq_end <= 0) & (n.seq != 0) | (n.seq > n.edge)):
+        with m.Elif(((n.seq < 0) & (n.seq_end <= 0)) | ((n.seq > 0) & (n.seq > n.edge))):
             m.d.comb += only(*CHALLENGE)
         with m.Elif(~f.ack | (n.ack > n.snd_max)):
             m.d.comb += only(*CHALLENGE)
