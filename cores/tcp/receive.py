@@ -250,7 +250,7 @@ class ReceiveEngine(wiring.Component):
             Signal(32, name=k) for k in ("seq_1", "edge", "iss", "iss_1")
         )
         self.time_first = Signal(TIME_WIDTH)
-        clock = Signal(40, init=config.isn_start << 8)
+        self.clock = clock = Signal(40, init=config.isn_start << 8)
         m.d.sync += clock.eq(clock + 1)
         with m.If(self.done & ~self.port.grant):
             m.d.sync += self.iss.eq(self.hash + clock[8:])
