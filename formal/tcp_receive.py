@@ -348,6 +348,7 @@ class MakeProof(Elaboratable):
                     m.d.comb += Assert(w.service == k)
         m.d.comb += [
             Assert(dut.count.accepted == dut.peer_write),
+            Assert((dut.clock == clock) & (dut.iss == iss)),
             Assert(~dut.peer_write | port.commit),
             *(Assert(dut.peer[name] == seg[name]) for name in dut.peer.shape().members),
             Cover(accepted & (mss == 64)),
