@@ -218,7 +218,7 @@ class ParserProof(Elaboratable):
                 Assert(dut.done == over),
                 Assert(over | (dut.left == total - at - n - 1)),
                 Assert(dut.beats == Mux(count > most, most, count)),
-                Assert((b.word == index) | ((b.word >= 16) & (b.word < 18) & (index >= 16))),
+                Assert(Mux(index < 16, b.word == index, (b.word >= 16) & (b.word < 18))),
             ]
         with m.Else():
             m.d.comb += Assert(~g.valid & ~self.ends)
