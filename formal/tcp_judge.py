@@ -28,9 +28,9 @@ SMALL = TcpConfig(sessions=2, ports=(7, 80), segments=2, programmable=False)
 
 
 def matured(m, cycles):
-    """Whether at least ``cycles`` cycles have gone by."""
-    age = Signal(range(cycles + 1))
-    with m.If(age != cycles):
+    """Whether exactly ``cycles`` cycles have gone by: the solver is asked once."""
+    age = Signal(range(cycles + 2))
+    with m.If(age != cycles + 1):
         m.d.sync += age.eq(age + 1)
     return age == cycles
 
