@@ -325,7 +325,7 @@ class ParserProof(Elaboratable):
                     m.d.comb += Assert(option.more[lane] == more)
                     m.d.comb += Assert(word == c.data.word_select(lane, 32))
                     m.d.comb += Assert(~more | ~g.valid | (option.next == g.data[:32]))
-            m.d.comb += Cover(feeds & (index == 14) & (h["offset"] == 15))
+            m.d.comb += Cover(feeds & (index == 5) & (h["offset"] == 6))
         # Invariants.
         beats, begun = c.at // self.n + 1, Signal()
         with m.If(g.valid):
@@ -448,7 +448,7 @@ class ParserProof(Elaboratable):
                 *(Assert(Value.cast(segment[k]) == v) for k, v in list(taken.items())[4:]),
                 Assert(segment.length == lengths),
                 Assert(segment.mss == self.option.mss),
-                Cover((segment.length == 1) & (taken["ihl"] == 6) & (taken["offset"] == 6)),
+                Cover((segment.length == 1) & (taken["ihl"] == 5) & (taken["offset"] == 6)),
             ]
 
     def _outputs(self, m):
@@ -474,12 +474,12 @@ class ParserProof(Elaboratable):
 PARSER_MUTANTS = (
     Mutant("fragments_pass", "Cat(word[16:22], word[24:])", "Cat(word[16:21], word[24:])"),
     Mutant("no_ip_options", "(word[:4] < 5)", "(word[:4] <= 5)"),
-    Mutant("wants_payload", "(f.length < 0)", "(f.length <= 0)"),
-    Mutant("swapped_header", "+ 0x0600)", "+ 0x0006)"),
-    Mutant("reads_payload", "(index < f.offset)", "(index <= f.offset)"),
+    Mutant("wants_payload", "(f.length < 0)", "(f.length <= 0)", 17),
+    Mutant("swapped_header", "+ 0x0600)", "+ 0x0006)", 17),
+    Mutant("reads_payload", "(index < f.offset)", "(index <= f.offset)", 17),
     Mutant("counts_padding", "~strip.first & (left[bits:] == 0)", "(left[bits:] == 0)"),
     Mutant("keeps_the_damaged", "broken.eq(c.error | c.short)", "broken.eq(c.short)"),
-    Mutant("forgets_overflow", "overflow | (fifo.w_en & fifo.full)", "(fifo.w_en & fifo.full)"),
+    Mutant("forgets_overflow", "overflow | (fifo.w_en & fifo.full)", "(fifo.w_en & fifo.full)", 17),
 )
 
 PROOFS = tuple(
@@ -490,7 +490,7 @@ PROOFS = tuple(
         module="trebuchet.cores.tcp.parser",
         build=lambda cores, w=width: ParserProof(cores, w),
         depth=6,
-        cover_depth=16,
+        cover_depth=18,
         mutants=PARSER_MUTANTS if width == 32 else PARSER_MUTANTS[:2],
         assumes="the contracts of the parts: stripper, checksums, options, buffer, queue",
         quick=False,
