@@ -402,7 +402,7 @@ PROOFS = (
         says="a SYN makes a SYN-RECEIVED record of its numbers, a fresh ISS and a bounded MSS",
         module="trebuchet.cores.tcp.receive",
         build=lambda cores: MakeProof(cores.ReceiveEngine(SMALL)),
-        depth=5,
+        depth=3,
         cover_depth=14,
         mutants=(
             Mutant("counts_no_syn", "self.seq_1.eq(seg.seq + 1)", "self.seq_1.eq(seg.seq)", 14),

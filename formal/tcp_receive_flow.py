@@ -279,7 +279,7 @@ PROOFS = (
         says="one lookup, at most one record, one verdict and the right RST for each segment",
         module="trebuchet.cores.tcp.receive",
         build=lambda cores: FlowProof(cores.ReceiveEngine(SMALL)),
-        depth=3,
+        depth=2,
         cover_depth=18,
         mutants=(
             Mutant("judges_early", "with m.If(step == 5):", "with m.If(step == 3):", 14),
