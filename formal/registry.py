@@ -4,6 +4,7 @@ from . import (
     arbiter,
     bridge,
     buffers,
+    checksum,
     dispatch,
     gate,
     matmul,
@@ -12,6 +13,11 @@ from . import (
     router,
     router_arbiter,
     router_buffer,
+    tcp_judge,
+    tcp_options,
+    tcp_receive,
+    tcp_receive_flow,
+    tcp_receive_rules,
 )
 from .runner import tasks_of
 
@@ -21,6 +27,7 @@ MODULES = (
     arbiter,
     bridge,
     buffers,
+    checksum,
     dispatch,
     gate,
     matmul,
@@ -29,6 +36,11 @@ MODULES = (
     router,
     router_arbiter,
     router_buffer,
+    tcp_judge,
+    tcp_options,
+    tcp_receive,
+    tcp_receive_flow,
+    tcp_receive_rules,
 )
 
 PROOFS = tuple(proof for module in MODULES for proof in module.PROOFS)

@@ -48,13 +48,14 @@ class Checksum(wiring.Component):
                 "sum": Out(16),
             }
         )
+        self.accs = [Signal(33, name=f"acc{lane}") for lane in range(width // 32)]
+        self.wide = Signal(21)
 
     def elaborate(self, platform):
         # One 32-bit accumulator a lane with its carry saved: 2**32 is 1 modulo 0xFFFF.
         m = Module()
         parts = []
-        for lane in range(self.width // 32):
-            acc = Signal(33, name=f"acc{lane}")
+        for lane, acc in enumerate(self.accs):
             word = self.data[32 * lane : 32 * lane + 32]
             keep = self.keep[2 * lane : 2 * lane + 2] & self.en.replicate(2)
             masked = Cat(word[:16] & keep[0].replicate(16), word[16:] & keep[1].replicate(16))
@@ -62,8 +63,7 @@ class Checksum(wiring.Component):
             with m.If(self.en | self.start):
                 m.d.sync += acc.eq(base[:32] + masked + base[32])
             parts += [acc[:16], acc[16:32], acc[32]]
-        wide = Signal(21)
-        m.d.sync += wide.eq(sum(parts, self.extra))
-        m.d.sync += self.total.eq(wide[:16] + wide[16:])
+        m.d.sync += self.wide.eq(sum(parts, self.extra))
+        m.d.sync += self.total.eq(self.wide[:16] + self.wide[16:])
         m.d.sync += self.sum.eq(self.total[:16] + self.total[16])
         return m

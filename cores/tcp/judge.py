@@ -77,6 +77,7 @@ class SegmentJudge(wiring.Component):
     def _text(self, m):
         seg, r, j = self.segment, self.record, self.judgement
         off, room = Signal(signed(32)), Signal(17)
+        width = (r.rcv_edge - r.rcv_nxt)[:18]  # -1: a FIN came right behind the edge
         exact, near = Signal(), Signal()  # near: at most 65,535 bytes behind
         left = Signal(signed(18))  # bytes of text from RCV.NXT on
         room_2, take, whole = Signal(17), Signal(16), Signal()
@@ -86,7 +87,7 @@ class SegmentJudge(wiring.Component):
         m.d.sync += [
             # 1
             off.eq(seg.seq - r.rcv_nxt),
-            room.eq((r.rcv_edge - r.rcv_nxt)[:17]),
+            room.eq(Mux(width[17], 0, width[:17])),
             # 2
             exact.eq(off == 0),
             j.ahead.eq(~behind & (off != 0)),

@@ -40,6 +40,8 @@ class MssOption(wiring.Component):
                 "mss": Out(16),
             }
         )
+        #: Bytes to the next option, and whether the walk is over.
+        self.position, self.stopped = Signal(6), Signal()
 
     def elaborate(self, platform):
         # What an option that began at byte a would do depends on the bytes only, so it is worked
@@ -47,7 +49,7 @@ class MssOption(wiring.Component):
         m = Module()
         window = Cat(self.data, self.next)
         clear = Signal()
-        position, stopped = Signal(6), Signal()
+        position, stopped = self.position, self.stopped
         m.d.sync += clear.eq(self.clear)
         position_now, stopped_now = position, stopped
         mss_now = self.mss

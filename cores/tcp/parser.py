@@ -109,9 +109,9 @@ class Parser(wiring.Component):
         m = Module()
         m.submodules.strip = strip = EthernetStrip(self.width)
         wiring.connect(m, wiring.flipped(self.frame), strip.i)
-        b = self._trim(m, strip)
-        fields = self._fields(m, strip, b)
-        c = Signal(b.shape(), name="c")
+        b = self.b = self._trim(m, strip)
+        fields = self.fields = self._fields(m, strip, b)
+        c = self.c = Signal(b.shape(), name="c")
         m.d.sync += [c.valid.eq(0), c.final.eq(0), c.end.eq(b.end)]
         m.d.sync += [c.short.eq(b.short), c.error.eq(b.error)]
         with m.If(b.valid):
@@ -140,8 +140,9 @@ class Parser(wiring.Component):
         }
         b = Signal(data.StructLayout(layout), name="b")
         left, done = Signal(16), Signal()  # bytes left, less one; the datagram is over
+        self.left, self.done = left, done
         enough, odd = divmod(20, n)  # whole beats of the shortest IP header, and bytes
-        beats = Signal(range(enough + 2))
+        beats = self.beats = Signal(range(enough + 2))
         total = _swap(strip.data[16:32])
         final, over, tiny = Signal(), Signal(), Signal()
         seen, held = Signal.like(beats), Signal.like(strip.bytes)
@@ -199,6 +200,7 @@ class Parser(wiring.Component):
             name="fields",
         )
         beat, here = Signal(range(5 // lanes + 2)), Signal(range(5 // lanes + 2))
+        self.field_beat = beat
         m.d.comb += here.eq(Mux(b.first, 0, beat))
         m.d.sync += f.tcp_length.eq(f.total - Cat(C(0, 2), f.ihl))
         m.d.sync += f.length.eq(f.tcp_length - Cat(C(0, 2), f.offset))
@@ -252,6 +254,7 @@ class Parser(wiring.Component):
         lanes = self.width // 32
         m.submodules.option = option = MssOption(lanes)
         waiting, pending, fire = Signal(), Signal(), Signal()
+        self.waiting = waiting
         m.d.comb += [
             pending.eq(c.valid | waiting),
             fire.eq(pending & (b.valid | c.final)),
@@ -274,6 +277,7 @@ class Parser(wiring.Component):
         m.submodules.ip_sum = ip_sum = Checksum(self.width)
         m.submodules.tcp_sum = tcp_sum = Checksum(self.width)
         beat, here = Signal(range(4 // lanes + 2)), Signal(range(4 // lanes + 2))
+        self.sum_beat = beat
         m.d.comb += here.eq(Mux(b.first, 0, beat))
         with m.If(b.valid & (here != 4 // lanes + 1)):
             m.d.sync += beat.eq(here + 1)
@@ -309,6 +313,7 @@ class Parser(wiring.Component):
         else:
             # A header with an odd number of words leaves the payload in the upper half.
             odd, upper, flush = f.ihl[0] ^ f.offset[0], Signal(32), Signal()
+            self.upper = upper
             fits = ~odd | ~c.top[2]
             flush_empty = Signal(3)
             m.d.sync += [
@@ -343,6 +348,7 @@ class Parser(wiring.Component):
         m.submodules.queue = queue = BlockFifo(width=len(segment.as_value()), depth=self.segments)
         end, judge = Signal(), Signal()
         errors, malformed, overflow = Signal(), Signal(), Signal()
+        self.overflow = overflow
         m.d.sync += [end.eq(c.end), judge.eq(end)]
         broken = Signal()
         m.d.sync += [broken.eq(c.error | c.short), errors.eq(broken)]

@@ -106,7 +106,7 @@ class ReceiveEngine(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         seg, port = self.segment.payload, self.port
-        m.submodules.judge = judge = SegmentJudge(self.config)
+        m.submodules.judge = self.judge = judge = SegmentJudge(self.config)
         m.d.comb += [judge.segment.eq(seg), judge.record.eq(port.record), keep(port)]
         m.d.comb += [self.peer[name].eq(seg[name]) for name in self.peer.shape().members]
         self.j = judge.judgement
@@ -116,8 +116,9 @@ class ReceiveEngine(wiring.Component):
         syn_only = seg.flags.syn & ~seg.flags.ack & ~seg.flags.rst
         accept = syn_only & self.local.any() & self.settings.enable
         fresh, made, gone, owed = (Signal(name=n) for n in ("fresh", "made", "gone", "owed"))
-        self.owed, self.answer_rst = owed, Signal()
-        step = Signal(range(8))
+        self.fresh, self.made, self.gone, self.owed = fresh, made, gone, owed
+        self.answer_rst = Signal()
+        self.step = step = Signal(range(8))
         reusable = Signal()  # a newer SYN may replace this TIME-WAIT (RFC 9293, 3.10.7.4)
         m.d.sync += reusable.eq(
             (r.phase == Phase.TIME_WAIT)
@@ -129,7 +130,7 @@ class ReceiveEngine(wiring.Component):
         with m.If(self.reply.valid & self.reply.ready):
             m.d.sync += self.reply.valid.eq(0)
 
-        with m.FSM():
+        with m.FSM() as self.fsm:
             with m.State("IDLE"):
                 m.d.sync += [gone.eq(0), made.eq(0), owed.eq(seg.length != 0)]
                 with m.If(self.segment.valid & self.idle):
@@ -249,7 +250,7 @@ class ReceiveEngine(wiring.Component):
             Signal(32, name=k) for k in ("seq_1", "edge", "iss", "iss_1")
         )
         self.time_first = Signal(TIME_WIDTH)
-        clock = Signal(40, init=config.isn_start << 8)
+        self.clock = clock = Signal(40, init=config.isn_start << 8)
         m.d.sync += clock.eq(clock + 1)
         with m.If(self.done & ~self.port.grant):
             m.d.sync += self.iss.eq(self.hash + clock[8:])

@@ -1,0 +1,416 @@
+"""Proofs of what the receive engine, ``cores/tcp/receive.py``, writes into a session's record.
+
+The engine hands a record back in three ways; each is held against a specification of every field
+it writes, of its counters, its demand for a pool segment and its verdict:
+
+* a segment has come (RFC 9293, 3.10.7.4, with RFC 5961, 5681, 6582 and 6298);
+* a SYN makes a session (RFC 9293, 3.10.7.2, RFC 6928, RFC 6528);
+* the session was freed before the engine got hold of it: nothing changes.
+
+The specification sorts segments into kinds of which each is exactly one, and says of each field
+which kinds change it and to what. It takes the segment's judgement (proved in ``tcp_judge``), the
+new time-out and the new congestion window from the engine's parts as they are, and holds their
+inputs against the record. As it looks at one cycle of an engine in any state whatever, with any
+record, any segment and any time, it is proved without bound.
+
+Not proved here: that the parts have had the time they need (``tcp_receive_flow``); what the fields
+mean together (``tcp_receive_rules``).
+"""
+
+from amaranth.asserts import AnyConst
+from amaranth.hdl import Assert, Cover, Elaboratable, Fragment, Mux, Signal, Value
+from trebuchet.cores.tcp.record import Phase
+
+from .proof import Mutant, Proof
+from .stream import free, new_harness
+from .tcp_judge import SMALL
+
+__all__ = ["PROOFS", "opened"]
+
+
+def opened(m, dut):
+    """Add ``dut`` to ``m``; from here on what it makes in ``elaborate`` can be looked at."""
+    m.submodules.dut = Fragment.get(dut, "formal")
+    return dut
+
+
+def first_of(*cases):
+    """The value of the first case (condition, value) that holds; the last case has no condition."""
+    *cases, value = cases
+    for condition, chosen in reversed(cases):
+        value = Mux(condition, chosen, value)
+    return value
+
+
+class Kinds:
+    """The one kind that a segment is of, and what goes with it."""
+
+    def __init__(self, m, dut):
+        seg, r, j = dut.segment.payload, dut.port.record, dut.j
+        f, phase = seg.flags, r.phase
+        self.m = m
+
+        def named(name, value):
+            signal = Signal(name=f"is_{name}")
+            m.d.comb += signal.eq(value)
+            setattr(self, name, signal)
+            return signal
+
+        text = named("text", (seg.length != 0) | f.fin)
+        live = (phase != Phase.CLOSED) & (phase != Phase.TIME_WAIT)
+        half = phase == Phase.SYN_RCVD
+        named("closed", phase == Phase.CLOSED)
+        named("waiting", phase == Phase.TIME_WAIT)
+        rst, syn = live & f.rst, live & ~f.rst & f.syn
+        other = live & ~f.rst & ~f.syn
+        named("reset", rst & j.exact)
+        named("rst_near", rst & ~j.exact & j.in_window)
+        named("resyn", syn & half & j.previous & ~f.ack)
+        named("syn_late", syn & ~self.resyn)
+        named("outside", other & ~j.valid)
+        judged = other & j.valid & f.ack
+        named("refused", judged & half & ~j.ack_new)
+        named("ack_wild", judged & ~self.refused & j.ack_bad)
+        taken = named("taken", judged & ~self.refused & ~j.ack_bad)
+        tells = text | j.previous
+        wanted = self.rst_near | self.syn_late | (self.outside & ~tells) | self.ack_wild
+        named("challenged", wanted & ((r.challenge_time != dut.now[7:13]) | (r.challenges < 3)))
+        named("answered", self.outside & tells)
+        # Its acknowledgement.
+        new = named("new", taken & j.ack_new)
+        same = named("same", taken & j.ack_same & ~j.ack_new)
+        named("establishes", taken & half)
+        named("ends", new & r.fin_queued & j.ack_all & r.fin_told)
+        duplicate = same & (seg.window == r.snd_wnd) & ~text & (j.out != 0)
+        named("duplicate", duplicate & (r.dup_acks != 3))
+        named("fast", duplicate & (r.dup_acks == 2) & ~r.recovering & j.ack_recovered)
+        named("idle", same & j.ack_all & (phase == Phase.OPEN))
+        named("grows", new & ~r.recovering)
+        named("partial", new & r.recovering & ~j.ack_recovered)
+        named("sampled", new & r.rtt_on & j.ack_timed)
+        # Its text.
+        named("gap", taken & j.ahead & ~j.keep)
+        place = r.has_segment | dut.pool.valid | ((j.take == 0) & ~j.keep)
+        named("dry", taken & ~self.gap & ~place)
+        named("keeps", taken & j.ahead & j.keep & place)
+        named("fin", f.fin & j.whole & ~r.fin_seen & ~j.ahead & ~j.jump)
+        here = taken & ~j.ahead & place
+        named("accepts", here & ((j.take != 0) | self.fin))
+        named("stale", here & ~self.accepts & (seg.length != 0))
+
+
+def update(dut, k):
+    """What a segment of kind ``k`` makes of each field that it may change."""
+    seg, r, j, now = dut.segment.payload, dut.port.record, dut.j, dut.now
+    slot, window, rtt = now[7:13], dut.window, dut.rtt
+    acks = k.new | k.same
+    fresh = r.challenge_time != slot
+    last = Mux(r.passive, Phase.CLOSED, Phase.TIME_WAIT)
+    rules = {
+        "phase": [(k.reset, Phase.CLOSED), (k.ends, last), (k.establishes, Phase.OPEN)],
+        "opened": [(k.establishes, 1)],
+        "ev_open": [(k.establishes, 1)],
+        "ev_closed": [(k.reset, r.opened), (k.ends, 1)],
+        "ok": [(k.reset, 0), (k.ends, 1)],
+        "released": [(k.reset, ~r.opened)],
+        # What is to be sent.
+        "ack_due": [
+            (k.reset, 0),
+            (k.waiting & (k.text | seg.flags.syn), ~seg.flags.rst),
+            (k.challenged | k.answered | k.keeps | k.stale | (k.gap & k.text), 1),
+        ],
+        "syn_due": [(k.reset | k.establishes, 0), (k.resyn, 1)],
+        "rst_due": [(k.reset, 0)],
+        "resend": [(k.partial | k.fast, 1), (k.reset | k.new, 0)],
+        "probe": [(k.reset | k.new, 0)],
+        "keepalive": [(k.reset, 0)],
+        "check": [(k.reset | k.new, 1)],
+        "challenge_time": [(k.challenged, slot)],
+        "challenges": [(k.challenged & fresh, 1), (k.challenged, r.challenges + 1)],
+        # Receive.
+        "rcv_nxt": [(k.accepts & j.jump, j.kept_to), (k.accepts, j.next + k.fin)],
+        "fin_seen": [(k.accepts, k.fin)],
+        "has_segment": [(k.keeps | (k.accepts & (j.take != 0)), 1)],
+        "segment": [(k.keeps | (k.accepts & (j.take != 0)), held(dut))],
+        "kept": [(k.keeps, 1), (k.accepts & (j.reach | k.fin), 0)],
+        "kept_from": [(k.keeps & ~(r.kept & j.append), seg.seq[:18])],
+        "kept_to": [(k.keeps & (~r.kept | j.append), j.end)],
+        # Send.
+        "snd_una": [(k.new, seg.ack)],
+        "snd_nxt": [(k.new & j.ack_past_nxt, seg.ack)],
+        "snd_wnd": [(acks, seg.window)],
+        "fin_acked": [(k.new, r.fin_queued & j.ack_all)],
+        "blocked": [(k.new | (acks & (seg.window != r.snd_wnd)), 0)],
+        "dup_acks": [(k.new, 0), (k.duplicate, r.dup_acks + 1)],
+        "recovering": [(k.new & j.ack_recovered, 0), (k.fast, 1)],
+        "recover": [(k.fast, r.snd_max)],
+        "cwnd": [(k.grows, window.grown), (k.fast, window.half)],
+        "credit": [(k.grows, window.credit_new)],
+        "ssthresh": [(k.fast, window.half)],
+        # Time.
+        "srtt8": [(k.sampled, rtt.srtt8_new)],
+        "rttvar4": [(k.sampled, rtt.rttvar4_new)],
+        "rtt_valid": [(k.sampled, 1)],
+        "rtt_on": [(k.sampled | k.fast, 0)],
+        "rto": [(k.new, rtt.rto)],
+        "retries": [(k.new | k.idle | (acks & (seg.window == 0)), 0)],
+        "progress": [(k.new, now)],
+        "deadline": [
+            (k.ends | (k.waiting & seg.flags.fin & ~seg.flags.rst), dut.time_wait),
+            ((k.new & j.ack_all) | k.idle, dut.time_idle),
+            (k.new, dut.time_rto),
+        ],
+    }
+    return {name: first_of(*cases, r[name]) for name, cases in rules.items()}
+
+
+def held(dut):
+    """The pool segment that text goes to."""
+    return Mux(dut.port.record.has_segment, dut.port.record.segment, dut.pool.payload)
+
+
+COUNTED = {
+    "unknown": "closed",
+    "rst_rx": "reset",
+    "established": "establishes",
+    "fast_retransmits": "fast",
+    "challenge_acks": "challenged",
+    "pool_dry": "dry",
+    "kept": "keeps",
+}
+
+
+class UpdateProof(Elaboratable):
+    def __init__(self, dut):
+        self.dut = dut
+
+    def elaborate(self, platform):
+        m = new_harness()
+        dut = opened(m, self.dut)
+        port, r = dut.port, dut.port.record
+        free(m, dut.segment.valid, dut.segment.payload, port.grant, port.record, dut.now)
+        free(m, dut.settings, dut.pool.valid, dut.pool.payload, dut.half_open, dut.session)
+        free(m, dut.idle, dut.done, dut.found, dut.hash_valid, dut.hash, dut.free_valid)
+        free(m, dut.free_session, dut.verdict.ready, dut.reply.ready)
+        kinds = Kinds(m, dut)
+        back = Signal()  # with what has become of it
+        m.d.comb += back.eq(port.commit & ~port.request & ~dut.peer_write)
+        with m.If(port.commit & port.request):
+            m.d.comb += Assert(r.phase == Phase.FREE)
+        expected = update(dut, kinds)
+        with m.If(port.commit & ~dut.peer_write):
+            for name in port.signature.writes:
+                value = Signal(len(Value.cast(r[name])), name=f"expected_{name}")
+                m.d.comb += [
+                    value.eq(Mux(port.request, r[name], expected.get(name, r[name]))),
+                    Assert(Value.cast(port.result[name]) == value),
+                ]
+        self._counts(m, kinds, back)
+        self._verdict(m, kinds, back)
+        self._parts(m)
+        for name in ("reset", "establishes", "ends", "fast", "partial", "keeps", "resyn", "idle"):
+            m.d.comb += Cover(back & getattr(kinds, name))
+        m.d.comb += Cover(back & kinds.accepts & kinds.fin & dut.j.take.any())
+        return m
+
+    def _counts(self, m, k, back):
+        dut, j = self.dut, self.dut.j
+        counts = {name: getattr(k, kind) for name, kind in COUNTED.items()}
+        counts["dup"] = k.outside & ~j.ahead
+        counts["out_of_order"] = k.gap & k.text
+        counts["out_of_window"] = (k.outside & j.ahead) | k.ack_wild | k.stale
+        counts["accepted"] = 0
+        for name, value in counts.items():
+            with m.If(back):
+                m.d.comb += Assert(dut.count[name] == value)
+            if name not in ("unknown", "accepted"):
+                m.d.comb += Assert(back | ~dut.count[name])
+
+    def _verdict(self, m, k, back):
+        """The order to the memory, and the pool segment."""
+        dut, seg, r, j = self.dut, self.dut.segment.payload, self.dut.port.record, self.dut.j
+        v = dut.verdict.payload
+        config = dut.config
+        log2 = config.segment_log2
+        writes = k.keeps | k.accepts
+        place = Mux(j.ahead, seg.seq, r.rcv_nxt) - r.rcv_base
+        want = {
+            "session": dut.port.session,
+            "addr": config.pool_base + (held(dut) << log2) + place[:log2],
+            "arrived": seg.length,
+            "skip": j.skip,
+            "length": Mux(j.ahead, seg.length, j.take),
+            "fin": k.fin,
+            "end": dut.port.result.rcv_nxt,
+            "commit": 1,
+            "ahead": j.ahead,
+        }
+        ordered = Signal()
+        m.d.sync += ordered.eq(back & writes)
+        for name, value in want.items():
+            past = Signal.like(v[name], name=f"want_{name}")
+            m.d.sync += past.eq(value)
+            with m.If(ordered):
+                m.d.comb += Assert(v[name] == past)
+        m.d.comb += [
+            Assert(~ordered | dut.verdict.valid),
+            Assert(dut.pool.ready == (back & writes & (k.keeps | (j.take != 0)) & ~r.has_segment)),
+        ]
+
+    def _parts(self, m):
+        """What the parts are given, and the times that are made of it."""
+        dut, r, j, s = self.dut, self.dut.port.record, self.dut.j, self.dut.settings
+        rtt, window, now = dut.rtt, dut.window, dut.now
+        times = (
+            (dut.time_rto, now + rtt.rto),
+            (dut.time_idle, now + s.keepalive_idle),
+            (dut.time_wait, now + s.time_wait),
+        )
+        for k, (time, value) in enumerate(times):
+            past = Signal(24, name=f"time{k}")
+            m.d.sync += past.eq(value)
+            m.d.comb += Assert(time == past)
+        m.d.comb += [
+            Assert(rtt.srtt8 == r.srtt8),
+            Assert(rtt.rttvar4 == r.rttvar4),
+            Assert(rtt.valid == r.rtt_valid),
+            Assert(rtt.sample == (r.rtt_on & j.ack_new & j.ack_timed)),
+            Assert(rtt.start == r.rtt_start),
+            Assert(rtt.now == now[:16]),
+            Assert(rtt.rto_min == s.rto_min),
+            Assert(rtt.rto_initial == s.rto_initial),
+            Assert(window.acked == j.acked),
+            Assert(window.out == j.out),
+            Assert(window.cwnd == r.cwnd),
+            Assert(window.credit == r.credit),
+            Assert(window.ssthresh == r.ssthresh),
+            Assert(window.mss == r.mss),
+        ]
+        inner = dut.judge
+        m.d.comb += Assert(inner.segment.as_value() == dut.segment.payload.as_value())
+        m.d.comb += Assert(inner.record.as_value() == r.as_value())
+
+
+class MakeProof(Elaboratable):
+    """A new session. The segment and the registers stand still, as they do in use."""
+
+    def __init__(self, dut):
+        self.dut = dut
+
+    def elaborate(self, platform):
+        m = new_harness()
+        dut = opened(m, self.dut)
+        port, s, config = dut.port, dut.settings, dut.config
+        seg, w = dut.segment.payload, port.result
+        free(m, dut.segment.valid, port.grant, port.record, dut.now, dut.pool.valid, dut.half_open)
+        free(m, dut.idle, dut.done, dut.found, dut.hash_valid, dut.hash, dut.free_valid)
+        free(m, dut.session, dut.free_session, dut.verdict.ready, dut.reply.ready)
+        for value in (seg.as_value(), s.as_value()):
+            m.d.comb += value.eq(AnyConst(len(value)))
+
+        # RFC 6528: a clock of its own, and the hash that the table gives.
+        clock, iss, first = Signal(40), Signal(32), Signal(24)
+        m.d.sync += [clock.eq(clock + 1), first.eq(dut.now + s.rto_initial)]
+        with m.If(dut.done & ~port.grant):
+            m.d.sync += iss.eq(dut.hash + clock[8:])
+        mss = Signal(16)
+        limited = Mux(seg.mss < config.mss, seg.mss, config.mss)
+        m.d.comb += mss.eq(first_of((seg.mss == 0, 536), (seg.mss < 64, 64), limited))
+        want = {name: seg.seq + 1 for name in ("rcv_base", "rcv_nxt", "rcv_pub", "rcv_cons")}
+        want |= {name: iss + 1 for name in ("snd_nxt", "snd_max", "snd_end")}
+        want |= {
+            "phase": Phase.SYN_RCVD,
+            "syn_due": 1,
+            "on_wheel": 1,
+            "rcv_edge": seg.seq + 1 + min(config.segment_size, 65535),
+            "snd_una": iss,
+            "recover": iss,
+            "snd_wnd": seg.window,
+            "mss": mss,
+            "cwnd": 10 * mss,
+            "ssthresh": 65535,
+            "rto": s.rto_initial,
+            "deadline": first,
+            "progress": dut.now,
+        }
+        loose = {"segment", "kept_from", "kept_to", "challenge_time", "service"}
+        accepted, granted = Signal(), Signal()
+        m.d.sync += granted.eq(port.grant)  # at least a cycle before (tcp_receive_flow)
+        m.d.comb += accepted.eq(port.commit & dut.count.accepted & granted)
+        with m.If(accepted):
+            for name in port.signature.writes:
+                if name not in loose:
+                    value = Signal(len(Value.cast(w[name])), name=f"want_{name}")
+                    m.d.comb += [value.eq(want.get(name, 0)), Assert(Value.cast(w[name]) == value)]
+            m.d.comb += Assert(dut.local == self._heard(s, seg))
+            for k in range(len(config.ports)):
+                with m.If(self._heard(s, seg) == 1 << k):
+                    m.d.comb += Assert(w.service == k)
+        m.d.comb += [
+            Assert(dut.count.accepted == dut.peer_write),
+            Assert((dut.clock == clock) & (dut.iss == iss)),
+            Assert(~dut.peer_write | port.commit),
+            *(Assert(dut.peer[name] == seg[name]) for name in dut.peer.shape().members),
+            Cover(accepted & (mss == 64)),
+            Cover(accepted & (mss == config.mss) & (w.rcv_edge < w.rcv_nxt)),
+        ]
+        return m
+
+    @staticmethod
+    def _heard(s, seg):
+        ports = [name for name in s.shape().members if name.startswith("port_")]
+        return sum((s.listen[k] & (seg.local_port == s[name])) << k for k, name in enumerate(ports))
+
+
+_ASSUMES = "nothing of the record, the segment, the time or the judgement"
+
+PROOFS = (
+    Proof(
+        name="tcp_receive_update",
+        core="cores.tcp.receive.ReceiveEngine",
+        says="what a segment makes of every field of its record is what RFC 9293 and 5961 say",
+        module="trebuchet.cores.tcp.receive",
+        build=lambda cores: UpdateProof(cores.ReceiveEngine(SMALL)),
+        depth=1,
+        cover_depth=13,
+        mutants=(
+            Mutant("any_rst_kills", "with m.If(j.exact):", "with m.If(j.in_window):", 13),
+            Mutant("moves_with_the_ack", "w.snd_una.eq(seg.ack)", "w.snd_una.eq(seg.seq)", 13),
+            Mutant("fin_after_a_gap", "& ~j.ahead & ~j.jump)", "& ~j.ahead)", 13),
+            Mutant("no_limit", "| (r.challenges != 3)", "| (r.challenges == 3)", 13),
+            Mutant(
+                "closes_as_if_first",
+                "Mux(r.passive, Phase.CLOSED, Phase.TIME_WAIT)",
+                "Phase.TIME_WAIT",
+                13,
+            ),
+            Mutant(
+                "kills_silently",
+                "result.ev_closed.eq(record.opened)",
+                "result.ev_closed.eq(0)",
+                13,
+                where="trebuchet.cores.tcp.record",
+            ),
+        ),
+        assumes=_ASSUMES,
+        not_proved="a reset while running; see the module's docstring",
+        quick=False,
+    ),
+    Proof(
+        name="tcp_receive_make",
+        core="cores.tcp.receive.ReceiveEngine",
+        says="a SYN makes a SYN-RECEIVED record of its numbers, a fresh ISS and a bounded MSS",
+        module="trebuchet.cores.tcp.receive",
+        build=lambda cores: MakeProof(cores.ReceiveEngine(SMALL)),
+        depth=3,
+        cover_depth=14,
+        mutants=(
+            Mutant("counts_no_syn", "self.seq_1.eq(seg.seq + 1)", "self.seq_1.eq(seg.seq)", 14),
+            Mutant("any_mss", "seg.mss > config.mss, config.mss", "seg.mss < 99, config.mss", 14),
+            Mutant("fast_clock", "self.hash + clock[8:]", "self.hash + clock[1:]", 13),
+            Mutant("una_past_the_syn", "w.snd_una.eq(self.iss)", "w.snd_una.eq(self.iss_1)", 14),
+        ),
+        assumes="the segment and the registers stand still (tcp_receive_flow)",
+        quick=False,
+    ),
+)

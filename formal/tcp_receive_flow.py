@@ -1,0 +1,316 @@
+"""Proof of how the receive engine, ``cores/tcp/receive.py``, goes about a segment.
+
+The engine's state is held against a table of its ways; then, of any session table, store, memory
+and sender that keep their contracts:
+
+* one lookup a segment, from a valid segment to its end, which takes the segment;
+* a request for a record lasts until it is granted, for the same session; the record is handed back
+  once, at most seven cycles later, waiting for nobody;
+* the judgement, the new time-out and the numbers of a new session have had the time they need;
+* the stream rules of verdict and reply; each payload gets exactly one verdict, dropped if it was
+  not ordered to be written;
+* a segment of no session is answered by the RST of RFC 9293, 3.10.7.1, but not if it is one; a SYN
+  makes a session only if a service listens, and within the limits.
+
+Not proved: that the engine gets on (its partners may stall it); a reset while running.
+"""
+
+from amaranth.asserts import AnyConst
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Mux, Signal, Value
+from trebuchet.cores.tcp.record import Phase
+
+from .proof import Mutant, Proof
+from .stream import free, new_harness, stream_rules
+from .tcp_judge import SMALL
+from .tcp_receive import opened
+
+__all__ = ["PROOFS"]
+
+#: Cycles that a record is held before it is handed back: the pipelines are 6 deep.
+TIME = 7
+STATES = ["IDLE", "LOOKUP", "DECIDE", "ROOM", "CLAIM", "WORK", "MAKE", "COMMIT", "REPLY", "TAIL"]
+
+
+class FlowProof(Elaboratable):
+    def __init__(self, dut):
+        self.dut = dut
+
+    def elaborate(self, platform):
+        m = new_harness()
+        dut = opened(m, self.dut)
+        port, seg = dut.port, dut.segment.payload
+        free(m, dut.segment.valid, seg, dut.now, port.grant, port.record, dut.pool.valid)
+        free(m, dut.pool.payload, dut.idle, dut.done, dut.found, dut.session, dut.hash_valid)
+        free(m, dut.hash, dut.free_valid, dut.free_session, dut.half_open)
+        free(m, dut.verdict.ready, dut.reply.ready)
+        m.d.comb += dut.settings.as_value().eq(AnyConst(len(dut.settings.as_value())))
+        stream_rules(m, dut.segment, Assume, "segment")
+        stream_rules(m, dut.verdict, Assert, "verdict")
+        stream_rules(m, dut.reply, Assert, "reply")
+        code = dut.fsm.encoding
+        assert set(code) == set(STATES)
+        self.at = {name: dut.fsm.state == code[name] for name in STATES}
+        m.d.comb += Assert(sum(self.at.values()) == 1)
+        self.busy, self.age, self.held = Signal(), Signal(range(TIME + 2)), Signal()
+        self.given = Signal()
+        self.new, self.replied = (
+            self._new(m, s, n) for s, n in ((dut.verdict, "v"), (dut.reply, "r"))
+        )
+        self._partners(m)
+        self._contract(m)
+        self._ways(m)
+        self._verdicts(m)
+        self._replies(m)
+        return m
+
+    @staticmethod
+    def _new(m, stream, name):
+        """Whether an item is offered for the first time."""
+        stalled = Signal(name=f"{name}_was_stalled")
+        m.d.sync += stalled.eq(stream.valid & ~stream.ready)
+        return stream.valid & ~stalled
+
+    def _partners(self, m):
+        """What the table and the store keep to."""
+        dut, port = self.dut, self.dut.port
+        done, was = Signal(), Signal(1 + len(dut.session))
+        told = Signal(1 + len(dut.session))
+        m.d.comb += told.eq(dut.found | dut.session << 1)
+        m.d.sync += [done.eq(dut.done & ~dut.finish), was.eq(told)]
+        m.d.comb += Assume(~done | (dut.done & (told == was)))
+        record = Signal(len(Value.cast(port.record)))
+        m.d.sync += [record.eq(port.record.as_value()), self.held.eq(port.grant & ~port.commit)]
+        m.d.comb += [
+            Assume(port.grant == (self.held | (port.grant & port.request))),
+            Assume(~self.held | port.grant),
+            Assume(~self.held | (port.record.as_value() == record)),
+        ]
+
+    def _contract(self, m):
+        dut, port = self.dut, self.dut.port
+        wants, session = Signal(), Signal.like(port.session)
+        m.d.sync += [wants.eq(port.request & ~port.grant), session.eq(port.session)]
+        with m.If(dut.start):
+            m.d.sync += self.busy.eq(1)
+        with m.If(dut.finish):
+            m.d.sync += self.busy.eq(0)
+        m.d.sync += self.age.eq(Mux(port.grant & ~port.commit, self.age + 1, 0))
+        fresh = Signal()
+        with m.If(port.grant & ~port.commit & port.request):
+            m.d.sync += fresh.eq(~dut.found)
+        made = Signal()
+        m.d.sync += made.eq(~dut.finish & (made | (port.commit & (self.age == 1))))
+        handed = port.commit & ~port.request
+        m.d.comb += [
+            Assert(~dut.start | (dut.segment.valid & dut.idle & ~self.busy)),
+            Assert(dut.finish == dut.segment.ready),
+            Assert(~dut.finish | (self.busy & dut.done)),
+            Assert(dut.insert == (dut.finish & made)),
+            Assert(~port.request | self.busy),
+            Assert(~wants | (port.request & (port.session == session))),
+            Assert(~self.held | (port.session == session)),
+            Assert(~port.commit | port.grant),
+            Assert(self.age <= TIME),
+            Assert(~handed | (self.age == TIME) | ((self.age == 1) & dut.count.accepted)),
+            Cover(handed & (self.age == TIME) & dut.count.accepted),
+            Cover(dut.insert & (port.session != 0)),
+            # Invariants.
+            Assert(self.busy == ~self.at["IDLE"]),
+            Assert(~self.busy | dut.segment.valid),
+            Assert(self.held == (self.age != 0)),
+            Assert(self.held == (self.at["WORK"] | self.at["MAKE"] | self.at["COMMIT"])),
+            Assert(~self.at["WORK"] | ((dut.step + 1 == self.age) & (self.age < TIME))),
+            Assert(~self.at["COMMIT"] | (self.age == TIME)),
+            Assert(~self.at["MAKE"] | (self.age == TIME) | (self.age == 1)),
+            Assert(~self.at["WORK"] | ~dut.fresh),
+            Assert(~self.at["MAKE"] | (dut.fresh == (self.age == 1))),
+            Assert(self.at["IDLE"] | (dut.made == made)),
+            Assert(~made | self.at["TAIL"]),
+            Assert(self.at["IDLE"] | self.at["LOOKUP"] | dut.done),
+        ]
+
+    def _accept(self):
+        """A SYN for a port that somebody listens to."""
+        dut, seg, s = self.dut, self.dut.segment.payload, self.dut.settings
+        ports = [name for name in s.shape().members if name.startswith("port_")]
+        heard = sum(s.listen[k] & (seg.local_port == s[name]) for k, name in enumerate(ports))
+        f = seg.flags
+        return f.syn & ~f.ack & ~f.rst & (heard != 0) & s.enable & dut.segment.valid
+
+    def _ways(self, m):
+        """From each state to the next, by the first case that holds."""
+        dut, port, seg, at = self.dut, self.dut.port, self.dut.segment.payload, self.at
+        r, j = port.record, dut.j
+        accept, gone, reusable = self._accept(), Signal(), Signal()
+        m.d.sync += gone.eq(self.busy & ~dut.finish & (gone | (port.commit & port.request)))
+        m.d.sync += reusable.eq(
+            (r.phase == Phase.TIME_WAIT)
+            & r.released
+            & accept
+            & j.ahead
+            & (r.count == 0)
+            & (r.flight == 0)
+            & (r.rcv_nxt == r.rcv_pub)
+        )
+        known = dut.found & ~gone
+        room = dut.free_valid & (dut.half_open < dut.settings.half_open_limit)
+        ended = self.age == TIME - 1
+        ways = {
+            "IDLE": [(dut.segment.valid & dut.idle, "LOOKUP")],
+            "LOOKUP": [(dut.done & (dut.hash_valid | ~seg.flags.syn), "DECIDE")],
+            "DECIDE": [
+                (known | (accept & room), "ROOM"),
+                (accept | seg.flags.rst, "TAIL"),
+                (1, "REPLY"),
+            ],
+            "ROOM": [(~dut.verdict.valid, "CLAIM")],
+            "CLAIM": [
+                (~port.grant, "CLAIM"),
+                (~known, "MAKE"),
+                (r.phase == Phase.FREE, "DECIDE"),
+                (1, "WORK"),
+            ],
+            "WORK": [(ended & reusable, "MAKE"), (ended, "COMMIT")],
+            "MAKE": [(1, "TAIL")],
+            "COMMIT": [(dut.answer_rst, "REPLY"), (1, "TAIL")],
+            "REPLY": [(~dut.reply.valid, "TAIL")],
+            "TAIL": [(~self.owes(seg) | ~dut.verdict.valid, "IDLE")],
+        }
+        code = dut.fsm.encoding
+        after, begun = Signal(4), Signal()
+        for name, cases in ways.items():
+            value = code[name]
+            for condition, to in reversed(cases):
+                value = Mux(condition, code[to], value)
+            with m.If(at[name]):
+                m.d.sync += [after.eq(value), begun.eq(1)]
+        m.d.comb += [
+            Assert(~begun | (dut.fsm.state == after)),
+            Assert(at["IDLE"] | (dut.gone == gone)),
+            Assert(~gone | (dut.found & self.busy & ~at["LOOKUP"])),
+        ]
+        claims = at["ROOM"] | at["CLAIM"]
+        m.d.comb += [
+            Assert(~claims | (dut.fresh == ~known)),
+            Assert(~claims | known | accept),
+            Assert(~(claims & known) | (port.session == dut.session)),
+            Assert(~at["MAKE"] | accept),
+            Cover(at["MAKE"] & gone),
+            Cover(at["REPLY"] & gone),
+        ]
+        for name, value in (
+            ("syn_rx", dut.start & seg.flags.syn & ~seg.flags.ack & ~seg.flags.rst),
+            ("refused_full", at["DECIDE"] & ~known & accept & ~dut.free_valid),
+            ("refused_half_open", at["DECIDE"] & ~known & accept & dut.free_valid & ~room),
+            ("time_wait_reused", at["WORK"] & ended & reusable),
+            ("rst_tx", at["REPLY"] & ~dut.reply.valid),
+        ):
+            m.d.comb += Assert(dut.count[name] == value)
+        with m.If(at["DECIDE"]):
+            m.d.comb += Assert(dut.count.unknown == (~known & ~accept))
+        listens = Signal(range(3))  # how long the segment stands still
+        m.d.sync += listens.eq(Mux(dut.segment.valid & ~dut.segment.ready, 2, 0))
+        m.d.comb += Assert(~self.busy | (listens != 0))
+        heard = self._accept()
+        past = Signal()
+        m.d.sync += past.eq(heard)
+        with m.If(self.busy & ~at["LOOKUP"]):
+            syn = seg.flags.syn & ~seg.flags.ack & ~seg.flags.rst & dut.settings.enable
+            m.d.comb += Assert((dut.local.any() & syn) == heard)
+
+    def owes(self, seg):
+        return (seg.length != 0) & ~(self.given | self.new)
+
+    def _verdicts(self, m):
+        dut, seg, v = self.dut, self.dut.segment.payload, self.dut.verdict
+        dropped, arrived = Signal(), Signal(16)
+        m.d.sync += [dropped.eq(dut.finish & self.owes(seg)), arrived.eq(seg.length)]
+        with m.If(dut.start):
+            m.d.sync += self.given.eq(0)
+        with m.Elif(self.new):
+            m.d.sync += self.given.eq(1)
+        with m.If(dropped):
+            m.d.comb += [
+                Assert(self.new & ~v.payload.commit & ~v.payload.fin & ~v.payload.ahead),
+                Assert((v.payload.length == 0) & (v.payload.skip == 0)),
+                Assert(v.payload.arrived == arrived[: len(v.payload.arrived)]),
+            ]
+        with m.Elif(self.new):
+            m.d.comb += Assert(v.payload.commit & self.busy & ~self.given)
+        m.d.comb += [
+            Assert(~self.busy | dropped | (dut.owed == self.owes(seg))),
+            Assert(~dropped | self.at["IDLE"]),
+            Assert(~(self.held | self.at["CLAIM"]) | ~v.valid),
+            Cover(dropped & ~v.ready),
+        ]
+        early = self.at["LOOKUP"] | self.at["DECIDE"] | self.at["ROOM"] | self.at["CLAIM"]
+        m.d.comb += Assert(~(early | self.held) | ~self.given)
+
+    def _replies(self, m):
+        """RFC 9293, 3.10.7.1."""
+        seg, o = self.dut.segment.payload, self.dut.reply.payload
+        f = seg.flags
+        answer = (seg.seq + seg.length + f.syn + f.fin)[:32]
+        want = {
+            "session": (1 << len(o.session)) - 1,
+            "mac": seg.mac,
+            "ip": seg.ip,
+            "remote_port": seg.remote_port,
+            "local_port": seg.local_port,
+            "seq": Mux(f.ack, seg.ack, 0),
+            "ack": Mux(f.ack, 0, answer),
+            "flags": Mux(f.ack, 0b00100, 0b10100),
+            "window": 0,
+            "mss": 0,
+            "addr": 0,
+            "length": 0,
+        }
+        m.d.comb += Assert(~self.at["REPLY"] | ~f.rst)
+        with m.If(self.replied):
+            m.d.comb += Assert(self.at["TAIL"] & ~f.rst)
+            m.d.comb += [Assert(Value.cast(o[name]) == value) for name, value in want.items()]
+            m.d.comb += [Cover(f.ack), Cover(~f.ack & f.syn)]
+
+
+PROOFS = (
+    Proof(
+        name="tcp_receive_flow",
+        core="cores.tcp.receive.ReceiveEngine",
+        says="one lookup, at most one record, one verdict and the right RST for each segment",
+        module="trebuchet.cores.tcp.receive",
+        build=lambda cores: FlowProof(cores.ReceiveEngine(SMALL)),
+        depth=2,
+        cover_depth=18,
+        mutants=(
+            Mutant("judges_early", "with m.If(step == 5):", "with m.If(step == 3):", 14),
+            Mutant(
+                "no_room",
+                'with m.If(~self.verdict.valid):\n                    m.next = "CLAIM"',
+                'with m.If(1):\n                    m.next = "CLAIM"',
+                18,
+            ),
+            Mutant(
+                "one_too_many",
+                "self.half_open >= self.settings",
+                "self.half_open > self.settings",
+                10,
+            ),
+            Mutant(
+                "resets_a_reset",
+                "with m.If(~seg.flags.rst):\n                m.next",
+                "with m.If(1):\n                m.next",
+                10,
+            ),
+            Mutant("drops_what_is_written", "            self.owed.eq(0),\n", "", 18),
+            Mutant(
+                "acks_no_fin",
+                "seg.length + seg.flags.syn + seg.flags.fin",
+                "seg.length + seg.flags.syn",
+                12,
+            ),
+        ),
+        assumes="the contracts of session table, store, memory and sender; registers stand still",
+        not_proved="progress, which depends on the partners; a reset while running",
+        quick=False,
+    ),
+)

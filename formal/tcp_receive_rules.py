@@ -1,0 +1,223 @@
+"""Proofs of what a segment may never do to a session: ``cores/tcp/receive.py`` as a whole.
+
+Numbers are distances that never wrap (``tcp_judge``), from an arbitrary RCV.NXT and SND.UNA. Of any
+sound record and any segment:
+
+* RCV.NXT moves on by what was accepted: an arbitrary byte that it passes is written by this segment
+  or lies in the run kept beyond the gap; it stays in the window, but for a FIN right behind it;
+* the run kept claims an arbitrary byte only if it did before, or this segment writes it; the record
+  stays sound;
+* SND.UNA moves to SEG.ACK or not at all, never beyond SND.MAX; SND.UNA <= SND.NXT <= SND.MAX;
+* RST ends a session exactly at RCV.NXT, and changes nothing else anywhere else but what a challenge
+  ACK needs; nor does SYN (RFC 5961);
+* the phase takes only the ways of RFC 9293, 3.3.2; what has been seen of FINs is not forgotten.
+
+Taken from other proofs: the judgement (``tcp_judge``), and that it is ready and the verdict's
+register empty when the record is handed back (``tcp_receive_flow``).
+"""
+
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Signal, Value, signed
+from trebuchet.cores.tcp.record import Phase
+
+from .proof import Mutant, Proof
+from .stream import free, new_harness
+from .tcp_judge import SMALL, Numbers, constant
+from .tcp_receive import opened
+
+__all__ = ["PROOFS"]
+
+#: Fields that a segment without a right place may change: what a challenge ACK needs.
+CHALLENGE = {"ack_due", "challenge_time", "challenges"}
+
+
+class Harness(Elaboratable):
+    """The engine with any sound record and any segment; ``rules`` says what is held of it."""
+
+    def __init__(self, dut):
+        self.dut = dut
+
+    def elaborate(self, platform):
+        m = new_harness()
+        dut = opened(m, self.dut)
+        port, seg = dut.port, dut.segment.payload
+        self.r, self.x = port.record, port.result
+        free(m, dut.segment.valid, port.grant, dut.now, dut.settings, dut.idle, dut.done)
+        free(m, dut.pool.valid, dut.pool.payload, dut.half_open, dut.session, dut.found)
+        free(m, dut.hash_valid, dut.hash, dut.free_valid, dut.free_session)
+        free(m, dut.verdict.ready, dut.reply.ready)
+        self.n = Numbers(m, seg, self.r)
+        m.d.comb += self.n.sound(self.r)
+        m.d.comb += Assume(seg.length <= dut.config.rx_buffer)
+        back = Signal()
+        m.d.comb += back.eq(port.commit & ~port.request & ~dut.peer_write)
+        with m.If(back):
+            self.n.judged(m, dut.j, self.r, Assume)
+            m.d.comb += Assume(~dut.verdict.valid)
+        self.rules(m, back)
+        return m
+
+
+class BytesProof(Harness):
+    """Of an arbitrary byte, at ``place`` from RCV.NXT."""
+
+    def rules(self, m, back):
+        n, r, x, v = self.n, self.r, self.x, self.dut.verdict
+        place, here = constant(m, "place", 18), Signal(signed(32))
+        passed, start, end = Signal(32), Signal(18), Signal(18)
+        m.d.comb += [
+            passed.eq(x.rcv_nxt - r.rcv_nxt),
+            start.eq(x.kept_from - r.rcv_nxt),
+            end.eq(x.kept_to - r.rcv_nxt),
+            here.eq(n.seq + v.payload.skip),
+        ]
+        fin = x.fin_seen & ~r.fin_seen
+        with m.If(back):
+            m.d.comb += [
+                Assert((passed == 0) | (passed <= n.edge + fin)),
+                Assert(~fin | (passed == n.seq_end)),
+                Assert(~r.fin_seen | (passed == 0)),
+                Assert(~x.kept | ((passed < start) & (start < end) & (end <= n.edge))),
+                Assert(~(x.kept & x.fin_seen)),
+                Cover(r.kept & ~x.kept & (passed > n.end)),
+                Cover(r.kept & x.kept & (start == n.seq)),
+                Cover(fin & (n.seq < 0) & (n.edge == passed)),
+            ]
+        claimed, had, moved = Signal(), Signal(), Signal()
+        m.d.sync += [
+            claimed.eq(
+                back & ((place + fin < passed) | (x.kept & (start <= place) & (place < end)))
+            ),
+            had.eq(r.kept & (n.kept_from <= place) & (place < n.kept_to)),
+            moved.eq(back & ((passed != 0) | x.kept)),
+        ]
+        with m.If(claimed & ~had):
+            m.d.comb += [
+                Assert(v.valid & v.payload.commit),
+                Assert(here <= place),
+                Assert(place < here + v.payload.length),
+                Assert(v.payload.skip + v.payload.length <= self.dut.segment.payload.length),
+            ]
+        m.d.comb += Cover(claimed & ~had & moved & (v.payload.skip != 0))
+
+
+class RulesProof(Harness):
+    def rules(self, m, back):
+        with m.If(back):
+            self._send(m)
+            self._phases(m)
+            self._unwelcome(m)
+
+    def _send(self, m):
+        n, r, x = self.n, self.r, self.x
+        una, nxt = Signal(32), Signal(32)
+        m.d.comb += [una.eq(x.snd_una - r.snd_una), nxt.eq(x.snd_nxt - r.snd_una)]
+        m.d.comb += [
+            Assert((una == 0) | ((una == n.ack) & self.dut.segment.payload.flags.ack)),
+            Assert(una <= nxt),
+            Assert(nxt <= n.snd_max),
+            Assert((x.snd_max == r.snd_max) & (x.snd_end == r.snd_end)),
+            Cover((una != 0) & (nxt == una) & (n.snd_nxt < una)),
+        ]
+
+    def _phases(self, m):
+        r, x, n, f = self.r, self.x, self.n, self.dut.segment.payload.flags
+        ways = {
+            Phase.SYN_RCVD: (Phase.SYN_RCVD, Phase.OPEN, Phase.CLOSED),
+            Phase.OPEN: (Phase.OPEN, Phase.TIME_WAIT, Phase.CLOSED),
+            Phase.TIME_WAIT: (Phase.TIME_WAIT,),
+            Phase.CLOSED: (Phase.CLOSED,),
+        }
+        acked = f.ack & (n.ack == n.snd_end) & r.fin_queued
+        m.d.comb += Assume((r.phase != Phase.FREE) & (Value.cast(r.phase) <= 4))
+        # Nothing is queued, and no FIN told, before the service has heard of the session.
+        m.d.comb += Assume((r.phase != Phase.SYN_RCVD) | ~(r.fin_queued | r.fin_told))
+        for phase, after in ways.items():
+            with m.If(r.phase == phase):
+                m.d.comb += Assert(sum((x.phase == a) for a in after) == 1)
+                m.d.comb += [Cover((x.phase == a) & f.ack) for a in after]
+        with m.If((r.phase == Phase.SYN_RCVD) & (x.phase == Phase.OPEN)):
+            m.d.comb += Assert(f.ack & ~f.syn & (n.ack > 0) & (n.ack <= n.snd_max) & x.opened)
+        with m.If((r.phase == Phase.OPEN) & (x.phase == Phase.TIME_WAIT)):
+            m.d.comb += Assert(acked & r.fin_told & ~r.passive & ~f.rst)
+        with m.If((r.phase == Phase.OPEN) & (x.phase == Phase.CLOSED)):
+            m.d.comb += Assert((f.rst & (n.seq == 0)) | (acked & r.fin_told & r.passive & ~f.rst))
+        m.d.comb += [
+            *(Assert(~r[name] | x[name]) for name in ("fin_seen", "opened")),
+            *(Assert(r[name] == x[name]) for name in ("fin_told", "fin_queued", "passive")),
+        ]
+
+    def _unwelcome(self, m):
+        """RST, SYN, and what is not acceptable."""
+        r, x, n, f = self.r, self.x, self.n, self.dut.segment.payload.flags
+        live = (r.phase == Phase.OPEN) | (r.phase == Phase.SYN_RCVD)
+
+        def only(*names):
+            return [
+                Assert(Value.cast(x[name]) == Value.cast(r[name]))
+                for name in self.dut.port.signature.writes
+                if name not in names
+            ]
+
+        near = (n.seq > 0) & (n.seq < n.edge)
+        with m.If(~live):
+            m.d.comb += only("ack_due", "deadline")
+        with m.Elif(f.rst & (n.seq == 0)):
+            m.d.comb += Assert(x.phase == Phase.CLOSED)
+        with m.Elif(f.rst):
+            m.d.comb += only(*CHALLENGE)
+            m.d.comb += Assert(near | (x.ack_due == r.ack_due))
+            m.d.comb += Cover(near & x.ack_due & ~r.ack_due)
+        with m.Elif(f.syn):
+            m.d.comb += only(*CHALLENGE, "syn_due")
+            m.d.comb += Assert(x.ack_due | x.syn_due | (x.challenges == 3))
+        with m.Elif(((n.seq < 0) & (n.seq_end <= 0)) | ((n.seq > 0) & (n.seq > n.edge))):
+            m.d.comb += only(*CHALLENGE)
+        with m.Elif(~f.ack | (n.ack > n.snd_max)):
+            m.d.comb += only(*CHALLENGE)
+
+
+_ASSUMES = "a sound record: RCV.NXT < kept <= edge <= RCV.NXT + 65535; SND.NXT <= SND.MAX"
+
+PROOFS = (
+    Proof(
+        name="tcp_receive_rules",
+        core="cores.tcp.receive.ReceiveEngine",
+        says="SND.UNA stays within what was sent; RST only at RCV.NXT; phases as in RFC 9293",
+        module="trebuchet.cores.tcp.receive",
+        build=lambda cores: RulesProof(cores.ReceiveEngine(SMALL)),
+        depth=1,
+        cover_depth=13,
+        mutants=(
+            Mutant("falls_behind", "with m.If(j.ack_past_nxt):", "with m.If(0):", 13),
+            Mutant("any_rst_in_window", "with m.If(j.exact):", "with m.If(j.in_window):", 13),
+            Mutant("syn_is_heeded", "with m.Elif(flags.syn):", "with m.Elif(flags.syn & 0):", 13),
+            Mutant(
+                "leaves_time_wait",
+                "with m.Elif(r.phase == Phase.TIME_WAIT):",
+                "with m.Elif(0):",
+                13,
+            ),
+        ),
+        assumes=_ASSUMES,
+        quick=False,
+    ),
+    Proof(
+        name="tcp_receive_bytes",
+        core="cores.tcp.receive.ReceiveEngine",
+        says="RCV.NXT passes, and the run beyond a gap claims, only bytes written",
+        module="trebuchet.cores.tcp.receive",
+        build=lambda cores: BytesProof(cores.ReceiveEngine(SMALL)),
+        depth=1,
+        cover_depth=14,
+        mutants=(
+            Mutant("jumps_always", "Mux(j.jump, j.kept_to,", "Mux(j.reach, j.kept_to,", 14),
+            Mutant(
+                "starts_anywhere", "with m.If(~r.kept | ~j.append):", "with m.If(~j.append):", 14
+            ),
+            Mutant("forgets_the_run", "r.kept & ~j.reach & ~fin", "r.kept", 14),
+            Mutant("skips_nothing", "verdict.skip.eq(j.skip)", "verdict.skip.eq(0)", 14),
+        ),
+        assumes=_ASSUMES,
+        quick=False,
+    ),
+)
