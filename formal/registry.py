@@ -12,6 +12,9 @@ from . import (
     router,
     router_arbiter,
     router_buffer,
+    tcp_estimator,
+    tcp_events,
+    tcp_publish,
 )
 
 __all__ = ["PROOFS"]
@@ -28,6 +31,9 @@ MODULES = (
     router,
     router_arbiter,
     router_buffer,
+    tcp_estimator,
+    tcp_events,
+    tcp_publish,
 )
 
 PROOFS = tuple(proof for module in MODULES for proof in module.PROOFS)
