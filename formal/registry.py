@@ -12,9 +12,11 @@ from . import (
     router,
     router_arbiter,
     router_buffer,
+    tcp_application,
     tcp_estimator,
     tcp_events,
     tcp_publish,
+    tcp_timer,
 )
 
 __all__ = ["PROOFS"]
@@ -31,9 +33,11 @@ MODULES = (
     router,
     router_arbiter,
     router_buffer,
+    tcp_application,
     tcp_estimator,
     tcp_events,
     tcp_publish,
+    tcp_timer,
 )
 
 PROOFS = tuple(proof for module in MODULES for proof in module.PROOFS)

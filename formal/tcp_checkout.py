@@ -11,6 +11,7 @@ not named are unchanged.
 
 from amaranth.asserts import AnySeq
 from amaranth.hdl import Assert, Assume, Signal, Value
+from amaranth.lib import data
 from trebuchet.cores.tcp.record import record_layout
 
 from .stream import free
@@ -71,6 +72,9 @@ class Inside:
 
     def __getitem__(self, name):
         return self._signals[name]
+
+    def view(self, name, layout):
+        return data.View(layout, self._signals[name])
 
     def part(self, name):
         return self._parts[name]

@@ -153,8 +153,6 @@ PROOFS = (
             Mutant(
                 "overwrites_an_event", "self.event_valid[k] & ~out.valid", "self.event_valid[k]", 14
             ),
-            Mutant("counts_the_fin", " - r.fin_told)", ")", 14),
-            Mutant("data_told_twice", "w.ev_data.eq(0), ", "", 14),
         ),
         assumes="the store lends any record after any wait; heads of lists stay until fetched",
         not_proved="that every service gets its turn; a reset while running",
