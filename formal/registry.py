@@ -17,6 +17,7 @@ from . import (
     tcp_events,
     tcp_publish,
     tcp_timer,
+    tcp_wheel,
 )
 
 __all__ = ["PROOFS"]
@@ -38,6 +39,7 @@ MODULES = (
     tcp_events,
     tcp_publish,
     tcp_timer,
+    tcp_wheel,
 )
 
 PROOFS = tuple(proof for module in MODULES for proof in module.PROOFS)

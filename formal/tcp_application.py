@@ -159,6 +159,7 @@ class ApplicationProof(Elaboratable):
                 ring, most, edge = (Signal(32, name=n) for n in ("ring", "most", "edge"))
                 m.d.comb += [
                     Assume((r.rcv_pub - r.rcv_cons)[:32] <= config.segment_size),
+                    Assume(told <= config.segment_size),
                     Assume((r.rcv_edge - r.rcv_cons)[:32] <= config.segment_size),
                     Assume(signed(r.rcv_edge - r.rcv_pub) >= -1),
                     Assume(signed(edge - r.rcv_edge) >= 0),
@@ -264,6 +265,11 @@ PROOFS = tuple(
     )
     for name, config, mutants, more in (
         ("plain", PLAIN, MUTANTS, ""),
-        ("sliding", SLIDING, EDGE_MUTANTS, "; the window's edge is where the last move left it"),
+        (
+            "sliding",
+            SLIDING,
+            EDGE_MUTANTS,
+            "; what is unread fits the segment, and the edge does not go back",
+        ),
     )
 )
