@@ -15,7 +15,9 @@ from . import (
     tcp_application,
     tcp_estimator,
     tcp_events,
+    tcp_payload,
     tcp_publish,
+    tcp_sender,
     tcp_timer,
     tcp_wheel,
 )
@@ -37,7 +39,9 @@ MODULES = (
     tcp_application,
     tcp_estimator,
     tcp_events,
+    tcp_payload,
     tcp_publish,
+    tcp_sender,
     tcp_timer,
     tcp_wheel,
 )

@@ -10,7 +10,7 @@ not named are unchanged.
 """
 
 from amaranth.asserts import AnySeq
-from amaranth.hdl import Assert, Assume, Signal, Value
+from amaranth.hdl import Assert, Assume, Mux, Signal, Value
 from amaranth.lib import data
 from trebuchet.cores.tcp.record import record_layout
 
@@ -40,7 +40,8 @@ def steady(m, signal, lent):
 def descriptor_ram(m, dut, checkout):
     """Answer the engine's read port: any descriptors, the four of a lent session standing still.
 
-    Returns those, by slot. What is read at an address of another session means nothing.
+    Returns those by slot, and the slot now shown (4 if none). What is read at an address of another
+    session means nothing.
     """
     layout = dut.descriptor.shape()
     slots = [Signal(layout, name=f"descriptor_{k}") for k in range(4)]
@@ -53,7 +54,7 @@ def descriptor_ram(m, dut, checkout):
     for k, slot in enumerate(slots):
         with m.If(right & (at == k)):
             m.d.comb += Value.cast(dut.descriptor).eq(slot)
-    return slots
+    return slots, Mux(right, at, 4)
 
 
 class Inside:

@@ -34,7 +34,7 @@ class EventProof(Elaboratable):
         inside = Inside(m, dut)
         self.lent = lent = Checkout(m, dut.port, longest=2)
         r = lent.record
-        slots = descriptor_ram(m, dut, lent)
+        slots, _ = descriptor_ram(m, dut, lent)
         free(m, dut.event_valid, dut.heads)
         self._lists(m, inside)
         told, kind, ok, answered = Signal(), Signal(3), Signal(), Signal()
