@@ -19,6 +19,7 @@ from . import (
     tcp_publish,
     tcp_sender,
     tcp_timer,
+    tcp_transmit,
     tcp_wheel,
 )
 
@@ -43,6 +44,7 @@ MODULES = (
     tcp_publish,
     tcp_sender,
     tcp_timer,
+    tcp_transmit,
     tcp_wheel,
 )
 
