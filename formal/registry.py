@@ -18,6 +18,15 @@ from . import (
     tcp_receive,
     tcp_receive_flow,
     tcp_receive_rules,
+    tcp_application,
+    tcp_estimator,
+    tcp_events,
+    tcp_payload,
+    tcp_publish,
+    tcp_sender,
+    tcp_timer,
+    tcp_transmit,
+    tcp_wheel,
 )
 from .runner import tasks_of
 
@@ -41,6 +50,15 @@ MODULES = (
     tcp_receive,
     tcp_receive_flow,
     tcp_receive_rules,
+    tcp_application,
+    tcp_estimator,
+    tcp_events,
+    tcp_payload,
+    tcp_publish,
+    tcp_sender,
+    tcp_timer,
+    tcp_transmit,
+    tcp_wheel,
 )
 
 PROOFS = tuple(proof for module in MODULES for proof in module.PROOFS)

@@ -181,6 +181,7 @@ class Sender(wiring.Component):
         n = self.width // 8
         bits = n.bit_length() - 1
         meta, payload_sum = Signal(_MetaLayout), Signal(16)
+        self.meta, self.payload_sum = meta, payload_sum  # for proofs
         ip_length, tcp_length = Signal(16), Signal(16)
         ip_check, tcp_check = Signal(16), Signal(16)
         length = Signal(range(_HEADER_MSS + self.max_payload + 1))  # of the frame, without padding

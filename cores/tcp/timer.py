@@ -165,6 +165,7 @@ class TimerEngine(wiring.Component):
         self.rto, self.half = Signal(17), Signal(17)
         self.expiry, self.probing, self.rest = (Signal(TIME_WIDTH, name=n) for n in "epr")
         age, out = Signal(TIME_WIDTH), Signal(18)
+        self.age, self.out = age, out  # for proofs
         m.d.sync += [
             age.eq(self.now - r.progress),
             self.stalled.eq(age >= settings.user_timeout),

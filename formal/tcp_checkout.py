@@ -1,0 +1,168 @@
+"""The session store's side of a checkout, for proofs of one engine with an arbitrary record.
+
+:class:`Checkout` lends any record, after any wait, to the engine under proof, as the contract of
+``CheckoutSignature`` says, and asserts the engine's half of that contract: a request stays, with
+its session, until the store has read the session's number; the record is handed back only while it
+is lent, and within a fixed number of cycles. :class:`Checkout` also holds the record that is
+expected: properties are said by overriding fields of ``after`` and then calling
+:meth:`Checkout.compare`, which asserts that every field the engine writes is as expected, so those
+not named are unchanged.
+"""
+
+from amaranth.asserts import AnyConst, AnySeq
+from amaranth.hdl import Assert, Assume, Mux, Signal, Value
+from amaranth.lib import data
+from trebuchet.cores.tcp.record import record_layout
+
+from .stream import free
+
+__all__ = ["CLOSED", "FREE", "OPEN", "SYN_RCVD", "TIME_WAIT"]
+__all__ += ["Checkout", "Inside", "descriptor_ram", "signed", "steady"]
+
+#: Values of the field ``phase``, as the table of ``cores/tcp/record.py`` orders them.
+FREE, SYN_RCVD, OPEN, TIME_WAIT, CLOSED = range(5)
+
+
+def signed(a):
+    """A difference of sequence numbers as a number of either sign."""
+    return a[:32].as_signed()
+
+
+def steady(m, signal, lent):
+    """Assume that ``signal`` stands still while the record is lent, and in the cycle before."""
+    value = Value.cast(signal)
+    past = Signal(len(value), name=f"{getattr(signal, 'name', 'value')}_past")
+    m.d.sync += past.eq(value)
+    with m.If(lent):
+        m.d.comb += Assume(value == past)
+
+
+def descriptor_ram(m, dut, checkout, constant=False):
+    """Answer the engine's read port: any descriptors, the four of a lent session standing still.
+
+    Returns those by slot, and the slot now shown (4 if none). What is read at an address of another
+    session means nothing.
+    """
+    layout = dut.descriptor.shape()
+    slots = [Signal(layout, name=f"descriptor_{k}") for k in range(4)]
+    at, right, junk = Signal(2), Signal(), Signal(layout.size)
+    free(m, junk)
+    for slot in slots:
+        value = Value.cast(slot)
+        m.d.comb += value.eq(AnyConst(len(value)) if constant else AnySeq(len(value)))
+        steady(m, slot, checkout.lent)
+    m.d.sync += [at.eq(dut.address[:2]), right.eq(dut.address[2:] == checkout.session)]
+    m.d.comb += Value.cast(dut.descriptor).eq(junk)
+    for k, slot in enumerate(slots):
+        with m.If(right & (at == k)):
+            m.d.comb += Value.cast(dut.descriptor).eq(slot)
+    return slots, Mux(right, at, 4)
+
+
+class Inside:
+    """Elaborates ``dut`` as a part of ``m``; its signals and states by name, for invariants."""
+
+    def __init__(self, m, dut, name="dut"):
+        module = dut.elaborate("formal")
+        dut._MustUse__used = True  # the module is added in its place
+        m.submodules[name] = module
+        self._fsms = module._generated
+        self._signals = {}
+        for signal in module._driving:
+            self._signals.setdefault(signal.name, signal)
+
+        self._parts = {key: part for key, (part, _) in module._named_submodules.items()}
+
+    def __getitem__(self, name):
+        return self._signals[name]
+
+    def view(self, name, layout):
+        return data.View(layout, self._signals[name])
+
+    def part(self, name):
+        return self._parts[name]
+
+    def state(self, name, fsm="fsm"):
+        machine = self._fsms[fsm]
+        return machine.state == machine.encoding[name]
+
+    def known(self, fsm="fsm"):
+        """The state register holds the number of a state."""
+        machine = self._fsms[fsm]
+        return machine.state < len(machine.encoding)
+
+
+class Checkout:
+    """Lends records to ``port``. Attributes: ``record``, ``phase`` (as a number), ``session``
+    (whose record it is), ``held`` (cycles since the grant), ``done`` (the record is handed back),
+    ``after`` (the record expected then).
+
+    With ``constant`` every checkout shows the same record, any one: what an engine kept from an
+    earlier one is then any value that the invariants allow, which makes long checkouts cheap.
+    """
+
+    def __init__(self, m, port, longest, constant=False):
+        self.m, self.port, self.record = m, port, port.record
+        layout = record_layout(port.signature.config)
+        fetch, lent, waits, lent_before = (
+            Signal(name=name) for name in ("fetch", "lent", "waits", "lent_before")
+        )
+        self.fetch, self.lent = fetch, lent
+        self.session, asked = Signal.like(port.session), Signal.like(port.session, name="asked")
+        self.held = Signal(range(longest + 2))
+        self.done, self.phase = Signal(name="handed_back"), Signal(3, name="phase_now")
+        past = Signal(layout.size, name="record_past")
+        record = Value.cast(port.record)
+        m.d.comb += record.eq(AnyConst(layout.size) if constant else AnySeq(layout.size))
+        m.d.comb += [
+            port.grant.eq(lent),
+            self.done.eq(lent & port.commit),
+            self.phase.eq(Value.cast(port.record.phase)),
+            Assert(~port.commit | lent),
+            Assert(~lent | (self.held <= longest)),
+        ]
+        m.d.sync += [
+            past.eq(record),
+            lent_before.eq(lent),
+            asked.eq(port.session),
+            waits.eq(port.request & ~fetch & ~lent),
+        ]
+        with m.If(lent & lent_before):
+            m.d.comb += Assume(record == past)
+        with m.If(waits):
+            m.d.comb += [Assert(port.request), Assert(port.session == asked)]
+        with m.If(fetch):
+            m.d.comb += Assert(port.request)
+            m.d.sync += [fetch.eq(0), lent.eq(1), self.session.eq(port.session), self.held.eq(0)]
+        with m.Elif(lent):
+            m.d.sync += self.held.eq(self.held + 1)
+            with m.If(port.commit):
+                m.d.sync += lent.eq(0)
+        with m.Else():
+            m.d.sync += fetch.eq(port.request & AnySeq(1))
+        m.d.comb += [Assert(~(fetch & lent)), Assert(~lent_before | lent | ~fetch)]
+
+        self.after = Signal(layout, name="after")
+        m.d.comb += self.after.eq(self.record)
+
+    def compare(self, when=1):
+        """The record handed back is the one expected, in all that the engine may write."""
+        with self.m.If(self.done & when):
+            for name in self.port.signature.writes:
+                expected = Value.cast(self.after[name])
+                self.m.d.comb += Assert(Value.cast(self.port.result[name]) == expected)
+
+    def put(self, **fields):
+        """Statements that expect these values."""
+        return [Value.cast(self.after[name]).eq(value) for name, value in fields.items()]
+
+    def killed(self, reset):
+        """Statements: the session is over at once; with ``reset`` its peer gets a RST."""
+        r = self.record
+        nothing = ("ack_due", "syn_due", "resend", "probe", "keepalive", "ok")
+        return [
+            *self.put(**dict.fromkeys(nothing, 0)),
+            # A service that was never told of the session need not be told of its end.
+            *self.put(phase=CLOSED, rst_due=reset, check=1, ev_closed=r.opened),
+            *self.put(released=~r.opened),
+        ]

@@ -1,0 +1,161 @@
+"""Proof of ``cores/tcp/events.py``: no event is lost, doubled, invented or told out of turn.
+
+For an arbitrary record the one event told, if any, and every field handed back are compared with
+the service port's contract: OPEN, then DATA before EOF, SENT in the order of posting and only when
+no segment is with the sender, CLOSED last, when every descriptor is answered. A note in the record
+is cleared exactly when its event is told, so none is lost or doubled; a descriptor slot is given
+back exactly with its SENT, so its memory stays the engine's until the bytes are acknowledged or the
+session is over. The event goes to the service whose list is served, stands still there until it is
+taken, and is never overwritten.
+
+Not proved: that every service gets its turn; a reset while running.
+"""
+
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Signal, Value
+from trebuchet.cores.tcp.config import TcpConfig
+
+from .proof import Mutant, Proof
+from .stream import free, new_harness
+from .tcp_checkout import OPEN, SYN_RCVD, Checkout, Inside, descriptor_ram, signed
+
+__all__ = ["PROOFS"]
+
+CONFIG = TcpConfig(sessions=4, ports=(7, 9), segment_log2=12, pool_base=0x70000)
+TOLD_OPEN, TOLD_DATA, TOLD_EOF, TOLD_SENT, TOLD_CLOSED = range(5)
+
+
+class EventProof(Elaboratable):
+    def __init__(self, dut):
+        self.dut = dut
+
+    def elaborate(self, platform):
+        m = new_harness()
+        dut = self.dut
+        inside = Inside(m, dut)
+        self.lent = lent = Checkout(m, dut.port, longest=2)
+        r = lent.record
+        slots, _ = descriptor_ram(m, dut, lent)
+        free(m, dut.event_valid, dut.heads)
+        self._lists(m, inside)
+        told, kind, ok, answered = Signal(), Signal(3), Signal(), Signal()
+        settled, over = Signal(), Signal()
+        oldest = Signal(slots[0].shape(), name="oldest")
+        with m.Switch(r.first):
+            for k, slot in enumerate(slots):
+                with m.Case(k):
+                    m.d.comb += oldest.eq(slot)
+        m.d.comb += [
+            settled.eq(signed(r.snd_una - oldest.end) >= 0),
+            over.eq((lent.phase != OPEN) & (lent.phase != SYN_RCVD)),
+            told.eq(1),
+            ok.eq(1),
+        ]
+        with m.If(r.ev_open):
+            m.d.comb += [kind.eq(TOLD_OPEN), lent.put(ev_open=0)]
+        with m.Elif(r.ev_data):
+            m.d.comb += [kind.eq(TOLD_DATA), lent.put(ev_data=0)]
+        with m.Elif(r.ev_eof):
+            m.d.comb += [kind.eq(TOLD_EOF), lent.put(ev_eof=0)]
+        with m.Elif(r.check & (r.count != 0) & (r.flight == 0) & (settled | over)):
+            m.d.comb += [kind.eq(TOLD_SENT), ok.eq(settled), answered.eq(1)]
+            m.d.comb += lent.put(first=r.first + 1, count=r.count - 1)
+            with m.If(r.ahead != 0):
+                m.d.comb += lent.put(ahead=r.ahead - 1)
+        with m.Elif(r.check & (r.count != 0) & (r.flight == 0)):
+            m.d.comb += [told.eq(0), lent.put(check=0)]  # look again when something changes
+        with m.Elif(r.ev_closed & (r.count == 0)):
+            m.d.comb += [kind.eq(TOLD_CLOSED), ok.eq(r.ok), lent.put(ev_closed=0)]
+        with m.Else():
+            m.d.comb += told.eq(0)
+        lent.compare()
+        m.d.comb += Assert(dut.answered == (lent.done & answered))
+        self._outputs(m, told, kind, ok, oldest.tag)
+        closing = lent.done & told & (kind == TOLD_CLOSED)
+        m.d.comb += [
+            Cover(lent.done & answered & ok & (r.first == 3) & (oldest.end > r.snd_una)),
+            Cover(lent.done & answered & ~ok),
+            Cover(lent.done & ~told & r.check & (r.count == 2)),
+            Cover(closing & (dut.pick == 1) & r.ok),
+        ]
+        return m
+
+    def _lists(self, m, inside):
+        """The store's lists: heads stay until their session is fetched."""
+        dut, lent = self.dut, self.lent
+        for k in range(2):
+            head = dut.heads.word_select(k, CONFIG.session_bits)
+            past, stays = Signal.like(head, name=f"head_{k}"), Signal(name=f"stays_{k}")
+            popped = lent.fetch & (dut.pick == k)
+            m.d.sync += [past.eq(head), stays.eq(dut.event_valid[k] & ~popped)]
+            with m.If(stays):
+                m.d.comb += Assume(dut.event_valid[k] & (head == past))
+            with m.If(dut.pick == k):
+                # What is asked for is the head of the list that is said to be served.
+                with m.If(dut.port.request & ~lent.lent):
+                    m.d.comb += [Assert(dut.event_valid[k]), Assert(dut.port.session == head)]
+                with m.If(inside.state("HEAD")):
+                    m.d.comb += Assert(dut.event_valid[k])
+                with m.If(dut.port.request | lent.lent | inside.state("HEAD")):
+                    m.d.comb += Assert(~dut.event[k].valid)
+        m.d.comb += Assert(inside.known())
+        m.d.comb += Assert(
+            lent.lent
+            == (
+                (lent.held == 0) & lent.lent & inside.state("CLAIM")
+                | (lent.held == 1) & inside.state("READ")
+                | (lent.held == 2) & inside.state("TELL")
+            )
+        )
+
+    def _outputs(self, m, told, kind, ok, tag):
+        dut, lent, r = self.dut, self.lent, self.lent.record
+        event = Signal(dut.event[0].payload.shape(), name="expected")
+        due = Signal(2)
+        base = CONFIG.pool_base + (r.segment << CONFIG.segment_log2)
+        m.d.sync += [
+            due.eq(0),
+            Value.cast(event.kind).eq(kind),
+            event.ok.eq(ok),
+            event.session.eq(lent.session),
+            event.tag.eq(tag),
+            event.base.eq(base),
+            event.position.eq(r.rcv_pub - r.rcv_base - r.fin_told),
+        ]
+        with m.If(lent.done & told):
+            m.d.sync += due.eq(1 << dut.pick)
+        for k in range(2):
+            out = dut.event[k]
+            free(m, out.ready)
+            stalled, past = Signal(name=f"stalled_{k}"), Signal(len(event.as_value()))
+            value = Value.cast(out.payload)
+            m.d.sync += [stalled.eq(out.valid & ~out.ready), past.eq(value)]
+            m.d.comb += Assert(out.valid == (stalled | due[k]))
+            with m.If(due[k]):
+                m.d.comb += [Assert(~stalled), Assert(value == event.as_value())]
+            with m.Elif(stalled):
+                m.d.comb += Assert(value == past)
+
+
+PROOFS = (
+    Proof(
+        name="tcp_events",
+        core="cores.tcp.events.EventEngine(4 sessions, 2 services)",
+        says="each note of a record is told once, in the contract's order, to the service served; "
+        "a descriptor is answered only when acknowledged or given up, and no segment needs it",
+        module="trebuchet.cores.tcp.events",
+        build=lambda cores: EventProof(cores.EventEngine(CONFIG)),
+        depth=5,
+        cover_depth=10,
+        mutants=(
+            Mutant("answers_under_the_sender", "& (r.flight == 0)", "", 14),
+            Mutant("answers_a_byte_early", "self.descriptor.end)", "self.descriptor.end + 1)", 14),
+            Mutant("closed_before_sent", "r.ev_closed & (r.count == 0)", "r.ev_closed", 14),
+            Mutant(
+                "overwrites_an_event", "self.event_valid[k] & ~out.valid", "self.event_valid[k]", 14
+            ),
+        ),
+        assumes="the store lends any record after any wait; heads of lists stay until fetched",
+        not_proved="that every service gets its turn; a reset while running",
+        quick=False,
+    ),
+)

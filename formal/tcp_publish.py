@@ -1,0 +1,115 @@
+"""Proofs of ``cores/tcp/publish.py``: what a note of written data does to any session record.
+
+For an arbitrary note and an arbitrary record, every field handed back is compared with what the
+service port's contract and RFC 9293, 3.10.7.4 (eighth) ask for: RCV.PUB moves to the end of what is
+in memory, text and FIN are told and acknowledged, and the FIN takes the session to CLOSE-WAIT,
+CLOSING or, if ours is acknowledged, TIME-WAIT with its deadline. With segments larger than a window
+the edge moves as well. Each note is taken once, with the record of its own session.
+
+Not proved: a reset while running; that a granted record comes (the store's part).
+"""
+
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Mux, Signal
+from trebuchet.cores.tcp.config import TcpConfig
+
+from .proof import Mutant, Proof
+from .stream import free, new_harness, stream_rules
+from .tcp_checkout import OPEN, TIME_WAIT, Checkout, signed, steady
+
+__all__ = ["PROOFS"]
+
+PLAIN = TcpConfig(sessions=2, ports=(7,), segment_log2=12)
+SLIDING = TcpConfig(sessions=2, ports=(7,), segment_log2=17)
+
+
+class PublishProof(Elaboratable):
+    def __init__(self, dut):
+        self.dut = dut
+
+    def elaborate(self, platform):
+        m = new_harness()
+        m.submodules.dut = dut = self.dut
+        config, note = dut.config, dut.written.payload
+        lent = Checkout(m, dut.port, longest=2 if config.sliding else 0)
+        r = lent.record
+        free(m, dut.written.valid, dut.written.payload, dut.now, dut.settings)
+        stream_rules(m, dut.written, Assume, "written")
+        steady(m, dut.now, lent.lent)
+        steady(m, dut.settings, lent.lent)
+        m.d.comb += lent.put(rcv_pub=note.end)
+        with m.If(lent.phase == OPEN):
+            m.d.comb += lent.put(ack_due=1, ev_data=r.ev_data | note.text)
+            with m.If(note.fin):
+                m.d.comb += lent.put(fin_told=1, ev_eof=1, passive=~r.fin_queued)
+            with m.If(note.fin & r.fin_acked):
+                deadline = dut.now + dut.settings.time_wait
+                m.d.comb += lent.put(phase=TIME_WAIT, deadline=deadline, ev_closed=1, ok=1)
+        if config.sliding:
+            self._edge(m, lent, note)
+        lent.compare()
+        with m.If(lent.done):
+            m.d.comb += [Assert(dut.written.valid), Assert(lent.session == note.session)]
+        m.d.comb += [
+            Assert(dut.written.ready == lent.done),
+            Assert(~dut.written.valid | dut.port.request),
+            Cover(lent.done & note.fin & (lent.phase == OPEN) & ~r.fin_acked),
+            Cover(lent.done & note.fin & (lent.phase == OPEN) & r.fin_acked),
+            Cover(lent.done & note.text & (lent.phase == TIME_WAIT)),
+        ]
+        return m
+
+    def _edge(self, m, lent, note):
+        """The window ends where the ring does, or 65,535 bytes on: whichever comes first."""
+        config, r = self.dut.config, lent.record
+        ring, most = Signal(32), Signal(32)
+        m.d.comb += [
+            Assume((note.end - r.rcv_cons)[:32] <= config.segment_size),
+            ring.eq(r.rcv_cons + config.segment_size),
+            most.eq(note.end + config.window),
+        ]
+        with m.If((lent.phase == OPEN) & ~r.fin_seen):
+            m.d.comb += lent.put(rcv_edge=Mux(signed(ring - most) < 0, ring, most))
+        m.d.comb += Cover(lent.done & (signed(ring - most) < 0) & (note.end < r.rcv_cons))
+
+
+MUTANTS = (
+    Mutant("told_after_the_end", "with m.If(r.phase == Phase.OPEN):  #", "with m.If(1):  #"),
+    Mutant("text_forgotten", "r.ev_data | note.text", "note.text"),
+    Mutant("active_for_passive", "~r.fin_queued", "r.fin_queued"),
+    Mutant(
+        "time_wait_before_our_fin_is_known", "with m.If(r.fin_acked)", "with m.If(r.fin_queued)"
+    ),
+    Mutant("deadline_at_once", "self.now + self.settings.time_wait", "self.now"),
+)
+EDGE_MUTANTS = (
+    Mutant("edge_from_the_old_place", "edge.pub.eq(note.end)", "edge.pub.eq(r.rcv_pub)"),
+    Mutant("edge_too_early", "held == WindowEdge.LATENCY", "held == WindowEdge.LATENCY - 1"),
+    Mutant(
+        "swapped_limits",
+        "unread > size - window",
+        "unread < size - window",
+        where="trebuchet.cores.tcp.window",
+    ),
+)
+
+PROOFS = tuple(
+    Proof(
+        name=f"tcp_publish_{name}",
+        core=f"cores.tcp.publish.PublishEngine(segments of 2**{config.segment_log2} bytes)",
+        says="each note of written data moves RCV.PUB, is told, acknowledged and, with the FIN, "
+        "takes the session on as RFC 9293 says; nothing else of the record changes",
+        module="trebuchet.cores.tcp.publish",
+        build=lambda cores, c=config: PublishProof(cores.PublishEngine(c)),
+        depth=depth,
+        cover_depth=depth + 2,
+        mutants=mutants,
+        assumes="the store lends any record after any wait; time and settings stand still while it "
+        "is lent" + ("; RCV.PUB is at most a segment ahead of what is consumed" * sliding),
+        not_proved="behaviour under a reset while running",
+        quick=False,
+    )
+    for name, config, sliding, depth, mutants in (
+        ("plain", PLAIN, False, 3, MUTANTS),
+        ("sliding", SLIDING, True, 6, EDGE_MUTANTS),
+    )
+)
