@@ -10,12 +10,12 @@ asserts in all later ones (:class:`Law`).
 import sys
 from contextlib import contextmanager
 
-from amaranth.asserts import AnyConst
+from amaranth.asserts import AnyConst, AnySeq
 from amaranth.hdl import Array, Assert, Assume, Elaboratable, Module, Mux, Shape, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["AnyFifo", "AnyMemory", "Chosen", "Law", "opened"]
+__all__ = ["AnyFifo", "AnyMemory", "Chosen", "LateFifo", "Law", "opened"]
 
 
 class Chosen:
@@ -87,7 +87,12 @@ class AnyMemory(Elaboratable):
 
 
 class AnyFifo(wiring.Component):
-    """Takes the place of ``StreamFifo``: ``count`` words, the oldest is ``words[0]``."""
+    """Takes the place of ``StreamFifo``: ``level`` words, the oldest is ``words[0]``.
+
+    If ``late``, a word comes out some time after it is the oldest, as the solver likes.
+    """
+
+    late = False
 
     def __init__(self, shape, depth, *, registered=None):
         self.shape, self.depth = shape, depth
@@ -110,10 +115,16 @@ class AnyFifo(wiring.Component):
         m.d.comb += [
             self.level.eq(count.now),
             Assume(count.now <= self.depth),
-            self.o.valid.eq(count.now != 0),
             Value.cast(self.o.payload).eq(self.words[0]),
             self.i.ready.eq(count.now != self.depth),
         ]
+        shown, shows = Signal(name="shown"), Signal(name="shows")
+        if self.late:
+            m.d.comb += shows.eq(AnySeq(1))
+            m.d.sync += shown.eq(self.o.valid & ~self.o.ready)
+        else:
+            m.d.comb += shows.eq(1)
+        m.d.comb += self.o.valid.eq((count.now != 0) & (shown | shows))
         m.d.sync += count.next.eq(count.now + puts - gets)
         for k, place in enumerate(kept):
             after = self.words[k + 1] if k + 1 < self.depth else 0
@@ -122,6 +133,10 @@ class AnyFifo(wiring.Component):
             with m.Elif(gets):
                 m.d.sync += place.next.eq(after)
         return m
+
+
+class LateFifo(AnyFifo):
+    late = True
 
 
 @contextmanager

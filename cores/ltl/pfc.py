@@ -25,9 +25,13 @@ class _Quanta(wiring.Component):
     cycles: In(8)
     tick: Out(1)
 
+    def __init__(self):
+        super().__init__()
+        self.count = Signal(8)
+
     def elaborate(self, platform):
         m = Module()
-        self.count = count = Signal(8)
+        count = self.count
         m.d.comb += self.tick.eq(count + 1 >= self.cycles)
         m.d.sync += count.eq(Mux(self.tick, 0, count + 1))
         return m

@@ -57,7 +57,7 @@ class Responder(wiring.Component):
         config = self.config
         bits = min(CREDIT_BITS, config.seq_bits)
         layout = data.StructLayout({"consumed": bits, "advertised": bits})
-        m.submodules.credits = credits = Memory(
+        m.submodules.credits = self.credits = credits = Memory(
             shape=layout, depth=config.connections, init=[], attrs={"ram_style": "block"}
         )
         read, write = credits.read_port(), credits.write_port()
@@ -76,7 +76,7 @@ class Responder(wiring.Component):
         frame = self.frame.payload
         with m.If(self.frame.ready):
             m.d.sync += self.frame.valid.eq(0)
-        with m.FSM(name="respond"):
+        with m.FSM(name="respond") as self.fsm:
             with m.State("IDLE"):
                 which = Signal(config.connection_layout)
                 m.d.comb += self.entry_addr.eq(which)
@@ -129,7 +129,9 @@ class Responder(wiring.Component):
         layout = self.config.request_layout
         m.submodules.older = older = StreamFifo(layout, 64)
         newest, have, same = Signal(layout), Signal(), Signal()
+        self.older, self.newest, self.have = older, newest, have
         request, serve = self.request, stream.Signature(layout).create()
+        self.serve = serve
         m.d.comb += [
             request.ready.eq(1),
             same.eq(have & (request.payload.connection == newest.connection)),
