@@ -65,7 +65,7 @@ def parser_rules(m, port, config, check):
         m.d.comb += check(ghost.same)
     with m.If(port.body):
         m.d.comb += [
-            check(ghost.inside & (ghost.age >= 5) & ghost.still & ~port.end),
+            check(ghost.inside & (ghost.age >= 5) & ghost.still & ~port.good),
             check(header.connection == ghost.about),
         ]
     with m.If(port.end & port.good):
