@@ -79,7 +79,7 @@ PROOFS = (
             Mutant("goes_negative", "(after < 0) | (self.rate == 0)", "self.rate == 0", 6),
             Mutant("slope_off", "above[:17] << self.slope", "above[:16] << self.slope >> 1", 10),
             Mutant("always_draws", "chance > lfsr", "chance >= lfsr", 12),
-            Mutant("does_not_saturate", "(1 << 33) - 1", "0", 2),
+            Mutant("never_drains", "level + grown - self.rate", "level + grown", 8),
         ),
         assumes="nothing",
     ),
