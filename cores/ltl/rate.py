@@ -180,6 +180,7 @@ class RateControl(wiring.Component):
     def _fast(self, m):
         """Answers when there is no control; returns whether a question is for the machine."""
         asked, delay = Signal(), Signal(3)
+        self.delay = delay
         m.d.sync += delay.eq(Cat(self.start & ~self.enable, delay))
         with m.If(delay[2]):
             m.d.comb += [self.done.eq(1), self.allow.eq(1)]
