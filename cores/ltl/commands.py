@@ -47,7 +47,7 @@ class Commands(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         config = self.config
-        held = Signal(32)
+        self.held = held = Signal(32)
         index = held[16:]
         ports = (self.send, self.receive, self.opened)
         for port in ports:
@@ -64,8 +64,8 @@ class Commands(wiring.Component):
             self.peer.eq(self.peer_fields),
             self.peer_addr.eq(Cat(index[: config.connection_layout.width], held[2])),
         ]
-        with m.FSM(name="commands") as fsm:
-            m.d.comb += self.busy.eq(~fsm.ongoing("IDLE"))
+        with m.FSM(name="commands") as self.fsm:
+            m.d.comb += self.busy.eq(~self.fsm.ongoing("IDLE"))
             with m.State("IDLE"):
                 m.d.sync += held.eq(self.command)
                 with m.If(self.command[0]):

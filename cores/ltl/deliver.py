@@ -55,11 +55,13 @@ class Deliver(wiring.Component):
         pending = Signal(config.vcs)
         finished = [Signal(config.connection_layout, name=f"done{v}") for v in range(config.vcs)]
         overflows = []
+        self.pending, self.finished, self.queues = pending, finished, []
         for v in range(config.vcs):
             m.submodules[f"beats{v}"] = beats = PacketFifo(config.width, config.buffer_beats)
             m.submodules[f"origins{v}"] = origins = StreamFifo(
                 config.connection_layout, config.buffer_beats, registered=True
             )
+            self.queues.append((beats, origins))
             overflows.append(beats.dropped_overflow)
             mine, out, moves = Signal(name=f"mine{v}"), self.o[v], Signal(name=f"moves{v}")
             waits = beats.o.payload.last & pending[v]
@@ -88,7 +90,7 @@ class Deliver(wiring.Component):
     def _report(self, m, pending, finished):
         """One ``done`` after the other; channels take turns."""
         n = self.config.vcs
-        turn = Signal(range(n))
+        self.turn = turn = Signal(range(n))
         m.d.comb += [
             self.done.valid.eq(pending.bit_select(turn, 1)),
             self.done.payload.eq(Array(finished)[turn]),

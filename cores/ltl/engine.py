@@ -157,6 +157,7 @@ class Ltl(wiring.Component):
 
     def _time(self, m, sender, receiver):
         now, divider = Signal(TIME_BITS), Signal(16)
+        self.now, self.divider = now, divider
         with m.If(divider >= self.csr.tick_cycles):
             m.d.sync += [divider.eq(1), now.eq(now + self.csr.enable)]
         with m.Else():

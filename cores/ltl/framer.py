@@ -96,6 +96,7 @@ class Framer(wiring.Component):
             attrs={"ram_style": "block"},
         )
         write = peers.write_port()
+        self.peers, self.write = peers, write
         m.d.comb += [
             write.en.eq(self.peer_en),
             write.addr.eq(self.peer_addr),
@@ -116,10 +117,12 @@ class Framer(wiring.Component):
         frame, peer = self.frame, self.peer_held
         partial, other, total = Signal(18), Signal(18), Signal(20)
         folded = Signal(17)
+        self.sums = (partial, other, total, folded)
+        self.poison = poison
         chosen = Mux(self.control.valid, self.control.payload.as_value(), self.frames.payload)
         with m.If(self._hit(frame)):
             m.d.sync += poison.eq(1)
-        with m.FSM(name="prepare"):
+        with m.FSM(name="prepare") as self.fsm:
             with m.State("IDLE"):
                 go = Signal()
                 m.d.comb += [
@@ -173,6 +176,9 @@ class Framer(wiring.Component):
         is_data = Signal()
         beat, last, crc_bad = Signal(Beat), Signal(), Signal()
         in_header, ends = Signal(), Signal()
+        self.active, self.at, self.index, self.left = active, at, index, left
+        self.trailer, self.slot, self.bad = trailer, slot, bad
+        self.data_of, self.is_data = data_of, is_data
         m.d.comb += [
             step.eq(~self.tx.valid | self.tx.ready),
             in_header.eq(at != header_beats),
@@ -213,6 +219,7 @@ class Framer(wiring.Component):
         count, keep = self.frame.length, Signal(n)
         whole = Signal(12)
         length = Signal(11)
+        self.message = length
         with m.If(start):
             m.d.sync += length.eq(count)
         m.d.comb += whole.eq(index << (n - 1).bit_length())
@@ -228,6 +235,7 @@ class Framer(wiring.Component):
         one, two = Signal(layout), Signal(layout)
         keep_one = Signal(n)
         crc, tx = Signal(32), self.tx.payload
+        self.one, self.two, self.keep_one, self.crc = one, two, keep_one, crc
         after = crc_step(m, crc, two.data, "tx_crc")
         mask = Cat(bit.replicate(8) for bit in keep_one)
         with m.If(step):

@@ -60,12 +60,13 @@ class Ingress(wiring.Component):
         config = self.config
         slot, have = Signal(config.slot_layout), Signal()
         self._free_list(m, slot, have, taken := Signal())
-        waiting = []
+        self.slot, self.have, self.waiting = slot, have, (waiting := [])
         for v in range(config.vcs):
             m.submodules[f"waiting{v}"] = fifo = StreamFifo(config.commit_layout, 2)
             waiting.append(fifo)
             wiring.connect(m, fifo.o, wiring.flipped(self.commit[v]))
         copying, vc = Signal(), Signal(config.vc_layout)
+        self.copying, self.vc = copying, vc
         may = self._quotas(m, taken, vc)
         wants = Signal(config.vcs)
         m.d.comb += wants.eq(
@@ -97,7 +98,7 @@ class Ingress(wiring.Component):
 
     def _copy(self, m, valid, beat, slot, vc, waiting, taken):
         config = self.config
-        index = Signal(range(config.message_beats + 1))
+        self.index = index = Signal(range(config.message_beats + 1))
         length, room = Signal(11), Signal()
         m.d.comb += room.eq(index != config.message_beats)
         # Registered, so that the store's address comes straight from registers.
@@ -128,8 +129,8 @@ class Ingress(wiring.Component):
     def _free_list(self, m, slot, have, taken):
         """Slots that nobody has; ``slot`` is the next one, taken out already."""
         config = self.config
-        m.submodules.free = free = StreamFifo(config.slot_layout, max(2, config.slots))
-        fill = Signal(range(config.slots + 1))
+        m.submodules.free = self.free = free = StreamFifo(config.slot_layout, max(2, config.slots))
+        self.fill = fill = Signal(range(config.slots + 1))
         with m.If(fill != config.slots):
             m.d.sync += fill.eq(fill + 1)
             m.d.comb += [free.i.valid.eq(1), free.i.payload.eq(fill)]
@@ -144,12 +145,14 @@ class Ingress(wiring.Component):
         config = self.config
         shared = config.slots - config.vcs * config.reserve
         beyond = Signal(range(config.slots + 1))  # slots taken beyond their channels' reserves
+        self.beyond, self.held = beyond, []
         more, less, may = Signal(), Signal(), Signal(config.vcs)
         m.d.sync += [beyond.eq(beyond + more - less), self.used.eq(self.used + taken)]
         with m.If(self.release_valid):
             m.d.sync += self.used.eq(self.used + taken - 1)
         for v in range(config.vcs):
             held = Signal(range(config.slots + 1), name=f"held{v}")
+            self.held.append(held)
             up, down = Signal(name=f"up{v}"), Signal(name=f"down{v}")
             m.d.comb += [
                 up.eq(taken & (vc == v)),

@@ -41,6 +41,8 @@ class Limiter(wiring.Component):
         level, grown = Signal(signed(34)), Signal(26)  # 16 bits of each are fraction
         lfsr = Signal(16, init=1)
         above, chance = Signal(signed(18)), Signal(33)
+        self.level, self.grown, self.lfsr = level, grown, lfsr
+        self.above, self.chance = above, chance
         m.d.sync += [
             lfsr.eq(Cat(lfsr[15] ^ lfsr[14] ^ lfsr[12] ^ lfsr[3], lfsr)),
             grown.eq(0),

@@ -126,6 +126,7 @@ class Parser(wiring.Component):
 
     def _capture(self, m):
         fields = {name: Signal(8 * size, name=name) for name, (_, size) in _FIELDS.items()}
+        self.fields = fields
         about = _FIELDS["connection"][0]
         with m.If(self.valid):
             with m.Switch(self.at):
@@ -138,13 +139,17 @@ class Parser(wiring.Component):
                     if about in octets:
                         m.d.comb += self.lookup.eq(1)
                         m.d.comb += self.about.eq(Cat(octets[about + 1], octets[about]))
+        # Held apart: that field is the next frame's before this one has ended.
+        marked = Signal()
+        with m.If(self.lookup):
+            m.d.sync += marked.eq(fields["tos"][:2] == 3)
         for name in ("connection", "incarnation", "seq", "length", "credit"):
             m.d.comb += self.header[name].eq(fields[name])
         m.d.comb += [
             self.header.kind.eq(fields["first"][:4]),
             self.header.nack.eq(fields["flags"][0]),
             self.header.cnp.eq(fields["flags"][1]),
-            self.header.marked.eq(fields["tos"][:2] == 3),
+            self.header.marked.eq(marked),
         ]
         return fields
 
@@ -156,6 +161,7 @@ class Parser(wiring.Component):
         wanted |= {30 + i: ip.word_select(i, 8) for i in range(4)}
         wanted |= {36: self.port[8:], 37: self.port[:8]}
         wrong, miss = Signal(), Signal()
+        self.miss = miss
         with m.Switch(self.at):
             for octets in self._header_beats(m):
                 terms = [octets[i] != w for i, w in wanted.items() if i in octets]
@@ -184,6 +190,7 @@ class Parser(wiring.Component):
         crc = Signal(32)
         after = crc_step(m, crc, self.beat.data, "rx_crc")
         match, held, rest, right = Signal(), Signal(), Signal(), Signal()
+        self.crc, self.held = crc, held
         m.d.comb += match.eq(self.beat.data[:32] == ~crc)
         if n == 4:  # the CRC was in the beat before
             m.d.comb += rest.eq(held & (self.beat.data == 0))
@@ -213,7 +220,7 @@ class Parser(wiring.Component):
         m.d.comb += padded.eq((length + 7) & 0x1FFF8)
         control = (fields["first"][:4] == Kind.ACK) | (fields["first"][:4] == Kind.PROBE)
         is_data = fields["first"][:4] == Kind.DATA
-        checksum = Signal(16)  # the UDP checksum's field
+        self.checksum = checksum = Signal(16)  # the UDP checksum's field
         with m.If(self.valid & (self.at == CRC_FROM // n)):
             m.d.sync += checksum.eq(self.beat.data[:16])
         beats = (padded + HEADER_BYTES + TRAILER_BYTES)[(n - 1).bit_length() :]
@@ -254,6 +261,7 @@ class Parser(wiring.Component):
         m.d.sync += stages[0].eq(Cat(in_body, self.valid & (self.at == 0), self.beat.data))
         m.d.sync += [b.eq(a) for a, b in zip(stages, stages[1:], strict=False)]
         out, index, words = stages[-1], Signal.like(self.at), Signal(17)
+        self.index = index
         m.d.sync += words.eq((self.header.length + n - 1)[shift:])
         with m.If(out.start):
             m.d.sync += index.eq(0)

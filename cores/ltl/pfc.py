@@ -25,9 +25,13 @@ class _Quanta(wiring.Component):
     cycles: In(8)
     tick: Out(1)
 
+    def __init__(self):
+        super().__init__()
+        self.count = Signal(8)
+
     def elaborate(self, platform):
         m = Module()
-        count = Signal(8)
+        count = self.count
         m.d.comb += self.tick.eq(count + 1 >= self.cycles)
         m.d.sync += count.eq(Mux(self.tick, 0, count + 1))
         return m
@@ -69,7 +73,9 @@ class PfcReceiver(wiring.Component):
         beats = -(-34 // n)
         at, miss, wrong = Signal(range(beats + 1)), Signal(), Signal()
         enabled, time, left = Signal(), Signal(16), Signal(16)
-        m.submodules.quanta = quanta = _Quanta()
+        m.submodules.quanta = self.quanta = quanta = _Quanta()
+        self.at, self.miss, self.left = at, miss, left
+        self.enabled, self.time = enabled, time
         m.d.comb += [quanta.cycles.eq(self.quantum), self.paused.eq(left != 0)]
         with m.If(self.valid):
             m.d.sync += [
@@ -136,7 +142,8 @@ class PfcSender(wiring.Component):
         n = self.width // 8
         told, age = Signal(), Signal(range(_REFRESH + 1))
         at, beats = Signal(range(-(-_FRAME_BYTES // n))), -(-_FRAME_BYTES // n)
-        m.submodules.quanta = quanta = _Quanta()
+        m.submodules.quanta = self.quanta = quanta = _Quanta()
+        self.told, self.age, self.at = told, age, at
         m.d.comb += quanta.cycles.eq(self.quantum)
         due = (self.xoff != told) | (told & (age == _REFRESH))
         with m.If(quanta.tick & (age != _REFRESH)):

@@ -110,6 +110,7 @@ class RateControl(wiring.Component):
             init=[],
             attrs={"ram_style": "block"},
         )
+        self.table = table
         self.read, self.write = table.read_port(), table.write_port()
         self.r, self.index = Signal(self.record), Signal(self.config.connection_layout)
         self.kind = Signal(4)  # one-hot: open, notification, query, scan
@@ -118,9 +119,9 @@ class RateControl(wiring.Component):
         self.at = {name: Signal.like(self.index) for name in ("asked", "cnp", "open")}
         self.cycle, self.more = Signal(16), Signal(signed(28))
         m.d.sync += self.cycle.eq(self.cycle + 1)
-        asked = self._fast(m)
+        asked = self.asked = self._fast(m)
         r = self.r
-        with m.FSM(name="rate"):
+        with m.FSM(name="rate") as self.fsm:
             self._idle(m, asked)
             with m.State("LOAD"):
                 m.d.sync += r.eq(self.read.data)
@@ -179,6 +180,7 @@ class RateControl(wiring.Component):
     def _fast(self, m):
         """Answers when there is no control; returns whether a question is for the machine."""
         asked, delay = Signal(), Signal(3)
+        self.delay = delay
         m.d.sync += delay.eq(Cat(self.start & ~self.enable, delay))
         with m.If(delay[2]):
             m.d.comb += [self.done.eq(1), self.allow.eq(1)]
@@ -189,9 +191,11 @@ class RateControl(wiring.Component):
     def _idle(self, m, asked):
         at, notified, opened = self.at, self.notified, self.starting
         scan = Signal(self.config.connection_layout)
+        self.scan = scan
         with m.State("IDLE"):
             m.next = "LOAD"
             turn = Signal()  # the scan has every other turn
+            self.turn = turn
             m.d.sync += turn.eq(0)
             with m.If(opened):
                 m.d.comb += self.read.addr.eq(at["open"])

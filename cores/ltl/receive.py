@@ -117,6 +117,7 @@ class Receiver(wiring.Component):
         )
         read, second, write = table.read_port(), table.read_port(), table.write_port()
         looked, clearing = Signal(), Signal(init=1)
+        self.table, self.clearing = table, clearing
         self.entry_held = entry = Signal(receive_layout(config))
         index = self.header.connection[: config.connection_layout.width]
         m.d.comb += [
@@ -132,7 +133,7 @@ class Receiver(wiring.Component):
         self._deliver(m)
         m.d.comb += write.addr.eq(index)
         with m.If(clearing):
-            clear = Signal(config.connection_layout)
+            self.clear = clear = Signal(config.connection_layout)
             m.d.sync += clear.eq(clear + 1)
             m.d.comb += [write.en.eq(1), write.addr.eq(clear)]
             with m.If(clear == config.connections - 1):
@@ -177,6 +178,7 @@ class Receiver(wiring.Component):
     def room_held(self, m):
         """Room as it was when the first beat came: it may only grow while the frame comes in."""
         held, begun = Signal(name="room_then"), Signal(name="begun")
+        self.begun, self.room_then = begun, held
         with m.If(self.end | self.lookup):
             m.d.sync += begun.eq(0)
         with m.Elif(self.body & ~begun):
@@ -188,6 +190,7 @@ class Receiver(wiring.Component):
         held, have, first = Signal(self.config.width), Signal(), Signal(init=1)
         n = self.config.bytes
         finish = Signal()
+        self.have, self.held, self.first = have, held, first
         m.d.comb += [
             finish.eq(self.end & have),
             self.valid.eq((self.body & have & self.accept) | finish),
@@ -260,6 +263,7 @@ class Receiver(wiring.Component):
     def _commands(self, m, write):
         """Between frames: from ``end`` to the next lookup."""
         command, busy = self.command.payload, Signal()
+        self.busy = busy
         with m.If(self.lookup):
             m.d.sync += busy.eq(1)
         with m.Elif(self.end):

@@ -57,7 +57,7 @@ class Responder(wiring.Component):
         config = self.config
         bits = min(CREDIT_BITS, config.seq_bits)
         layout = data.StructLayout({"consumed": bits, "advertised": bits})
-        m.submodules.credits = credits = Memory(
+        m.submodules.credits = self.credits = credits = Memory(
             shape=layout, depth=config.connections, init=[], attrs={"ram_style": "block"}
         )
         read, write = credits.read_port(), credits.write_port()
@@ -76,13 +76,13 @@ class Responder(wiring.Component):
         frame = self.frame.payload
         with m.If(self.frame.ready):
             m.d.sync += self.frame.valid.eq(0)
-        with m.FSM(name="respond"):
+        with m.FSM(name="respond") as self.fsm:
             with m.State("IDLE"):
                 which = Signal(config.connection_layout)
                 m.d.comb += self.entry_addr.eq(which)
                 m.d.sync += [connection.eq(which), flags.eq(0)]
                 m.d.sync += [asked.eq(0), left.eq(0), begun.eq(0)]
-                with m.If(self.opened.valid):
+                with m.If(self.opened.valid & ~self.frame.valid):
                     m.d.comb += [self.opened.ready.eq(1), which.eq(self.opened.payload)]
                     m.d.sync += begun.eq(1)
                     m.next = "LOAD"
@@ -129,7 +129,9 @@ class Responder(wiring.Component):
         layout = self.config.request_layout
         m.submodules.older = older = StreamFifo(layout, 64)
         newest, have, same = Signal(layout), Signal(), Signal()
+        self.older, self.newest, self.have = older, newest, have
         request, serve = self.request, stream.Signature(layout).create()
+        self.serve = serve
         m.d.comb += [
             request.ready.eq(1),
             same.eq(have & (request.payload.connection == newest.connection)),

@@ -162,7 +162,7 @@ class Sender(wiring.Component):
         self.next = Signal(config.stored_layout)
         m.d.sync += self.next.eq(self.ring_read.data)
         m.d.comb += self.ring_read.addr.eq(self._place(self.r.una + self.r.sent))
-        with m.FSM(name="sender"):
+        with m.FSM(name="sender") as self.fsm:
             self._clear(m)
             self._idle(m)
             with m.State("LOAD"):
@@ -189,6 +189,7 @@ class Sender(wiring.Component):
         m.submodules.table = table = Memory(
             shape=self.record, depth=config.connections, init=[], attrs={"ram_style": "block"}
         )
+        self.table = table
         self.table_read, self.table_write = table.read_port(), table.write_port()
         m.submodules.ring = ring = Memory(
             shape=config.stored_layout,
@@ -196,6 +197,7 @@ class Sender(wiring.Component):
             init=[],
             attrs={"ram_style": "block"},
         )
+        self.ring = ring
         self.ring_read, self.ring_write = ring.read_port(), ring.write_port()
         # Each connection is listed once at most; one place more, because the one that is being
         # looked at is listed anew before it is taken out.
@@ -220,7 +222,7 @@ class Sender(wiring.Component):
 
     def _idle(self, m):
         config = self.config
-        scan = Signal(config.connection_layout)
+        self.scan = scan = Signal(config.connection_layout)
         requests, above, chosen = (Signal.like(self.source, name=n) for n in ("req", "abv", "chs"))
         connections = [
             self.response.payload.connection,
