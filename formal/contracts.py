@@ -1,10 +1,14 @@
 """The ready/valid contract, of any component, on every stream of its signature.
 
-:class:`ContractProof` walks the signature of a component: streams, arrays of streams, streams inside
+:class:`ContractProof` walks the signature of a component: streams, arrays of streams, those inside
 nested interfaces such as memory ports. The solver drives every input freely, the streams within
 the rules of :mod:`trebuchet.cores.stream`; every stream that goes out must keep those rules: the
 offer stays until it is taken (rule 2), and packets begin and end as they should (rules 4 and 5).
 For each of them a cover statement shows that a beat can move and one that a beat can be stalled.
+
+The proofs compose. A component's parts are left out (*hollow*): they keep their ports, but the
+solver drives their outputs, streams within the rules, which each part's own proof promises for all
+it may do inside; and on the streams into a part the rules are asserted, which that proof assumed.
 
 Nothing here knows how a component is built, nor what it is for: it binds to any component with a
 signature, also to somebody else's.
@@ -13,13 +17,12 @@ Not proved: rule 3 (how long a component waits is the subject of the proofs of i
 the streams carry; behaviour under a reset while running.
 """
 
-from amaranth.hdl import Assert, Assume, Const, Cover, Elaboratable, Value
+from amaranth.hdl import Assert, Assume, Const, Cover, Elaboratable, Module, Value
 from amaranth.lib import stream, wiring
 
-from .proof import Proof
 from .stream import free, new_harness, stream_rules
 
-__all__ = ["ContractProof", "leaves_of", "streams_of"]
+__all__ = ["ContractProof", "Inside", "leaves_of", "streams_of"]
 
 WRITE_FIELDS = {"data", "strb", "last"}
 
@@ -66,6 +69,14 @@ def leaves_of(component, flow):
     ]
 
 
+def _constant(signal):
+    return isinstance(Value.cast(signal), Const)
+
+
+def _drive(m, *signals):
+    free(m, *(signal for signal in signals if not _constant(signal) and len(Value.cast(signal))))
+
+
 def _rules(m, port, check, name):
     """The rules of one stream; of a memory's write data bytes without strobe mean nothing."""
     members = getattr(getattr(port.payload, "shape", lambda: None)(), "members", {})
@@ -80,36 +91,72 @@ def _rules(m, port, check, name):
     return stream_rules(m, meant, check, name)
 
 
-class ContractProof(Elaboratable):
-    """Harness of one component. ``more(m, dut, begins)`` adds what its data sheet asks of the
-    surroundings beyond the rules, and invariants; ``begins`` tells by the name of a packet stream
-    whether its next beat is a first one. ``quiet`` names streams on which nothing ever happens.
+class Inside:
+    """A component, elaborated as part of ``m``, its parts hollow but for those in ``keep``.
+
+    Attributes: ``parts`` by name; ``begins``, by name of a packet stream (of a part: ``part.name``)
+    whether its next beat is a first one. Signals driven by the component are found by name with
+    ``inside["name"]``, whether its state machine is in a state with :meth:`state`.
     """
 
-    def __init__(self, dut, more=None, quiet=()):
-        self.dut, self.more, self.quiet = dut, more, quiet
+    def __init__(self, m, dut, keep=()):
+        module = dut.elaborate("formal")
+        dut._MustUse__used = True  # the module is added in its place
+        m.submodules.dut = module
+        self.module, self.begins = module, {}
+        named = {name: part for name, (part, _) in module._named_submodules.items()}
+        anonymous = {f"part{k}": part for k, (part, _) in enumerate(module._anon_submodules)}
+        self.parts = named | anonymous
+        for name, part in self.parts.items():
+            if isinstance(part, wiring.Component) and name not in keep and keep != "all":
+                self._hollow(m, name, part)
+
+    def _hollow(self, m, name, part):
+        part.elaborate = lambda platform: Module()
+        _drive(m, *(port for _, port in leaves_of(part, wiring.Out)))
+        for flow, check in ((wiring.Out, Assume), (wiring.In, Assert)):
+            for port_name, port in streams_of(part, flow):
+                _drive(m, *((port.valid, port.payload) if flow is wiring.Out else (port.ready,)))
+                prefix = f"{name}.{port_name}"
+                self.begins[prefix] = _rules(m, port, check, prefix)
+
+    def __getitem__(self, name):
+        found = [signal for signal in self.module._driving if signal.name == name]
+        if len(found) != 1:
+            names = ", ".join(sorted({signal.name for signal in self.module._driving}))
+            raise KeyError(f"{len(found)} signals {name!r}; there are: {names}")
+        return found[0]
+
+    def state(self, name, fsm="fsm"):
+        return self.module._generated[fsm].ongoing(name)
+
+
+class ContractProof(Elaboratable):
+    """Harness of one component.
+
+    ``more(m, dut, inside)`` adds what its data sheet asks of the surroundings beyond the rules, and
+    invariants; ``keep`` names the parts that are not left out (``"all"``: none is); ``quiet`` names
+    streams on which nothing ever happens, or which are never stalled.
+    """
+
+    def __init__(self, dut, more=None, *, keep=(), quiet=()):
+        self.dut, self.more, self.keep, self.quiet = dut, more, keep, quiet
 
     def elaborate(self, platform):
         m = new_harness()
-        m.submodules.dut = dut = self.dut
-        begins = {}
-        for _, port in leaves_of(dut, wiring.In):
-            free(m, port)
+        dut = self.dut
+        inside = Inside(m, dut, self.keep)
+        _drive(m, *(port for _, port in leaves_of(dut, wiring.In)))
         for name, port in streams_of(dut, wiring.In):
-            free(m, *(s for s in (port.valid, port.payload) if not _constant(s)))
-            begins[name] = _rules(m, port, Assume, name)
+            _drive(m, port.valid, port.payload)
+            inside.begins[name] = _rules(m, port, Assume, name)
         for name, port in streams_of(dut, wiring.Out):
-            if not _constant(port.ready):
-                free(m, port.ready)
-            begins[name] = _rules(m, port, Assert, name)
+            _drive(m, port.ready)
+            inside.begins[name] = _rules(m, port, Assert, name)
             if name not in self.quiet:
                 m.d.comb += Cover(port.valid & port.ready)
                 if not _constant(port.ready):
                     m.d.comb += Cover(port.valid & ~port.ready)
         if self.more is not None:
-            self.more(m, dut, begins)
+            self.more(m, dut, inside)
         return m
-
-
-def _constant(signal):
-    return isinstance(Value.cast(signal), Const)

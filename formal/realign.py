@@ -147,9 +147,7 @@ class TrimProof(_Realign):
         m.d.comb += [Assume(dut.skip <= dut.max_skip)]
         with m.If(waits & i.first):
             m.d.comb += Assume(dut.skip == past)
-        self.rest = rest = Signal(
-            range(dut.max_skip + 1)
-        )  # bytes yet to drop, after the first beat
+        self.rest = rest = Signal(range(dut.max_skip + 1))  # bytes still to drop
         self.some = some = Signal()  # a byte of this packet was kept
         drop, keep = Signal.like(rest), Signal()
         m.d.comb += [drop.eq(Mux(i.first, dut.skip, rest)), keep.eq(drop < self.count)]

@@ -13,6 +13,7 @@ from . import (
     router,
     router_arbiter,
     router_buffer,
+    second,
 )
 
 __all__ = ["PROOFS"]
@@ -30,6 +31,7 @@ MODULES = (
     router,
     router_arbiter,
     router_buffer,
+    second,
 )
 
 PROOFS = tuple(proof for module in MODULES for proof in module.PROOFS)
