@@ -17,12 +17,26 @@ Not proved: rule 3 (how long a component waits is the subject of the proofs of i
 the streams carry; behaviour under a reset while running.
 """
 
-from amaranth.hdl import Assert, Assume, Const, Cover, Elaboratable, Module, Value
+import sys
+
+from amaranth.hdl import (
+    Assert,
+    Assume,
+    Cat,
+    Const,
+    Cover,
+    Elaboratable,
+    Module,
+    Mux,
+    Signal,
+    Value,
+)
 from amaranth.lib import stream, wiring
 
+from .proof import Proof
 from .stream import free, new_harness, stream_rules
 
-__all__ = ["ContractProof", "Inside", "leaves_of", "streams_of"]
+__all__ = ["ContractProof", "Inside", "contract", "leaves_of", "shown_last", "steady", "streams_of"]
 
 WRITE_FIELDS = {"data", "strb", "last"}
 
@@ -94,58 +108,91 @@ def _rules(m, port, check, name):
 class Inside:
     """A component, elaborated as part of ``m``, its parts hollow but for those in ``keep``.
 
-    Attributes: ``parts`` by name; ``begins``, by name of a packet stream (of a part: ``part.name``)
-    whether its next beat is a first one. Signals driven by the component are found by name with
-    ``inside["name"]``, whether its state machine is in a state with :meth:`state`.
+    What a component calls its signals, in ``elaborate`` and the methods it is made of, is found by
+    name: ``inside["name"]``. Further: ``parts`` by name; ``begins``, by name of a packet stream (of
+    a part: ``part.name``) whether its next beat is a first one; :meth:`state`, of a state machine.
+    On streams into parts in ``loose`` nothing is asserted.
     """
 
-    def __init__(self, m, dut, keep=()):
-        module = dut.elaborate("formal")
-        dut._MustUse__used = True  # the module is added in its place
+    def __init__(self, m, dut, keep=(), loose=()):
+        module, self.locals = _elaborate(dut)
         m.submodules.dut = module
         self.module, self.begins = module, {}
         named = {name: part for name, (part, _) in module._named_submodules.items()}
         anonymous = {f"part{k}": part for k, (part, _) in enumerate(module._anon_submodules)}
         self.parts = named | anonymous
         for name, part in self.parts.items():
-            if isinstance(part, wiring.Component) and name not in keep and keep != "all":
-                self._hollow(m, name, part)
+            if isinstance(part, wiring.Component) and name not in keep:
+                self._hollow(m, name, part, name in loose)
 
-    def _hollow(self, m, name, part):
+    def _hollow(self, m, name, part, loose):
         part.elaborate = lambda platform: Module()
         _drive(m, *(port for _, port in leaves_of(part, wiring.Out)))
-        for flow, check in ((wiring.Out, Assume), (wiring.In, Assert)):
-            for port_name, port in streams_of(part, flow):
-                _drive(m, *((port.valid, port.payload) if flow is wiring.Out else (port.ready,)))
-                prefix = f"{name}.{port_name}"
-                self.begins[prefix] = _rules(m, port, check, prefix)
+        for port_name, port in streams_of(part, wiring.Out):
+            _drive(m, port.valid, port.payload)
+            self.begins[f"{name}.{port_name}"] = _rules(m, port, Assume, f"{name}.{port_name}")
+        for port_name, port in streams_of(part, wiring.In):
+            _drive(m, port.ready)
+            if not loose:
+                self.begins[f"{name}.{port_name}"] = _rules(m, port, Assert, f"{name}.{port_name}")
 
     def __getitem__(self, name):
-        found = [signal for signal in self.module._driving if signal.name == name]
-        if len(found) != 1:
-            names = ", ".join(sorted({signal.name for signal in self.module._driving}))
-            raise KeyError(f"{len(found)} signals {name!r}; there are: {names}")
-        return found[0]
+        return self.locals[name]
 
-    def state(self, name, fsm="fsm"):
-        return self.module._generated[fsm].ongoing(name)
+    def state(self, *names, fsm="fsm"):
+        """Whether the state machine is in one of these states."""
+        machine = self.module._generated[fsm]
+        return Cat(machine.ongoing(name) for name in names).any()
+
+
+def _elaborate(dut):
+    """The module of ``dut``, and the local names of the methods that made it."""
+    names = {}
+
+    def note(frame, event, _):
+        if event == "return" and frame.f_locals.get("self") is dut:
+            names.update(frame.f_locals)
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        module = dut.elaborate("formal")
+    finally:
+        sys.setprofile(before)
+    dut._MustUse__used = True  # the module is added in its place
+    return module, names
+
+
+def shown_last(port, begins):
+    """Whether a packet's last beat is the newest that ``port`` has shown: no packet is open."""
+    return Mux(port.valid, port.payload.last, begins)
+
+
+def steady(m, while_, *signals):
+    """Assume that these do not change from a cycle in which ``while_`` holds to the next."""
+    value = Cat(Value.cast(signal) for signal in signals)
+    held, past = Signal(), Signal(len(value))
+    m.d.sync += [held.eq(while_), past.eq(value)]
+    with m.If(held):
+        m.d.comb += Assume(value == past)
 
 
 class ContractProof(Elaboratable):
     """Harness of one component.
 
     ``more(m, dut, inside)`` adds what its data sheet asks of the surroundings beyond the rules, and
-    invariants; ``keep`` names the parts that are not left out (``"all"``: none is); ``quiet`` names
-    streams on which nothing ever happens, or which are never stalled.
+    invariants; ``keep``, parts that are not left out; ``loose``, see :class:`Inside`; ``quiet``,
+    streams on which nothing ever happens.
     """
 
-    def __init__(self, dut, more=None, *, keep=(), quiet=()):
-        self.dut, self.more, self.keep, self.quiet = dut, more, keep, quiet
+    def __init__(self, dut, more=None, *, keep=(), loose=(), quiet=()):
+        self.dut, self.more, self.quiet = dut, more, quiet
+        self.keep, self.loose = keep, loose
 
     def elaborate(self, platform):
         m = new_harness()
         dut = self.dut
-        inside = Inside(m, dut, self.keep)
+        inside = Inside(m, dut, self.keep, self.loose)
         _drive(m, *(port for _, port in leaves_of(dut, wiring.In)))
         for name, port in streams_of(dut, wiring.In):
             _drive(m, port.valid, port.payload)
@@ -160,3 +207,25 @@ class ContractProof(Elaboratable):
         if self.more is not None:
             self.more(m, dut, inside)
         return m
+
+
+def contract(where, make, mutants, *, more=None, size="", keep=(), loose=(), quiet=(), **rest):
+    """The proof of component ``where``, a path below ``cores``, that ``make`` builds of its class.
+
+    ``size``: the parameters, for people. What remains goes to :class:`~.proof.Proof`.
+    """
+    path, _, name = where.rpartition(".")
+    snake = "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
+    area = path.split(".")[0]
+    options = {"keep": keep, "loose": loose, "quiet": quiet}
+    defaults = {"depth": 2, "cover_depth": 6, "quick": False}
+    return Proof(
+        name=f"contract_{area}_{snake}",
+        core=f"cores.{where}({size})",
+        says="every stream that goes out keeps the ready/valid contract, packets their borders",
+        module=f"trebuchet.cores.{path}",
+        build=lambda cores: ContractProof(make(getattr(cores, name)), more, **options),
+        mutants=mutants,
+        **{"not_proved": "rule 3; what the streams carry; a reset while running"},
+        **(defaults | rest),
+    )
