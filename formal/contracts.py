@@ -182,11 +182,11 @@ class ContractProof(Elaboratable):
 
     ``more(m, dut, inside)`` adds what its data sheet asks of the surroundings beyond the rules, and
     invariants; ``keep``, parts that are not left out; ``loose``, see :class:`Inside`; ``quiet``,
-    streams on which nothing ever happens.
+    streams on which nothing ever happens; ``through``, pairs of packet streams that are one.
     """
 
-    def __init__(self, dut, more=None, *, keep=(), loose=(), quiet=()):
-        self.dut, self.more, self.quiet = dut, more, quiet
+    def __init__(self, dut, more=None, *, keep=(), loose=(), quiet=(), through=()):
+        self.dut, self.more, self.quiet, self.through = dut, more, quiet, through
         self.keep, self.loose = keep, loose
 
     def elaborate(self, platform):
@@ -204,20 +204,23 @@ class ContractProof(Elaboratable):
                 m.d.comb += Cover(port.valid & port.ready)
                 if not _constant(port.ready):
                     m.d.comb += Cover(port.valid & ~port.ready)
+        for source, sink in self.through:
+            m.d.comb += Assert(inside.begins[source] == inside.begins[sink])
         if self.more is not None:
             self.more(m, dut, inside)
         return m
 
 
-def contract(where, make, mutants, *, more=None, size="", keep=(), loose=(), quiet=(), **rest):
+def contract(where, make, mutants, *, more=None, size="", **rest):
     """The proof of component ``where``, a path below ``cores``, that ``make`` builds of its class.
 
-    ``size``: the parameters, for people. What remains goes to :class:`~.proof.Proof`.
+    ``size``: the parameters, for people. What remains goes to :class:`ContractProof` and
+    :class:`~.proof.Proof`.
     """
     path, _, name = where.rpartition(".")
     snake = "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
     area = path.split(".")[0]
-    options = {"keep": keep, "loose": loose, "quiet": quiet}
+    options = {k: rest.pop(k) for k in ("keep", "loose", "quiet", "through") if k in rest}
     defaults = {"depth": 2, "cover_depth": 6, "quick": False}
     return Proof(
         name=f"contract_{area}_{snake}",

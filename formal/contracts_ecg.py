@@ -84,6 +84,7 @@ PROOFS = (
             Mutant("size_moves", "samples.eq(length[1:])", "samples.eq(length[1:] + reader.done)"),
         ),
         more=_stays_ready,
+        through=(("reader.packet", "splitter.i"),),
         loose=("reader",),  # it is asked in the cycle in which the block is taken
     ),
     contract(

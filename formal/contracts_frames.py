@@ -141,6 +141,15 @@ def _memory():
     return ServerMemory(0, 1, 8, 8)
 
 
+ENDS = (("i", "transfer.i"), ("transfer.o", "o"))
+LANE = (
+    *(("rx", "tap.i"), ("tap.o", "store.i"), ("store.o", "mux.i_0")),
+    *(("inject", "injector.i"), ("injector.o", "mux.i_1"), ("mux.o", "tx")),
+)
+LANES = (
+    *(("rx_0", "inbound.rx"), ("inject_0", "inbound.inject"), ("inbound.tx", "tx_1")),
+    *(("rx_1", "outbound.rx"), ("inject_1", "outbound.inject"), ("outbound.tx", "tx_0")),
+)
 OVER = "with m.If(1):"
 
 PROOFS = (
@@ -197,6 +206,7 @@ PROOFS = (
         ),
         size="32, 8 to 16 bytes",
         more=_guard,
+        through=(("store.o", "o"),),
     ),
     contract(
         "net.rollback_fifo.RollbackFifo",
@@ -204,9 +214,9 @@ PROOFS = (
         (
             Mutant("overwrites", "~self.output.valid | self.output.ready", "1"),
             Mutant(
-                "data_move_on",
-                "self.output.valid.eq(fetched), self.output.payload.eq(rp.data)]",
-                "self.output.valid.eq(fetched)]\n        m.d.sync += self.output.p.eq(rp.data)",
+                "gives_way",
+                "with m.If(load):\n            m.d.sync += [self",
+                "with m.If(load | self.full):\n            m.d.sync += [self",
             ),
         ),
         size="3 bits, 4",
@@ -232,6 +242,7 @@ PROOFS = (
         ),
         size="32, 8 to 16 bytes",
         more=_injector,
+        through=(("store.o", "o"),),
     ),
     contract(
         "bridge.bridge.BridgeLane",
@@ -240,6 +251,7 @@ PROOFS = (
             _flickers("connect(m, tap.o, store.i)", "tap.o", "store.i"),
             _flickers("connect(m, mux.o, outside(self.tx))", "mux.o", "self.tx"),
         ),
+        through=LANE,
         size="32, latency=1, 8 to 16 bytes",
     ),
     contract(
@@ -255,6 +267,7 @@ PROOFS = (
                 "self.tx[1 - d]",
             ),
         ),
+        through=LANES,
         size="32, latency=1, 8 to 16 bytes",
     ),
     contract(
@@ -287,6 +300,7 @@ PROOFS = (
             Mutant("skips_in_part", "given.valid & given.payload.last):", "given.valid):"),
         ),
         more=_transfer,
+        through=(("i", "opener.i"), ("cutter.o", "o"), ("reader.packet", "cutter.data")),
     ),
     contract(
         "cluster.caller.Caller",
@@ -296,6 +310,7 @@ PROOFS = (
             Mutant("withdraws", "with m.If(transfer.send.ready):", OVER),
         ),
         size="1",
+        through=ENDS,
         cover_depth=8,
     ),
     contract(
@@ -306,6 +321,7 @@ PROOFS = (
             Mutant("withdraws", "with m.If(transfer.send.ready):", OVER),
         ),
         size="1 peer, 256 bytes",
+        through=ENDS,
         cover_depth=10,
     ),
     contract(

@@ -47,6 +47,7 @@ def _operand_reader(m, dut, inside):
         m.d.comb += [Assert(~out.valid), Assert(inside.begins["packet"])]
     m.d.comb += Assert(first | running | inside.state("IDLE"))
     m.d.comb += Assert(~(running & first) | (left != 0))
+    m.d.comb += Assert(~out.p.error)  # which nothing ever sets
 
 
 def _result_writer(m, dut, inside):
@@ -156,7 +157,7 @@ PROOFS = (
         ),
         size="2 sessions, 512 bytes",
         more=_service_waits("LIST", "WRITE", "WAIT"),
-        cover_depth=16,
+        cover_depth=24,
     ),
     contract(
         "roles.fetch.OperandReader",
@@ -199,7 +200,7 @@ PROOFS = (
         lambda cls: cls(32, 9),
         (
             Mutant("walks_on", "with m.If(cmd.valid & cmd.ready):", "with m.If(cmd.valid):"),
-            Mutant("waits_for_data", "cmd.valid.eq(to_issue != 0)", "cmd.valid.eq(to_issue[0])"),
+            Mutant("flickers", "(to_issue != 0)", "((to_issue != 0) & ~self.mem_rdata.valid)"),
         ),
         size="32, 512 bytes",
         more=_smp_header,
@@ -254,6 +255,7 @@ PROOFS = (
         ),
         size="any body",
         more=_packet_role,
+        through=(("reader.packet", "body.i"), ("body.o", "writer.packet")),
         assumes="the stream rules; reader and writer are done only with what they took",
         cover_depth=10,
     ),
