@@ -82,7 +82,7 @@ class Responder(wiring.Component):
                 m.d.comb += self.entry_addr.eq(which)
                 m.d.sync += [connection.eq(which), flags.eq(0)]
                 m.d.sync += [asked.eq(0), left.eq(0), begun.eq(0)]
-                with m.If(self.opened.valid):
+                with m.If(self.opened.valid & ~self.frame.valid):
                     m.d.comb += [self.opened.ready.eq(1), which.eq(self.opened.payload)]
                     m.d.sync += begun.eq(1)
                     m.next = "LOAD"
