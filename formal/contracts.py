@@ -39,6 +39,7 @@ from .stream import free, new_harness, stream_rules
 __all__ = ["ContractProof", "Inside", "contract", "leaves_of", "shown_last", "steady", "streams_of"]
 
 WRITE_FIELDS = {"data", "strb", "last"}
+VECTOR_FIELDS = {"value", "last", "index", "tag"}
 
 
 def _walk(signature, interface, path=()):
@@ -92,16 +93,24 @@ def _drive(m, *signals):
 
 
 def _rules(m, port, check, name):
-    """The rules of one stream; of a memory's write data bytes without strobe mean nothing."""
-    members = getattr(getattr(port.payload, "shape", lambda: None)(), "members", {})
-    if set(members) != WRITE_FIELDS:
+    """The rules of one stream, but for what means nothing: it may change while it waits.
+
+    Of a memory's write data the bytes without strobe; of ECG vectors the name that comes with the
+    last value.
+    """
+    members = set(getattr(getattr(port.payload, "shape", lambda: None)(), "members", {}))
+    if members not in (WRITE_FIELDS, VECTOR_FIELDS):
         return stream_rules(m, port, check, name)
     meant = stream.Signature(port.payload.shape()).create(path=(f"{name}_meant",))
     m.d.comb += [meant.valid.eq(port.valid), meant.ready.eq(port.ready)]
     m.d.comb += meant.payload.eq(port.payload)
-    for k, strobe in enumerate(port.payload.strb):
-        with m.If(~strobe):
-            m.d.comb += meant.payload.data[8 * k : 8 * k + 8].eq(0)
+    if members == VECTOR_FIELDS:
+        with m.If(~port.payload.last):
+            m.d.comb += [meant.payload.index.eq(0), meant.payload.tag.eq(0)]
+    else:
+        for k, strobe in enumerate(port.payload.strb):
+            with m.If(~strobe):
+                m.d.comb += meant.payload.data[8 * k : 8 * k + 8].eq(0)
     return stream_rules(m, meant, check, name)
 
 

@@ -73,6 +73,7 @@ def _framer(m, dut, inside):
     m.d.comb += [
         Assert(ended == (~active | (at == 0))),
         Assert((at != 0) | (inside["trailer"] == 0)),
+        Assert((dut.tx.p.empty == 0) & ~dut.tx.p.error),  # which nothing ever sets
     ]
 
 
