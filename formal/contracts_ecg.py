@@ -31,8 +31,8 @@ def _packer(m, dut, inside):
 
 def _counter(m, dut, inside):
     """A block's count is known before the first record of the next one comes."""
-    waits = Signal()
-    m.d.sync += waits.eq(dut.o.valid & ~dut.o.ready)
+    waits = Signal()  # a record does, while the count is not known
+    m.d.sync += waits.eq(dut.o.valid & ~dut.o.ready & ~dut.count.valid)
     m.d.comb += Assume(~waits | ~dut.count.valid | (dut.count.payload != inside["given"]))
 
 

@@ -130,6 +130,7 @@ def _opener(m, dut, inside):
 def _transfer(m, dut, inside):
     comes, goes = inside.begins["opener.data"], inside.begins["writer.packet"]
     write, skip = inside.state("WRITE"), inside.state("SKIP")
+    m.d.comb += Assume(~(dut.drop & dut.store.valid))
     m.d.comb += [
         Assert(goes | write),
         Assert(comes | write | skip),
@@ -299,6 +300,7 @@ PROOFS = (
             Mutant("sends_over", "cutter.call.ready & ~reads)", "cutter.call.ready)"),
             Mutant("skips_in_part", "given.valid & given.payload.last):", "given.valid):"),
         ),
+        assumes="the stream rules; `drop` only while no place is on offer",
         more=_transfer,
         through=(("i", "opener.i"), ("cutter.o", "o"), ("reader.packet", "cutter.data")),
     ),

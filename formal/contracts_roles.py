@@ -229,7 +229,9 @@ PROOFS = (
         (
             Mutant("gives_up", "with m.If(self.mem_wdata.ready):", "with m.If(1):"),
             Mutant(
-                "fetches_on", "m.d.sync += at.eq(at + 1)", "m.d.sync += [at.eq(at + 1), data.eq(0)]"
+                "data_change",
+                "m.d.comb += self.mem_wdata.valid.eq(1)",
+                "m.d.comb += self.mem_wdata.valid.eq(1)\n                m.d.sync += data.eq(0)",
             ),
         ),
         more=_response_copier,
