@@ -229,9 +229,9 @@ PROOFS = (
         (
             Mutant("gives_up", "with m.If(self.mem_wdata.ready):", "with m.If(1):"),
             Mutant(
-                "data_change",
-                "m.d.comb += self.mem_wdata.valid.eq(1)",
-                "m.d.comb += self.mem_wdata.valid.eq(1)\n                m.d.sync += data.eq(0)",
+                "withdraws",
+                'with m.If(self.mem_cmd.ready):\n                    m.next = "DATA"',
+                'with m.If(1):\n                    m.next = "DATA"',
             ),
         ),
         more=_response_copier,
