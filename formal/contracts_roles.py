@@ -85,7 +85,12 @@ def _response_copier(m, dut, inside):
 
 
 def _benchmark_body(m, dut, inside):
-    m.d.comb += Assert(inside.begins["o"] == (~inside.state("GIVE", fsm="body") | dut.o.p.first))
+    waits, gives = (inside.state(name, fsm="body") for name in ("WAIT", "GIVE"))
+    m.d.comb += [
+        Assert(inside.begins["o"] == (~gives | dut.o.p.first)),
+        Assert(~waits | dut.o.p.first),
+        Assert(~dut.o.p.error),  # which nothing ever sets
+    ]
 
 
 def _packet_role(m, dut, inside):
