@@ -144,7 +144,7 @@ PROOFS = (
         lambda cls: cls(32, 8, 2, 2),
         (
             Mutant("asks_once", "with m.Elif(command.ready):", "with m.Elif(1):", 8),
-            Mutant("flickers", "valid.eq(left != 0)", "valid.eq((left != 0) & plans.w_rdy)", 14),
+            Mutant("flickers", "valid.eq(left != 0)", "valid.eq((left != 0) & ~self.r_en)", 8),
         ),
         size="32, 8 beats, 2 jobs",
         quiet=("mem_wdata",),
