@@ -179,7 +179,7 @@ PROOFS = (
         lambda cls: cls(LTL),
         (
             Mutant("overwrites", "step.eq(~self.tx.valid | self.tx.ready)", "step.eq(1)", 16),
-            Mutant("last_too_early", "tx.last.eq(two.last)", "tx.last.eq(one.last)", 36),
+            Mutant("no_first", "tx.first.eq(two.first)", "tx.first.eq(two.last)", 15),
         ),
         size="2 connections",
         more=_framer,

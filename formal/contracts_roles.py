@@ -152,19 +152,6 @@ PROOFS = (
         cover_depth=12,
     ),
     contract(
-        "roles.echo.Echo",
-        lambda cls: cls(2, 9),
-        (
-            TAKES_BACK,
-            Mutant(
-                "leaves_too_soon", "with m.If(~svc.tx.valid & ~svc.free.valid):", "with m.If(1):"
-            ),
-        ),
-        size="2 sessions, 512 bytes",
-        more=_service_waits("LIST", "WRITE", "WAIT"),
-        cover_depth=24,
-    ),
-    contract(
         "roles.fetch.OperandReader",
         lambda cls: cls(),
         (

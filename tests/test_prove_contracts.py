@@ -58,6 +58,7 @@ EXCEPTIONS = {
     "roles.ecg.trace.TraceBuffer": "no mutant of it fails before its memory was filled once",
     "roles.ecg.trace.TraceStage": _STATES,
     "roles.ecg.window.WindowStage": _PARTS,
+    "roles.echo.Echo": _STATES,
     "roles.framer.SmpFramer": _STATES,
     "roles.loopback.role.LoopbackRole": _BODY,
     "roles.loopback.role.Wire": "a wire",
