@@ -78,6 +78,9 @@ class PacketTrim(wiring.Component):
         begun = Signal()  # output of this packet has begun
         empty, flush_empty, flush_error = Signal(bits), Signal(bits), Signal()
         step, take, error = Signal(), Signal(), i.error
+        self.held, self.shift, self.left = held, shift, beats_left  # for the proof
+        self.started, self.begun, self.flush = started, begun, flush
+        self.flush_empty, self.flush_error = flush_empty, flush_error
         kept = Signal(range(n + 1))  # lower bytes of the output beat that come from `held`
         m.d.comb += [
             rotated.eq(_rotate_up(i.data, (-shift_now)[:bits], n)),
@@ -156,6 +159,8 @@ class PacketPrepend(wiring.Component):
         held, rotated = Signal(self.width), Signal(self.width)
         flush, flush_empty, flush_error, fits = Signal(), Signal(range(n)), Signal(), Signal()
         step = Signal()
+        self.held, self.shift, self.flush = held, count, flush  # for the proof
+        self.flush_empty, self.flush_error = flush_empty, flush_error
         low = Mux(i.first & ~flush, self.head, held)
         m.d.comb += [
             count_now.eq(Mux(i.first, self.count, count)),

@@ -16,7 +16,7 @@ from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Mux, Signal, Value
 from .proof import Mutant, Proof
 from .stream import Queue, cover_run, free, new_harness, stream_rules, within
 
-__all__ = ["PROOFS", "fifo_invariants", "word_in_ram"]
+__all__ = ["PROOFS", "bind_fifo", "fifo_invariants", "word_in_ram"]
 
 
 def _drive(m, dut):
@@ -86,22 +86,29 @@ def word_in_ram(m, dut, queue, addr):
     return before
 
 
+def bind_fifo(m, fifo, delay):
+    """The contract of a FIFO over its ports ``i``, ``o`` and ``level``: bind it to any FIFO.
+
+    Drives the FIFO. ``delay``: cycles until what is inside is on offer. Returns the queue that the
+    FIFO must be, and the register that counts how long something inside has not been on offer.
+    """
+    puts, gets = _drive(m, fifo)
+    queue = _queue(m, fifo, puts, gets, capacity=fifo.depth)
+    m.d.comb += Assert(fifo.level == queue.level)
+    m.d.comb += Assert(fifo.i.ready == (queue.level != fifo.depth))
+    waited = within(m, (queue.level == 0) | fifo.o.valid, delay, "o")
+    _cover_buffer(m, queue, puts, gets, fifo.depth)
+    return queue, waited
+
+
 class StreamFifoProof(Elaboratable):
     def __init__(self, dut):
         self.dut = dut
 
     def elaborate(self, platform):
         m = new_harness()
-        dut = self.dut
-        m.submodules.dut = dut
-        puts, gets = _drive(m, dut)
-        queue = _queue(m, dut, puts, gets, capacity=dut.depth)
-        m.d.comb += Assert(dut.level == queue.level)
-        m.d.comb += Assert(dut.i.ready == (queue.level != dut.depth))
-        slow = 2 if dut.registered else 1
-        waited = within(m, (queue.level == 0) | dut.o.valid, slow, "o")
-        _cover_buffer(m, queue, puts, gets, dut.depth)
-
+        m.submodules.dut = dut = self.dut
+        queue, waited = bind_fifo(m, dut, delay=2 if dut.registered else 1)
         fifo_invariants(m, dut, queue, waited)
         return m
 

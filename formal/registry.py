@@ -5,7 +5,12 @@ from . import (
     bridge,
     buffers,
     checksum,
+    contracts_ecg,
+    contracts_engines,
+    contracts_frames,
+    contracts_roles,
     dispatch,
+    ecg,
     gate,
     ltl_commands,
     ltl_crc,
@@ -23,6 +28,7 @@ from . import (
     matmul,
     memory_arbiter,
     packet_fifo,
+    realign,
     router,
     router_arbiter,
     router_buffer,
@@ -40,6 +46,7 @@ from . import (
     tcp_timer,
     tcp_transmit,
     tcp_wheel,
+    second,
 )
 from .runner import tasks_of
 
@@ -50,7 +57,12 @@ MODULES = (
     bridge,
     buffers,
     checksum,
+    contracts_ecg,
+    contracts_engines,
+    contracts_frames,
+    contracts_roles,
     dispatch,
+    ecg,
     gate,
     ltl_commands,
     ltl_crc,
@@ -68,6 +80,7 @@ MODULES = (
     matmul,
     memory_arbiter,
     packet_fifo,
+    realign,
     router,
     router_arbiter,
     router_buffer,
@@ -85,6 +98,7 @@ MODULES = (
     tcp_timer,
     tcp_transmit,
     tcp_wheel,
+    second,
 )
 
 PROOFS = tuple(proof for module in MODULES for proof in module.PROOFS)

@@ -34,6 +34,8 @@ def stream_rules(m, stream, check, name, chosen=1):
     if check not in (Assert, Assume):
         raise TypeError(f"Rules are stated with Assert or Assume, not {check!r}")
     payload = Value.cast(stream.payload)
+    if payload.shape().signed:
+        payload = payload.as_unsigned()
     stalled = Signal(name=f"{name}_stalled")
     past = Signal(len(payload), name=f"{name}_past")
     m.d.sync += [stalled.eq(stream.valid & ~stream.ready), past.eq(payload)]

@@ -1,0 +1,211 @@
+"""The ready/valid contract of the components of the engines: ``cores/tcp`` and ``cores/ltl``.
+
+What is left out, and why, is in ``tests/test_prove_contracts.py``.
+
+Not proved: what :mod:`trebuchet.formal.contracts` says; other sizes than those named.
+"""
+
+from amaranth.hdl import Assert, Assume, Mux
+from trebuchet.cores.ltl.config import LtlConfig
+from trebuchet.cores.tcp.config import TcpConfig
+
+from .contracts import contract, shown_last, steady
+from .proof import Mutant
+
+__all__ = ["PROOFS"]
+
+TCP = TcpConfig(sessions=2)
+LTL = LtlConfig(
+    width=32,
+    connections=2,
+    vcs=2,
+    slots=4,
+    window=2,
+    max_message=16,
+    buffer_beats=4,
+    reserve=1,
+    seq_bits=4,
+)
+
+
+# --- cores/tcp ------------------------------------------------------------------------------------
+
+
+def _events(m, dut, inside):
+    """From the choice of a port to the event nothing is on offer there."""
+    for k, out in enumerate(dut.event):
+        m.d.comb += Assert(inside.state("PICK") | (dut.pick != k) | ~out.valid)
+
+
+def _dma(m, dut, inside):
+    m.d.comb += Assert(inside.state("DATA") | ~inside["asking"])
+
+
+def _parser(m, dut, inside):
+    stored = inside.parts["fifo"].output.payload
+    m.d.comb += [
+        Assert(inside.begins["payload"] == inside["first"]),
+        Assume(stored.last | (stored.empty == 0)),  # as it is when it goes in
+    ]
+
+
+def _transmit(m, dut, inside):
+    m.d.comb += Assert(inside.state("IDLE") | ~dut.tx_segment.valid)
+
+
+# --- cores/ltl ------------------------------------------------------------------------------------
+
+
+def _commands(m, dut, inside):
+    offers = dut.send.valid | dut.receive.valid | dut.opened.valid
+    m.d.comb += Assert(inside.state("WAIT", fsm="commands") | ~offers)
+    steady(m, offers, dut.fields)
+
+
+def _framer(m, dut, inside):
+    """Walking from the output back through the pipeline to the frame under way."""
+    ended = shown_last(dut.tx, inside.begins["tx"])
+    for place in (inside["two"], inside["one"]):
+        with m.If(place.valid):
+            m.d.comb += Assert(place.first == ended)
+        ended = Mux(place.valid, place.last, ended)
+    active, at = inside["active"], inside["at"]
+    m.d.comb += [
+        Assert(ended == (~active | (at == 0))),
+        Assert(at <= inside["header_beats"]),
+        Assert((at != 0) | (inside["trailer"] == 0)),
+        Assert(~active | (inside["trailer"] < inside["trailer_beats"])),
+        Assert((dut.tx.p.empty == 0) & ~dut.tx.p.error),  # which nothing ever sets
+    ]
+
+
+def _pfc(m, dut, inside):
+    at = inside["at"]
+    steady(m, dut.o.valid, dut.priority, dut.mac)
+    m.d.comb += [
+        Assert(~dut.o.valid | (at < inside["beats"])),
+        Assert(inside.begins["o"] == (~dut.o.valid | (at == 0))),
+    ]
+
+
+def _responder(m, dut, inside):
+    m.d.comb += Assert(inside.state("IDLE", fsm="respond") | ~dut.frame.valid)
+
+
+PROOFS = (
+    contract(
+        "tcp.events.EventEngine",
+        lambda cls: cls(TCP),
+        (
+            Mutant("picks_waiting", "self.event_valid[k] & ~out.valid", "self.event_valid[k]", 14),
+            Mutant("takes_back", "with m.If(out.ready):", "with m.If(1):"),
+        ),
+        size="2 sessions",
+        more=_events,
+        cover_depth=8,
+    ),
+    contract(
+        "tcp.dma.ReceiveDma",
+        lambda cls: cls(TCP),
+        (
+            Mutant("asks_on", "with m.If(cmd.valid & cmd.ready):", "with m.If(cmd.valid):"),
+            Mutant("overwrites", "& (~self.written.valid | self.written.ready)", ""),
+        ),
+        size="2 sessions",
+        more=_dma,
+        loose=("trim", "prepend", "pending"),  # what goes through them is the unit's function
+        cover_depth=8,
+    ),
+    contract(
+        "tcp.parser.Parser",
+        lambda cls: cls(32, 64, 4),
+        (
+            Mutant("one_first", "first.eq(out.payload.last)", "first.eq(0)"),
+            Mutant("runs", "out.ready.eq(self.payload.ready)", "out.ready.eq(1)"),
+        ),
+        size="32, 64 bytes, 4",
+        more=_parser,
+        through=(("frame", "strip.i"),),
+        cover_depth=22,
+    ),
+    contract(
+        "tcp.transmit.TransmitEngine",
+        lambda cls: cls(TCP),
+        (
+            Mutant("overwrites", "m.If(~o.valid & self.reply.valid)", "m.If(self.reply.valid)"),
+            Mutant("takes_back", "with m.If(o.ready):", "with m.If(1):"),
+        ),
+        size="2 sessions",
+        more=_transmit,
+        cover_depth=5,
+    ),
+    contract(
+        "tcp.tx_payload.PayloadReader",
+        lambda cls: cls(32, 8, 2, 2),
+        (
+            Mutant("asks_once", "with m.Elif(command.ready):", "with m.Elif(1):", 8),
+            Mutant("flickers", "valid.eq(left != 0)", "valid.eq((left != 0) & ~self.r_en)", 8),
+        ),
+        size="32, 8 beats, 2 jobs",
+        quiet=("mem_wdata",),
+        cover_depth=8,
+    ),
+    contract(
+        "ltl.commands.Commands",
+        lambda cls: cls(LTL),
+        (
+            Mutant("takes_back", "with m.If(port.ready):", "with m.If(1):"),
+            Mutant(
+                "goes_on", "with m.If(~Cat(port.valid for port in ports).any()):", "with m.If(1):"
+            ),
+        ),
+        size="2 connections",
+        more=_commands,
+        assumes="`fields` is kept while an entry is on offer",
+    ),
+    contract(
+        "ltl.deliver.Deliver",
+        lambda cls: cls(LTL),
+        (
+            Mutant("flickers", "& pending[v]\n", "& pending[v] & self.valid\n"),
+            Mutant("turns_on", "with m.If(~self.done.valid | self.done.ready):", "with m.If(1):"),
+        ),
+        size="2 channels",
+        loose=("beats0", "beats1", "origins0", "origins1"),  # it never waits: they have room
+        cover_depth=6,
+    ),
+    contract(
+        "ltl.framer.Framer",
+        lambda cls: cls(LTL),
+        (
+            Mutant("overwrites", "step.eq(~self.tx.valid | self.tx.ready)", "step.eq(1)", 16),
+            Mutant("no_first", "tx.first.eq(two.first)", "tx.first.eq(two.last)", 15),
+        ),
+        size="2 connections",
+        more=_framer,
+        cover_depth=14,
+    ),
+    contract(
+        "ltl.pfc.PfcSender",
+        lambda cls: cls(32),
+        (
+            Mutant("no_end", "payload.last.eq(at == beats - 1)", "payload.last.eq(0)", 20),
+            Mutant("runs", "with m.Elif(self.o.ready):", "with m.Elif(1):"),
+        ),
+        size="32",
+        more=_pfc,
+        assumes="`priority` and `mac` are kept while a frame leaves",
+    ),
+    contract(
+        "ltl.respond.Responder",
+        lambda cls: cls(LTL),
+        (
+            Mutant("takes_back", "with m.If(self.frame.ready):", "with m.If(1):"),
+            Mutant("overwrites", "self.done.valid & ~self.frame.valid", "self.done.valid", 12),
+        ),
+        size="2 connections",
+        more=_responder,
+        loose=("older",),  # it never waits: a request that finds no place is lost
+        cover_depth=8,
+    ),
+)
