@@ -1,0 +1,319 @@
+"""Proofs of ``OperandReader`` and ``MemoryJoin`` in ``cores/roles/fetch.py``.
+
+Reader, over public ports, for requests as the data sheet allows them: the bursts ask for exactly
+the beats that the operand touches, in order, each at its place in the ring, none across the ring's
+end; read data always find room; the packet's bytes are the operand's (an arbitrary byte of an
+arbitrary request), as many as ``length``, marked as the stream's rules say; ``done`` once a
+request, with the last beat or without any.
+
+Join: a command of one side, unaltered, at a time, and it stays; a waiting write goes first; data
+and answers go through.
+
+The reader is proved with bursts of 2 beats and a FIFO of 8 places, made of registers
+(:class:`~trebuchet.formal.inside.RegisterFifo`) in the place of Amaranth's.
+
+Not proved: other widths; a reset while running; that the memory answers.
+"""
+
+from amaranth.asserts import AnyConst, AnySeq
+from amaranth.hdl import Array, Assert, Assume, Const, Cover, Elaboratable, Mux, Signal, Value
+
+from .inside import Inside, RegisterFifo, patched
+from .proof import Mutant, Proof
+from .stream import free, new_harness, stream_rules, within
+
+__all__ = ["PROOFS", "moves"]
+
+BURST, PLACES = 2, 8
+
+
+def moves(stream):
+    return stream.valid & stream.ready
+
+
+class OperandReaderProof(Elaboratable):
+    def __init__(self, cores):
+        self.cores = cores
+
+    def elaborate(self, platform):
+        m = new_harness()
+        self.dut = dut = self.cores.OperandReader(32, 1)
+        with patched(self.cores, BURST_BEATS=BURST, READ_AHEAD=PLACES, BlockFifo=RegisterFifo):
+            self.inside = Inside(m, dut)
+        self.fifo = self.inside.parts["fifo"]
+        m.d.comb += self.fifo.shows.eq(AnySeq(1))
+        mem = dut.mem
+        free(m, dut.request.valid, dut.request.payload, dut.packet.ready)
+        free(m, mem.cmd.ready, mem.rdata.valid, mem.rdata.payload)
+        stream_rules(m, mem.cmd, Assert, "cmd")
+        self.begins = stream_rules(m, dut.packet, Assert, "packet")
+        self._request(m)
+        self._commands(m, mem)
+        self._packet(m)
+        self._invariants(m)
+        return m
+
+    def _request(self, m):
+        """The request in work, and how many beats it has."""
+        dut = self.dut
+        asked = dut.request.payload
+        self.req = req = Signal(asked.shape())
+        self.busy, self.fresh = Signal(), Signal()
+        self.total, self.out_total = Signal(20), Signal(20)
+        m.d.comb += [
+            Assume((asked.ring_log2 >= 3) & (asked.ring_log2 <= 20)),
+            Assume((asked.base & ((Const(1, 32) << asked.ring_log2) - 1)[:32]) == 0),
+            self.total.eq((req.offset[:2] + req.length + 3) >> 2),
+            self.out_total.eq((req.length + 3) >> 2),
+            Assert(dut.request.ready == ~self.busy),
+            Assert(~dut.done | self.busy),
+        ]
+        m.d.sync += self.fresh.eq(moves(dut.request))
+        with m.If(moves(dut.request)):
+            m.d.sync += [req.eq(asked), self.busy.eq(1)]
+        with m.If(dut.done):
+            m.d.sync += self.busy.eq(0)
+        ended = moves(dut.packet) & dut.packet.payload.last
+        m.d.comb += [
+            Assert(dut.done == (ended | (self.fresh & (req.length == 0)))),
+            Assert(~dut.packet.valid | (self.busy & (req.length != 0))),
+        ]
+
+    def _commands(self, m, mem):
+        """Every beat is asked for once, in order, where it lies; and answered as it was asked."""
+        req, cmd = self.req, mem.cmd.payload
+        self.asked, self.received = Signal(20), Signal(20)
+        place = Signal(32)
+        m.d.comb += [
+            place.eq(((req.offset[2:] + self.asked) << 2) & ((Const(1, 32) << req.ring_log2) - 1)),
+            Assume(~mem.rdata.valid | (self.received < self.asked)),
+            Assert(mem.rdata.ready & mem.wdone.ready & ~mem.wdata.valid),
+        ]
+        with m.If(mem.cmd.valid):
+            m.d.comb += [
+                Assert(self.busy),
+                Assert(cmd.addr == (req.base & ~3) + place),
+                Assert(self.asked + cmd.beats + 1 <= self.total),
+                Assert(cmd.addr[2:3] + cmd.beats < BURST),
+                Assert(~cmd.write & (cmd.tag == 0)),
+            ]
+        with m.If(moves(mem.cmd)):
+            m.d.sync += self.asked.eq(self.asked + cmd.beats + 1)
+        with m.If(mem.rdata.valid):
+            m.d.sync += self.received.eq(self.received + 1)
+            m.d.comb += Assert(self.fifo.w_rdy)
+        with m.If(self.dut.done):
+            m.d.sync += [self.asked.eq(0), self.received.eq(0)]
+            m.d.comb += Assert((self.received == self.asked) & (~mem.cmd.valid))
+            m.d.comb += Assert((req.length == 0) | (self.asked == self.total))
+
+    def _packet(self, m):
+        """The chosen byte, number ``chosen`` of the operand, comes with beat ``source``."""
+        dut, req = self.dut, self.req
+        chosen, value = Signal(20), Signal(8)
+        at = Signal(21)
+        self.source, self.lane = Signal(20), Signal(2)
+        self.value, self.exists = value, Signal()
+        self.emitted = Signal(20)
+        beat = dut.packet.payload
+        m.d.comb += [
+            chosen.eq(AnyConst(20)),
+            value.eq(AnyConst(8)),
+            at.eq(req.offset[:2] + chosen),
+            self.source.eq(at[2:]),
+            self.lane.eq(at[:2]),
+            self.exists.eq(chosen < req.length),
+        ]
+        data = dut.mem.rdata.payload.data
+        with m.If(dut.mem.rdata.valid & (self.received == self.source)):
+            m.d.comb += Assume(self._byte(data, self.lane) == value)
+        with m.If(dut.packet.valid):
+            m.d.comb += [
+                Assert(beat.first == (self.emitted == 0)),
+                Assert(beat.last == (self.emitted == self.out_total - 1)),
+                Assert(beat.empty == Mux(beat.last, (4 - req.length[:2])[:2], 0)),
+                Assert(~beat.error),
+            ]
+            with m.If(self.exists & (self.emitted == chosen >> 2)):
+                m.d.comb += Assert(self._byte(beat.data, chosen[:2]) == value)
+        with m.If(moves(dut.packet)):
+            m.d.sync += self.emitted.eq(self.emitted + 1)
+        with m.If(dut.done):
+            m.d.sync += self.emitted.eq(0)
+        again = Signal(2)
+        with m.If(dut.done & (again != 3)):
+            m.d.sync += again.eq(again + 1)
+        wrapped = (req.offset[3:] != 0) & (dut.mem.cmd.payload.addr == req.base)
+        crossed = Signal()
+        m.d.sync += crossed.eq((crossed | (dut.mem.cmd.valid & wrapped)) & self.busy)
+        m.d.comb += [
+            Cover((again == 1) & dut.done & (self.emitted == 2) & (req.offset[:2] == 3)),
+            Cover(crossed & dut.done & (req.length == 9)),
+        ]
+
+    @staticmethod
+    def _byte(word, lane):
+        return word.word_select(lane, 8)
+
+    def _invariants(self, m):
+        i, fifo, req, cmd = self.inside, self.fifo, self.req, self.dut.mem.cmd
+        issued, taken, given = Signal(20), Signal(20), Signal(20)
+        run, out = i.state("RUN"), self.dut.packet
+        left = Signal(20)
+        m.d.comb += [
+            issued.eq(self.asked + Mux(cmd.valid, cmd.payload.beats + 1, 0)),
+            taken.eq(self.received - fifo.level),
+            given.eq(self.emitted + out.valid),
+            left.eq(self.total - issued),
+            Assert(i.fsm_bounded()),
+            Assert(~out.payload.error),
+            Assert(~cmd.payload.write & (cmd.payload.tag == 0)),
+            Assert(self.begins == (self.emitted == 0)),
+            Assert(self.busy == ~i.state("IDLE")),
+            Assert(self.fresh == i.state("SETUP")),
+            Assert(fifo.level <= self.received),
+            Assert(fifo.level <= PLACES),
+            Assert(self.received <= self.asked),
+            Assert(i.reserved == issued - taken),
+            Assert(issued - taken <= PLACES),
+        ]
+        with m.If(~run):
+            m.d.comb += [
+                Assert((issued == 0) & (given == 0) & (fifo.level == 0)),
+                Assert(~cmd.valid),
+            ]
+        with m.If(~i.state("IDLE")):
+            m.d.comb += Assert(i.operand == Value.cast(req))
+            m.d.comb += Assert((req.ring_log2 >= 3) & (req.ring_log2 <= 20))
+            m.d.comb += Assert((req.base & ((Const(1, 32) << req.ring_log2) - 1)[:32]) == 0)
+        with m.If(run):
+            boundary = Signal(2)
+            m.d.comb += [
+                Assert(req.length != 0),
+                Assert(i.mask == ((Const(1, 32) << req.ring_log2) - 1)[:20]),
+                Assert(i.shift == req.offset[:2]),
+                Assert(issued <= self.total),
+                Assert(given <= self.out_total),
+                Assert(i.place == (req.offset[2:] + issued)[:19]),
+                Assert(i.to_issue == left),
+                Assert(i.to_take == self.total - taken),
+                Assert(i.to_emit == self.out_total - given),
+                boundary.eq(BURST - i.place[:1]),
+                Assert(taken == Mux(i.primed, Mux(given == self.total, given, given + 1), 0)),
+                Assert(i.primed | (given == 0)),
+                Assert(i.first == (given == 0)),
+                Assert(self.emitted < self.out_total),
+            ]
+            with m.If(i.known & ~cmd.valid):
+                m.d.comb += Assert(i.beats == Mux(left < boundary, left, boundary))
+            self._bytes(m, taken)
+        with m.Else():
+            m.d.comb += Assert(~i.known | i.state("IDLE"))
+        ready = run & i.known & ~cmd.valid & (left != 0) & (i.reserved + BURST <= PLACES)
+        within(m, ~ready | cmd.valid, 1, "issue")
+
+    def _bytes(self, m, taken):
+        """Where the chosen byte is while it is inside."""
+        i, fifo = self.inside, self.fifo
+        index = Signal(20)
+        m.d.comb += index.eq(self.source - taken)
+        with m.If(self.exists & (index < fifo.level)):
+            word = Array(fifo.cells)[index[:3]]
+            m.d.comb += Assert(self._byte(word, self.lane) == self.value)
+        with m.If(self.exists & i.primed & (self.source == taken - 1)):
+            # `previous` keeps its beat after the last one was taken, too.
+            m.d.comb += Assert(self._byte(i.previous, self.lane) == self.value)
+
+
+class MemoryJoinProof(Elaboratable):
+    def __init__(self, dut):
+        self.dut = dut
+
+    def elaborate(self, platform):
+        m = new_harness()
+        dut = self.dut
+        inside = Inside(m, dut)
+        mem, reader, writer = dut.mem, dut.reader, dut.writer
+        for port in (reader.cmd, writer.cmd, writer.wdata, mem.rdata, mem.wdone):
+            free(m, port.valid, port.payload)
+        for port in (mem.cmd, mem.wdata, reader.rdata, writer.wdone):
+            free(m, port.ready)
+        stream_rules(m, reader.cmd, Assume, "reader")
+        stream_rules(m, writer.cmd, Assume, "writer")
+        stream_rules(m, mem.cmd, Assert, "mem")
+        m.d.comb += [
+            Assert(mem.cmd.valid == (reader.cmd.valid | writer.cmd.valid)),
+            Assert(moves(mem.cmd) == (moves(reader.cmd) | moves(writer.cmd))),
+            Assert(~(reader.cmd.ready & writer.cmd.ready)),
+        ]
+        for port in (reader.cmd, writer.cmd):
+            with m.If(moves(port)):
+                m.d.comb += Assert(Value.cast(port.payload) == Value.cast(mem.cmd.payload))
+        # A write goes first, unless a read was on offer before it came.
+        read_held = Signal()
+        stays = reader.cmd.valid & ~mem.cmd.ready & (read_held | ~writer.cmd.valid)
+        m.d.sync += read_held.eq(stays)
+        m.d.comb += [
+            Assert(inside.held == read_held),
+            Assert(~(moves(reader.cmd) & writer.cmd.valid) | read_held),
+            Assert(~moves(writer.cmd) | ~read_held),
+        ]
+        data = ((mem.wdata, writer.wdata), (mem.rdata, reader.rdata), (mem.wdone, writer.wdone))
+        for ours, theirs in data:
+            m.d.comb += [
+                Assert(ours.valid == theirs.valid),
+                Assert(ours.ready == theirs.ready),
+                Assert(Value.cast(ours.payload) == Value.cast(theirs.payload)),
+            ]
+        m.d.comb += [Assert(~reader.wdone.valid), Assert(~writer.rdata.valid)]
+        both = Signal()
+        m.d.sync += both.eq(moves(writer.cmd) & reader.cmd.valid)
+        m.d.comb += [Cover(both & moves(reader.cmd)), Cover(read_held & writer.cmd.valid)]
+        return m
+
+
+READER_MUTANTS = (
+    Mutant(
+        "one_beat_less",
+        "to_issue.eq((operand.offset[:log2n] + operand.length + (n - 1)) >> log2n)",
+        "to_issue.eq((operand.offset[:log2n] + operand.length) >> log2n)",
+    ),
+    Mutant("no_wrap", "((place << log2n) & mask)", "(place << log2n)", 16),
+    Mutant("small_ring", "(operand.ring_log2 > i)", "(operand.ring_log2 > i + 1)"),
+    Mutant("overruns_fifo", "READ_AHEAD - BURST_BEATS\n", "READ_AHEAD\n", 18),
+    Mutant("wrong_empty", "(-operand.length)[:log2n]", "operand.length[:log2n]", 14),
+    Mutant(
+        "done_early", "self.packet.ready & self.packet.payload.last", "self.packet.payload.last", 14
+    ),
+)
+
+PROOFS = (
+    Proof(
+        name="role_operand_reader",
+        core="cores.roles.fetch.OperandReader(32, 1), bursts of 2, 8 places",
+        says="reads the operand's beats and no others; the packet is the operand, byte by byte",
+        module="trebuchet.cores.roles.fetch",
+        build=OperandReaderProof,
+        depth=2,
+        cover_depth=22,
+        mutants=READER_MUTANTS,
+        assumes="a ring not smaller than a burst, its base a multiple of it; only beats asked for "
+        "come",
+        not_proved="other widths; that the memory answers; a reset while running",
+        quick=False,
+    ),
+    Proof(
+        name="role_memory_join",
+        core="cores.roles.fetch.MemoryJoin(32, 1)",
+        says="one command at a time, unaltered and stable, writes first; data go through",
+        module="trebuchet.cores.roles.fetch",
+        build=lambda cores: MemoryJoinProof(cores.MemoryJoin(32, 1)),
+        depth=2,
+        cover_depth=6,
+        mutants=(
+            Mutant("withdraws_a_read", "self.writer.cmd.valid & ~held", "self.writer.cmd.valid"),
+            Mutant("takes_both", "self.mem.cmd.ready & ~write)", "self.mem.cmd.ready)"),
+            Mutant("reads_first", "~self.mem.cmd.ready & ~write)", "~write)"),
+        ),
+    ),
+)
