@@ -8,7 +8,7 @@ memory; ``length``, ``matched`` and ``full`` say which.
 Response: words leave in the order in which they were appended, each to its own place and under its
 own strobes, as many as ``length`` needs; ``done`` once, when all are in memory.
 
-Both with memories of 16 bytes. Not proved: other sizes; that the memory answers; a reset while
+The request's memory has 16 bytes. Not proved: other sizes; that the memory answers; a reset while
 running.
 """
 
@@ -176,21 +176,20 @@ class ResponseCopierProof(Elaboratable):
 
     def elaborate(self, platform):
         m = new_harness()
-        with patched(self.cores, RESPONSE_BYTES=SIZE):
-            self.dut = dut = self.cores.ResponseCopier(64)
-            self.i = i = Inside(m, dut)
+        dut = self.cores.ResponseCopier(64)
+        i = Inside(m, dut)
         cmd, wdata = dut.mem_cmd, dut.mem_wdata
         free(m, dut.clear, dut.append, dut.word, dut.start, dut.addr, dut.length)
         free(m, cmd.ready, wdata.ready, dut.written)
         stream_rules(m, cmd, Assert, "cmd")
         stream_rules(m, wdata, Assert, "wdata")
-        busy, end, at = Signal(), Signal(2), Signal(3)
-        base, length, owed, pending = Signal(20), Signal(5), Signal(), Signal(3)
-        chosen, word = Signal(2), Signal(32)
+        busy, end, at = Signal(), Signal(10), Signal(11)
+        base, length, owed, pending = Signal(20), Signal(13), Signal(), Signal(11)
+        chosen, word = Signal(10), Signal(32)
         words = (length + 3) >> 2
         m.d.comb += [
-            chosen.eq(AnyConst(2)),
-            Assume(~dut.start | (~busy & (dut.length != 0) & (dut.length <= SIZE))),
+            chosen.eq(AnyConst(10)),
+            Assume(~dut.start | (~busy & (dut.length != 0) & (dut.length <= 4096))),
             Assume(~busy | ~(dut.append | dut.clear)),
             Assume(~dut.start | ~(dut.append | dut.clear)),
             Assume(~dut.written | (pending > owed)),
@@ -242,7 +241,7 @@ class ResponseCopierProof(Elaboratable):
             Assert(i.pending == pending),
             Assert(pending <= at + owed),
             Assert(pending >= owed),
-            Assert(~busy | (length <= SIZE)),
+            Assert(~busy | (length <= 4096)),
             Assert(busy | (pending == 0)),
         ]
         with m.If(busy):
@@ -285,7 +284,7 @@ PROOFS = (
     ),
     Proof(
         name="mailbox_response",
-        core="cores.roles.mailbox_copy.ResponseCopier(64), 16 bytes",
+        core="cores.roles.mailbox_copy.ResponseCopier(64)",
         says="the words appended go to memory in order, as many as the length needs, then `done`",
         module="trebuchet.cores.roles.mailbox_copy",
         build=ResponseCopierProof,

@@ -171,6 +171,7 @@ class EchoProof(Elaboratable):
                 Assert(listed == (now.listed & ~popped)),
                 Assert(~popped | now.listed),
                 Assert(alive[s] | ~now.listed),
+                Assert(alive[s] | ~working | self.step.release),
             ]
         m.d.comb += Assert(self.list.level <= 2)
 

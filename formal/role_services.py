@@ -133,7 +133,8 @@ class SingleReplyProof(Elaboratable):
         ended = Signal(2)
         with m.If(mine & free_.valid & free_.ready & free_.payload.release):
             m.d.sync += ended.eq(Mux(now.kind == EventKind.SENT, ended | 1, ended | 2))
-        m.d.comb += [Cover(ended == 3), Cover(tx.valid & self.full & mine & free_.valid)]
+        posts = tx.valid & mine & (free_.valid if self.on_data else 1)
+        m.d.comb += [Cover(ended == 3), Cover(posts)]
 
     def _invariants(self, m, inside, svc):
         state, mine, age = inside.state, self.mine, self.age

@@ -164,6 +164,12 @@ class RoleSlotProof(Elaboratable):
             Assert(~refuses | ~past_enable | (cpu & self.bad)),
             Assert(~refuses | ~self.refused),
         ]
+        wrong = Mux(cpu & self.bad, Status.BAD_LENGTH, Status.OK)
+        with m.If(i.state("HAND")):
+            m.d.comb += [
+                Assert(cpu == past_waits),
+                Assert(i.status == Mux(past_enable, wrong, Status.STOPPED)),
+            ]
         row = role_job.payload.id
         with m.If(role_job.valid):
             theirs = Signal(dut.job.payload.shape(), name="theirs")

@@ -198,6 +198,8 @@ class SmpFramerProof(Elaboratable):
                 m.d.comb += now.eq(dut.state)
             offered = job.valid & (job.payload.session == s)
             answering = working & (self.kind == 2)
+            early = self._states("READ", "MEASURE", "EVENT")
+            taken_event = (self.kind != 1) | ~early
             taken = answering & ~self._states("READ", "MEASURE", "ANSWER")
             m.d.comb += [
                 Assert(now.busy == (in_role[s] | offered)),
@@ -205,6 +207,7 @@ class SmpFramerProof(Elaboratable):
                 Assert(~taken | ~in_role[s]),
                 Assert(alive[s] | ~now.busy),
                 Assert(alive[s] | ~now.listed),
+                Assert(alive[s] | ~working | self.step.release | ~taken_event),
             ]
             popped = working & (self.kind == 0) & self._states("READ", "MEASURE")
             m.d.comb += Assert(listed == (now.listed & ~popped))
@@ -264,6 +267,7 @@ class SmpFramerProof(Elaboratable):
         ]
         after = self._states("SETTLE", "LIST", "WRITE")
         m.d.comb += Assert(~after | (dut.released == step.release))
+        m.d.comb += Assert(after | i.state("IDLE") | i.state("WAIT") | ~dut.released)
 
     def _outputs(self, m):
         dut, i, step, svc = self.dut, self.i, self.step, self.dut.service

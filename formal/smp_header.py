@@ -44,6 +44,7 @@ class SmpHeaderProof(Elaboratable):
             Assume(~rdata.valid | (busy & (taken < asked))),
             place.eq(offset[:2] + chosen),
             Assert(~dut.done | busy),
+            Assert(~known | ~busy),
             Assert(rdata.ready),
         ]
         with m.If(busy):
