@@ -164,6 +164,7 @@ class PacketRoleProof(Elaboratable):
             Assert(dut.answer.valid == state["ANSWER"]),
             Assert(~busy | (i.job == Value.cast(job))),
             Assert(~state["RUN"] | runs),
+            Assert(busy | (asked == done)),
             Assert(~state["CHECK"] | ((asked == 0) & (done == 0))),
             Assert(~state["ANSWER"] | runs | (asked == 0)),
         ]
@@ -172,7 +173,7 @@ class PacketRoleProof(Elaboratable):
             m.d.comb += [
                 Assert(~waits | (state["RUN"] & ~asked[k])),
                 Assert(~state["RUN"] | waits | asked[k]),
-                Assert(~done[k] | asked[k] | ~busy),
+                Assert(~done[k] | asked[k]),
                 Assert(~state["RUN"] | (i.done[k] == done[k])),
             ]
         with m.If(state["RUN"]):

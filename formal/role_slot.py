@@ -169,6 +169,7 @@ class RoleSlotProof(Elaboratable):
             m.d.comb += [
                 Assert(cpu == past_waits),
                 Assert(i.status == Mux(past_enable, wrong, Status.STOPPED)),
+                Assert((i.status == Status.OK) | (role_job.payload.id == ROWS)),
             ]
         row = role_job.payload.id
         with m.If(role_job.valid):
