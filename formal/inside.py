@@ -22,9 +22,11 @@ class Inside:
         dut._MustUse__used = True  # the module is added in its place
         m.submodules[name] = module
         self._fsms = module._generated
-        self._signals = {}
+        self._signals, self._unnamed = {}, []
         for signal in module._driving:
             self._signals.setdefault(signal.name, signal)
+            if signal.name == "$signal":
+                self._unnamed.append(signal)
         self.parts = {key: part for key, (part, _) in module._named_submodules.items()}
 
     def __getattr__(self, name):
@@ -34,6 +36,10 @@ class Inside:
         if name not in self._signals:
             raise AttributeError(f"no signal {name!r}; there are: {', '.join(self._signals)}")
         return self._signals[name]
+
+    def unnamed(self, number):
+        """One of the signals that have no name, counted in the order in which they are driven."""
+        return self._unnamed[number]
 
     def state(self, name, fsm="fsm"):
         """Whether state machine ``fsm`` is in state ``name``."""

@@ -5,13 +5,13 @@ the word that the bank had at the address given two cycles before the other fact
 the word written last at each address (an arbitrary one). The latencies are those of the data sheet.
 
 Numbers have five bits of their 32, low and high ones of both halves, the others are 0: enough for
-each of the partial products to matter, and little enough for a multiplier to be compared with another.
+each of the partial products to matter, few enough for a multiplier to be compared with another.
 
 Not proved: other bits (the simulations compare the role with its model); a word read in the cycle
 in which it is written; a reset, which the numbers do not have.
 """
 
-from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Mux, Signal
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Mux, Signal
 
 from .inside import Inside
 from .proof import Mutant, Proof
@@ -54,7 +54,7 @@ class MacLaneProof(Elaboratable):
             total.eq(Mux(dut.first, 0, total) + products[2]),
         ]
         m.d.comb += Assert(dut.acc == total)
-        # Invariants.
+        # Invariants; `low` and `middle` have no names of their own.
         bank = i.parts["bank"]
         for k, word in enumerate(words):
             peek = bank.read_port(domain="comb")
@@ -64,8 +64,8 @@ class MacLaneProof(Elaboratable):
             Assert(bank._read_ports[0].data == one),
             Assert(((one | two) & ~MASK) == 0),
             Assert(i.b == two),
-            Assert(products[0] == (i.low + (cross << 16))[:32]),
-            Assert(products[1] == (i.low_later + (i.middle << 16))[:32]),
+            Assert(products[0] == (i.unnamed(0) + (cross << 16))[:32]),
+            Assert(products[1] == (i.low_later + (i.unnamed(1) << 16))[:32]),
             Assert(i.signal("product") == products[2]),
         ]
         m.d.comb += Cover((total == (1 << 17) + 2) & (products[2] == 1))
@@ -81,7 +81,7 @@ PROOFS = (
     Proof(
         name="matmul_lane",
         core="cores.roles.matmul.lane.MacLane(2)",
-        says="the sum of products since `first`, modulo 2**32, with the latencies of the data sheet",
+        says="the sum of products since `first`, modulo 2**32, as late as the data sheet says",
         module="trebuchet.cores.roles.matmul.lane",
         build=lambda cores: MacLaneProof(cores.MacLane(2)),
         depth=1,

@@ -179,8 +179,8 @@ class OperandReaderProof(Elaboratable):
         ]
         with m.If(~run):
             m.d.comb += [
-                Assert((issued == 0) & (given == 0) & (fifo.level == 0)),
-                Assert(~cmd.valid),
+                Assert((self.asked == 0) & (self.received == 0) & (self.emitted == 0)),
+                Assert(~cmd.valid & ~out.valid & (fifo.level == 0)),
             ]
         with m.If(~i.state("IDLE")):
             m.d.comb += Assert(i.operand == Value.cast(req))
@@ -312,8 +312,16 @@ PROOFS = (
         cover_depth=6,
         mutants=(
             Mutant("withdraws_a_read", "self.writer.cmd.valid & ~held", "self.writer.cmd.valid"),
-            Mutant("takes_both", "self.mem.cmd.ready & ~write)", "self.mem.cmd.ready)"),
-            Mutant("reads_first", "~self.mem.cmd.ready & ~write)", "~write)"),
+            Mutant(
+                "takes_both",
+                "reader.cmd.ready.eq(self.mem.cmd.ready & ~write)",
+                "reader.cmd.ready.eq(self.mem.cmd.ready)",
+            ),
+            Mutant(
+                "reads_first",
+                "self.mem.cmd.valid & ~self.mem.cmd.ready & ~write",
+                "self.mem.cmd.valid & ~write",
+            ),
         ),
     ),
 )

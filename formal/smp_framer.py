@@ -188,6 +188,7 @@ class SmpFramerProof(Elaboratable):
         with m.If(_moves(job)):
             m.d.comb += Assert(~in_role.bit_select(job.payload.session[0], 1))
             m.d.sync += in_role.bit_select(job.payload.session[0], 1).eq(1)
+        m.d.comb += Assert(~job.valid | (job.payload.session < 2))
         for s in range(2):
             record = dut.read._memory.read_port(domain="comb")
             working = (self.who == s) & ~i.state("IDLE") & ~i.state("WAIT")
