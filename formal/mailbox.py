@@ -242,7 +242,7 @@ class MailboxProof(Elaboratable):
             Assert(event.ready == self._states("EVENT")),
             Assert(self._states("READ") == (past_idle & self.begun & ~idle)),
             Assert(~(past_idle & idle) | ~self.begun),
-            Assert(idle | (dut.session == self.who)),
+            Assert(idle | ((dut.session == self.who) & (self.i.kind == self.kind))),
         ]
         with m.If(self._states("READ")):
             m.d.sync += self.old.eq(peek.data)

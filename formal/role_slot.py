@@ -353,8 +353,12 @@ PROOFS = (
         depth=2,
         cover_depth=18,
         mutants=(
-            Mutant("loses_interrupt", "pending.eq(left | 1 |", "pending.eq(1 |", 14),
-            Mutant("clears_new_one", "m.d.sync += pending.eq(left)", "pending = left", 14),
+            Mutant(
+                "clears_new_one",
+                "pending.eq(left | 1 | csr.interrupt_enable[0] << 1)",
+                "pending.eq((pending | 1 | csr.interrupt_enable[0] << 1) & left)",
+                14,
+            ),
             Mutant("wrong_owner", "row.eq(self.role_answer.payload.id)", "row.eq(0)", 16),
             Mutant("runs_while_off", "with m.If(~csr.enable):", "with m.If(0):"),
             Mutant(

@@ -136,7 +136,7 @@ class SmpFramerProof(Elaboratable):
         peek = dut.read._memory.read_port(domain="comb")
         m.d.comb += peek.addr.eq(self.who)
         with m.If(~idle):
-            m.d.comb += Assert(dut.session == self.who)
+            m.d.comb += [Assert(dut.session == self.who), Assert(i.kind == self.kind)]
         with m.If(i.state("READ")):
             m.d.sync += self.old.eq(peek.data)
             m.d.comb += Assert(Value.cast(dut.read.data) == Value.cast(peek.data))
