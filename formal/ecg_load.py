@@ -112,7 +112,7 @@ class WeightLoaderProof(Elaboratable):
             neurons.append(inside // per + (0 if hidden else HIDDEN))
             before.append(per - 1 - inside % per)
         assert any(ends)
-        place = i._signals["place"]
+        place = i.signal("place")
         section = Mux(in_rows, 0, Mux(in_biases, 1, Mux(in_table, 2, 3)))
         m.d.comb += [Assert(i.section == section), Assert(count <= weights + biases + TABLE)]
         with m.If(in_rows):

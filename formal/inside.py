@@ -12,34 +12,35 @@ __all__ = ["Inside", "RegisterFifo", "patched"]
 
 
 class Inside:
-    """Elaborates ``dut`` as a part of ``m`` and gives its signals as attributes.
+    """Elaborates ``dut``, or takes the module it gave, as a part of ``m``.
 
-    ``parts`` are its submodules by name. A struct comes as a plain signal.
+    Its signals are attributes; ``parts`` are its submodules by name. A struct is a plain signal.
     """
 
     def __init__(self, m, dut, name="dut"):
-        module = dut.elaborate("formal")
-        dut._MustUse__used = True  # the module is added in its place
+        module = dut
+        if not isinstance(dut, Module):
+            module = dut.elaborate("formal")
+            dut._MustUse__used = True  # the module is added in its place
         m.submodules[name] = module
         self._fsms = module._generated
-        self._signals, self._unnamed = {}, []
+        self._signals = {}
         for signal in module._driving:
-            self._signals.setdefault(signal.name, signal)
-            if signal.name == "$signal":
-                self._unnamed.append(signal)
+            self._signals.setdefault(signal.name, []).append(signal)
         self.parts = {key: part for key, (part, _) in module._named_submodules.items()}
 
     def __getattr__(self, name):
         return self.signal(name)
 
-    def signal(self, name):
+    def signal(self, name, number=0):
+        """A signal by name; of several with one name the one that is driven as ``number``."""
         if name not in self._signals:
             raise AttributeError(f"no signal {name!r}; there are: {', '.join(self._signals)}")
-        return self._signals[name]
+        return self._signals[name][number]
 
     def unnamed(self, number):
-        """One of the signals that have no name, counted in the order in which they are driven."""
-        return self._unnamed[number]
+        """One of the signals that have no name of their own."""
+        return self.signal("$signal", number)
 
     def state(self, name, fsm="fsm"):
         """Whether state machine ``fsm`` is in state ``name``."""

@@ -65,7 +65,7 @@ class MacArrayProof(Elaboratable):
                 super().__init__(shape, index)
                 with patched(cores, MacLane=AnyLane):
                     self.inside = Module()
-                    parts = Inside(self.inside, super(), name="group")
+                    parts = Inside(self.inside, super().elaborate(None), name="group")
                 self.lanes = [parts.parts[f"lane{k}"] for k in range(GROUP)]
                 groups.append(self)
 
