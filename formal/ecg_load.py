@@ -17,14 +17,14 @@ Not proved: other shapes; the reader (``role_operand_reader``); a reset while ru
 """
 
 from amaranth.hdl import Array, Assert, Assume, Cat, Const, Cover, Elaboratable, Mux, Signal, Value
+from amaranth.lib import data
 
 from ..cores.roles.ecg.weights import NetworkShape
 from ..models.status import Status
-from .buffers import fifo_invariants
-from .inside import Inside, patched
+from .inside import Inside, RegisterStreamFifo, patched
 from .packet_role import AnyReader
 from .proof import Mutant, Proof
-from .stream import Queue, free, new_harness, stream_rules, within
+from .stream import Queue, free, new_harness, stream_rules
 
 __all__ = ["PROOFS"]
 
@@ -243,13 +243,18 @@ class WeightPortProof(Elaboratable):
 
 
 class VectorStoreProof(Elaboratable):
-    def __init__(self, dut):
-        self.dut = dut
+    """With a FIFO of registers, whose cells tell how many vectors are inside."""
+
+    def __init__(self, cores):
+        self.cores = cores
 
     def elaborate(self, platform):
         m = new_harness()
-        dut = self.dut
-        i = Inside(m, dut)
+        dut = self.cores.VectorStore(3)
+        with patched(self.cores, StreamFifo=RegisterStreamFifo):
+            i = Inside(m, dut)
+        fifo = i.parts["fifo"].fifo
+        m.d.comb += fifo.shows.eq(1)
         free(m, dut.i.valid, dut.i.payload, dut.o.ready)
         stream_rules(m, dut.i, Assume, "i")
         stream_rules(m, dut.o, Assert, "o")
@@ -264,18 +269,20 @@ class VectorStoreProof(Elaboratable):
             get_word=dut.o.payload,
             capacity=depth,
         )
-        fifo = i.parts["fifo"]
         ends = Signal(range(depth + 1))  # last values inside
         m.d.sync += ends.eq(ends + (puts & dut.i.payload.last) - (gets & dut.o.payload.last))
         m.d.comb += [
-            Assert(~dut.o.valid | (ends != 0)),
-            Assert(dut.o.valid | ~((ends != 0) & fifo.o.valid)),
+            Assert(dut.o.valid == (ends != 0)),
             Assert(dut.i.ready == (queue.level != depth)),
             Assert(i.complete == ends),
+            Assert(fifo.level == queue.level),
             Cover(gets & dut.o.payload.last & (queue.level == 4)),
         ]
-        waited = within(m, (queue.level == 0) | fifo.o.valid, 1, "o")
-        fifo_invariants(m, fifo, queue, waited)
+        lasts = [data.View(dut.i.payload.shape(), cell).last for cell in fifo.cells]
+        m.d.comb += Assert(ends == sum((fifo.level > k) & last for k, last in enumerate(lasts)))
+        for k, cell in enumerate(fifo.cells):
+            with m.If(queue.inside & (queue.place == k)):
+                m.d.comb += Assert(cell == queue.word)
         return m
 
 
@@ -377,8 +384,8 @@ PROOFS = (
         core="cores.roles.ecg.bank.VectorStore(3)",
         says="a queue of values that offers a vector only when all of it is there",
         module="trebuchet.cores.roles.ecg.bank",
-        build=lambda cores: VectorStoreProof(cores.VectorStore(3)),
-        depth=3,
+        build=VectorStoreProof,
+        depth=1,
         cover_depth=14,
         mutants=(
             Mutant("offers_parts", "offered.eq(complete != 0)", "offered.eq(1)"),

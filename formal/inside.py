@@ -6,9 +6,11 @@ which are local to a core's ``elaborate``; :class:`Inside` elaborates the core a
 
 from contextlib import contextmanager
 
-from amaranth.hdl import Elaboratable, Module, Signal
+from amaranth.hdl import Elaboratable, Module, Signal, Value
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
 
-__all__ = ["Inside", "RegisterFifo", "patched"]
+__all__ = ["Inside", "RegisterFifo", "RegisterStreamFifo", "patched"]
 
 
 class Inside:
@@ -81,6 +83,27 @@ class RegisterFifo(Elaboratable):
         for k, cell in enumerate(self.cells):
             with m.If(puts & (self.level - gets == k)):
                 m.d.sync += cell.eq(self.w_data)
+        return m
+
+
+class RegisterStreamFifo(wiring.Component):
+    """A :class:`RegisterFifo`, ``fifo``, in the place of a ``StreamFifo``."""
+
+    def __init__(self, shape, depth):
+        super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
+        self.fifo = RegisterFifo(width=len(Value.cast(self.i.payload)), depth=depth)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.fifo = fifo = self.fifo
+        m.d.comb += [
+            fifo.w_data.eq(Value.cast(self.i.payload)),
+            fifo.w_en.eq(self.i.valid),
+            self.i.ready.eq(fifo.w_rdy),
+            Value.cast(self.o.payload).eq(fifo.r_data),
+            self.o.valid.eq(fifo.r_rdy),
+            fifo.r_en.eq(self.o.ready),
+        ]
         return m
 
 

@@ -1,12 +1,12 @@
 """Proof of ``MatmulRole`` in ``cores/roles/matmul/role.py``: order 4, beats of 32 bits.
 
 Reader, writer and multiplier, which have proofs of their own, do what they like as far as their
-data sheets allow. Contract, over public ports: jobs are answered in order, each once, with who asked
-(an arbitrary one); the status is that of its kind, its length or its room, in this order, and the
-length of the result half of the operand's; exactly the operands of good jobs are read, in order,
-and go beat by beat to the multiplier; exactly the result's beats of each are taken from it and written
-where the job said, marked as a packet; the answer comes when they are in memory. Products are
-counted with their last beats.
+data sheets allow. Contract, over public ports: jobs are answered in order, each once, with who
+asked (an arbitrary one); the status is that of its kind, its length or its room, in this order, and
+the length of the result half of the operand's; exactly the operands of good jobs are read, in
+order, and go beat by beat to the multiplier; exactly the result's beats of each are taken from it
+and written where the job said, marked as a packet; the answer comes when they are in memory.
+Products are counted with their last beats.
 
 Not proved: that memory and multiplier come to an end; other orders; a reset while running.
 """
