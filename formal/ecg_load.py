@@ -296,7 +296,7 @@ class PairPackerProof(Elaboratable):
         i = Inside(m, dut)
         free(m, dut.i.valid, dut.i.payload, dut.o.ready)
         stream_rules(m, dut.i, Assume, "i")
-        stream_rules(m, dut.o, Assert, "o")
+        begins = stream_rules(m, dut.o, Assert, "o")
         have, held, begun = Signal(), Signal(32), Signal()
         pair = Cat(dut.i.payload.even, dut.i.payload.odd)
         last, beat = dut.i.payload.last, dut.o.payload
@@ -322,6 +322,7 @@ class PairPackerProof(Elaboratable):
             Assert(i.at == have),
             Assert(~have | (Value.cast(i.held)[:32] == held)),
             Assert(i.begun == begun),
+            Assert(begins == ~begun),
             Cover(dut.o.valid & begun & ~have),
         ]
         return m

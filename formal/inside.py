@@ -10,7 +10,7 @@ from amaranth.hdl import Elaboratable, Module, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Inside", "RegisterFifo", "RegisterStreamFifo", "patched"]
+__all__ = ["Inside", "RegisterFifo", "RegisterStreamFifo", "opened", "patched"]
 
 
 class Inside:
@@ -52,6 +52,21 @@ class Inside:
         """Whether the state register holds the number of a state."""
         machine = self._fsms[fsm]
         return machine.state < len(machine.encoding)
+
+
+def opened(core):
+    """A subclass of ``core`` that is elaborated as it is made: ``inside`` is its :class:`Inside`."""
+
+    class Opened(core):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.module = Module()
+            self.inside = Inside(self.module, super().elaborate("formal"), name="core")
+
+        def elaborate(self, platform):
+            return self.module
+
+    return Opened
 
 
 class RegisterFifo(Elaboratable):

@@ -239,6 +239,7 @@ class MailboxProof(Elaboratable):
         m.d.sync += past_idle.eq(idle)
         m.d.comb += [
             Assert(self.i.fsm_bounded("records") & self.i.fsm_bounded("desk")),
+            Assert(self.kind <= 2),
             Assert(event.ready == self._states("EVENT")),
             Assert(self._states("READ") == (past_idle & self.begun & ~idle)),
             Assert(~(past_idle & idle) | ~self.begun),

@@ -125,6 +125,7 @@ class SmpFramerProof(Elaboratable):
         m.d.comb += [
             Assert(i.fsm_bounded()),
             Assert(~idle | ~(answer.ready | event.ready)),
+            Assert(self.kind <= 2),
             Assert(event.ready == i.state("EVENT")),
             Assert(answer.ready == i.state("ANSWER")),
         ]
