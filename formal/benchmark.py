@@ -40,7 +40,7 @@ class BenchmarkProof(Elaboratable):
         i = Inside(m, dut)
         self.head = i.unnamed(1)  # `size` and `head` have no names of their own
         free(m, dut.i.valid, dut.i.payload, dut.o.ready, csr.delay, csr.output_length)
-        stream_rules(m, dut.i, Assume, "i")
+        begins = stream_rules(m, dut.i, Assume, "i")
         stream_rules(m, dut.o, Assert, "o")
         taken, sent, size = Signal(18), Signal(18), Signal(20)
         head = [Signal(32, name=f"head{k}") for k in range(4)]
@@ -94,6 +94,7 @@ class BenchmarkProof(Elaboratable):
             Assert(~i.state("WAIT", "body") | (i.wait == delay - waited)),
             Assert(~i.state("WAIT", "body") | (waited <= delay)),
             Assert(~giving | (delay != (1 << 32) - 1)),
+            Assert(begins == (~taking | (taken == 0))),
         ]
         return m
 

@@ -55,7 +55,7 @@ class Inside:
 
 
 def opened(core):
-    """A subclass of ``core`` that is elaborated as it is made: ``inside`` is its :class:`Inside`."""
+    """A subclass of ``core``, elaborated as it is made: ``inside`` is its :class:`Inside`."""
 
     class Opened(core):
         def __init__(self, *args, **kwargs):

@@ -196,6 +196,7 @@ class MatmulRoleProof(Elaboratable):
             Assert(dut.csr.products == products),
             Assert(dut.csr.mac_cycles == cycles),
             Assert(writing == i.state("WRITE", "answer")),
+            Assert(~writing | (status == Status.OK)),
             Assert(~i.state("ANSWER", "answer") | written | (status != Status.OK)),
             Assert(~writing | ((sent <= beats) & (i.left == (beats - sent)[:18]))),
             Assert(~writing | (i.first == (sent == 0))),

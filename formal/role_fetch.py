@@ -32,8 +32,10 @@ def moves(stream):
 
 
 class OperandReaderProof(Elaboratable):
-    def __init__(self, cores):
-        self.cores = cores
+    """``follows``: follow a byte, in a ring of 1 MiB at 0; or else look at the addresses."""
+
+    def __init__(self, cores, follows):
+        self.cores, self.follows = cores, follows
 
     def elaborate(self, platform):
         m = new_harness()
@@ -61,8 +63,7 @@ class OperandReaderProof(Elaboratable):
         self.busy, self.fresh = Signal(), Signal()
         self.total, self.out_total = Signal(20), Signal(20)
         m.d.comb += [
-            Assume((asked.ring_log2 >= 3) & (asked.ring_log2 <= 20)),
-            Assume((asked.base & ((Const(1, 32) << asked.ring_log2) - 1)[:32]) == 0),
+            self._ring(asked, Assume),
             self.total.eq((req.offset[:2] + req.length + 3) >> 2),
             self.out_total.eq((req.length + 3) >> 2),
             Assert(dut.request.ready == ~self.busy),
@@ -79,6 +80,14 @@ class OperandReaderProof(Elaboratable):
             Assert(~dut.packet.valid | (self.busy & (req.length != 0))),
         ]
 
+    def _ring(self, operand, check):
+        """A ring that is not smaller than a burst, at a multiple of its size."""
+        log2, base = operand.ring_log2, operand.base
+        if self.follows:
+            return check((log2 == 20) & (base == 0))
+        aligned = (base & ((Const(1, 32) << log2) - 1)[:32]) == 0
+        return check((log2 >= 3) & (log2 <= 20) & aligned)
+
     def _commands(self, m, mem):
         """Every beat is asked for once, in order, where it lies; and answered as it was asked."""
         req, cmd = self.req, mem.cmd.payload
@@ -92,7 +101,7 @@ class OperandReaderProof(Elaboratable):
         with m.If(mem.cmd.valid):
             m.d.comb += [
                 Assert(self.busy),
-                Assert(cmd.addr == (req.base & ~3) + place),
+                *([] if self.follows else [Assert(cmd.addr == (req.base & ~3) | place)]),
                 Assert(self.asked + cmd.beats + 1 <= self.total),
                 Assert(cmd.addr[2:3] + cmd.beats < BURST),
                 Assert(~cmd.write & (cmd.tag == 0)),
@@ -134,7 +143,7 @@ class OperandReaderProof(Elaboratable):
                 Assert(beat.empty == Mux(beat.last, (4 - req.length[:2])[:2], 0)),
                 Assert(~beat.error),
             ]
-            with m.If(self.exists & (self.emitted == chosen >> 2)):
+            with m.If(self.exists & (self.emitted == chosen >> 2) & self.follows):
                 m.d.comb += Assert(self._byte(beat.data, chosen[:2]) == value)
         with m.If(moves(dut.packet)):
             m.d.sync += self.emitted.eq(self.emitted + 1)
@@ -184,8 +193,7 @@ class OperandReaderProof(Elaboratable):
             ]
         with m.If(~i.state("IDLE")):
             m.d.comb += Assert(i.operand == Value.cast(req))
-            m.d.comb += Assert((req.ring_log2 >= 3) & (req.ring_log2 <= 20))
-            m.d.comb += Assert((req.base & ((Const(1, 32) << req.ring_log2) - 1)[:32]) == 0)
+            m.d.comb += self._ring(req, Assert)
         with m.If(run):
             boundary = Signal(2)
             m.d.comb += [
@@ -206,7 +214,8 @@ class OperandReaderProof(Elaboratable):
             ]
             with m.If(i.known & ~cmd.valid):
                 m.d.comb += Assert(i.beats == Mux(left < boundary, left, boundary))
-            self._bytes(m, taken)
+            if self.follows:
+                self._bytes(m, taken)
         with m.Else():
             m.d.comb += Assert(~i.known | i.state("IDLE"))
         ready = run & i.known & ~cmd.valid & (left != 0) & (i.reserved + BURST <= PLACES)
@@ -289,16 +298,28 @@ READER_MUTANTS = (
 
 PROOFS = (
     Proof(
-        name="role_operand_reader",
+        name="role_operand_addresses",
         core="cores.roles.fetch.OperandReader(32, 1), bursts of 2, 8 places",
-        says="reads the operand's beats and no others; the packet is the operand, byte by byte",
+        says="asks for the operand's beats and no others, each where it lies in the ring, in order",
         module="trebuchet.cores.roles.fetch",
-        build=OperandReaderProof,
+        build=lambda cores: OperandReaderProof(cores, False),
         depth=1,
         cover_depth=22,
-        mutants=READER_MUTANTS,
-        assumes="a ring not smaller than a burst, its base a multiple of it; only beats asked for "
-        "come",
+        mutants=READER_MUTANTS[:4],
+        assumes="a ring not smaller than a burst, at a multiple of its size; what is asked for comes",
+        not_proved="other widths; that the memory answers; a reset while running",
+        quick=False,
+    ),
+    Proof(
+        name="role_operand_bytes",
+        core="cores.roles.fetch.OperandReader(32, 1), bursts of 2, 8 places",
+        says="the packet is the operand, byte by byte, whatever its alignment; done at its end",
+        module="trebuchet.cores.roles.fetch",
+        build=lambda cores: OperandReaderProof(cores, True),
+        depth=1,
+        cover_depth=22,
+        mutants=READER_MUTANTS[4:],
+        assumes="a ring of 1 MiB at address 0; only beats that were asked for come",
         not_proved="other widths; that the memory answers; a reset while running",
         quick=False,
     ),
