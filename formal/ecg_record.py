@@ -47,8 +47,7 @@ class RecordLoaderProof(Elaboratable):
         stream_rules(m, dut.block, Assert, "block")
         stream_rules(m, self.reader.request, Assert, "read")
         stream_rules(m, self.reader.packet, Assume, "packet")
-        self.at = {name: Signal(name=f"at_{name}") for name in PHASES}
-        self.at["IDLE"].init = 1
+        self.at = {name: Signal(name=f"at_{name}", init=name == "IDLE") for name in PHASES}
         self._request(m)
         self._phases(m)
         self._plan(m)

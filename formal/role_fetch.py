@@ -306,7 +306,7 @@ PROOFS = (
         depth=1,
         cover_depth=22,
         mutants=READER_MUTANTS[:4],
-        assumes="a ring not smaller than a burst, at a multiple of its size; what is asked for comes",
+        assumes="a ring of at least a burst, at a multiple of its size; what is asked for comes",
         not_proved="other widths; that the memory answers; a reset while running",
         quick=False,
     ),
