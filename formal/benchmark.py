@@ -113,6 +113,7 @@ class BenchmarkProof(Elaboratable):
             known = Mux(taken < 4, taken, 4)
             m.d.comb += Assert((taken == 0) | (i.left == 4 - known))
             m.d.comb += Assert((taken == 0) | (size == taken << 2))
+            m.d.comb += Assert((taken == 0) | (i.unnamed(0) == size))
             # The newest word is on top.
             for have in range(1, 4):
                 with m.If(taken == have):

@@ -62,7 +62,7 @@ class ShellMemoryProof(Elaboratable):
             (memory.mailbox_slots, 4096, sessions),
             (memory.page, PAGE, 1),
         ]
-        if config["records"]:
+        if config.get("records"):
             areas.append((memory.scratch, SCRATCH, sessions))
         if config.get("peers"):
             server = memory.cluster
@@ -85,7 +85,7 @@ class ShellMemoryProof(Elaboratable):
         m.d.comb += [
             Assert(Const(memory.result_slots % 16 == 0, 1)),
             Assert(Const(memory.mailbox_slots % 4096 == 0, 1)),
-            Assert(Const(memory.scratch % SCRATCH == 0 or not config["records"], 1)),
+            Assert(Const(memory.scratch % SCRATCH == 0 or not config.get("records"), 1)),
             Assert(Const(memory.size >= used, 1)),
         ]
 
