@@ -1,12 +1,13 @@
 """Proof of ``Mailbox`` in ``cores/roles/mailbox.py``: two sessions, segments of 256 bytes.
 
 One session's record is in work at a time: for an event, for what the desk reports, or because the
-session is listed. :class:`MailboxStep` specifies one such piece of work. Proved is that each does
-that, once, for its session and no other; that the desk, where one request is copied, shown,
-answered and written, goes from one to the next only for the reasons that the data sheet gives; that
-exactly the session whose request is on the desk is held, until its connection ends; that what the
-CPU sends is sent as it was written, cut to 4,096 bytes, or dropped; that status, interrupt and
-counters say what happened; that a session is listed exactly if its record says so.
+session is listed. :class:`~trebuchet.formal.mailbox_step.MailboxStep` specifies one such piece of
+work. Proved is that each does that, once, for its session and no other; that the desk, where one
+request is copied, shown, answered and written, goes from one to the next only for the reasons that
+the data sheet gives; that exactly the session whose request is on the desk is held, until its
+connection ends; that what the CPU sends is sent as it was written, cut to 4,096 bytes, or dropped;
+that status, interrupt and counters say what happened; that a session is listed exactly if its
+record says so.
 
 The copiers (``mailbox_request``, ``mailbox_response``) do what they like as far as their data
 sheets allow; the list is one of registers.
@@ -22,13 +23,12 @@ from amaranth.lib.wiring import In, Out
 from ..cores.memory import MemorySignature
 from ..cores.tcp.service import EventKind, EventLayout
 from .inside import Inside, RegisterFifo, patched
+from .mailbox_step import LOG2, MailboxStep, unread_of
 from .proof import Mutant, Proof
 from .stream import free, new_harness, stream_rules
 
 __all__ = ["PROOFS"]
 
-LOG2 = 8
-LOW = LOG2 + 1
 BASE = 0x5000  # of the slots; no multiple of both
 FREE, COPY, COPIED, SHOWN, ANSWERED, WRITE, WRITTEN = range(7)
 
@@ -90,88 +90,6 @@ class AnyResponse(_Copier):
             "written": In(1),
         }
         super().__init__(width, members, ())
-
-
-def _unread(record):
-    return (record.latest - record.consumed[:LOW])[:LOW]
-
-
-def _more(record):
-    """Whether there is something to do for a session."""
-    idle = ~record.held & ~record.out
-    look = idle & ((record.fresh & (_unread(record) != 0)) | record.eof)
-    return Mux(record.dead, idle, Mux(record.closing, _unread(record) != 0, look))
-
-
-class MailboxStep:
-    """One piece of work. ``kind``: 0 the session was listed, 1 an event, 2 the desk reports."""
-
-    def __init__(self, m, kind, old, event, desk):
-        self.m, self.old = m, old
-        work = (kind == 0) & _more(old)
-        live = work & ~old.dead & ~old.closing
-        unread = _unread(old)
-        self.release = work & old.dead
-        self.swallows = work & ~old.dead & old.closing
-        self.ends = live & (unread == 0)
-        self.invites = live & (unread != 0) & desk.free
-        decides = kind == 2
-        self.lost = decides & old.dead
-        report = decides & ~old.dead
-        good = desk.matched | desk.full | desk.final
-        self.shows = report & desk.copied & good
-        self.incomplete = report & desk.copied & ~good
-        self.answers = report & ~desk.copied & ~desk.written & ~desk.drop & (desk.length != 0)
-        finishes = report & ~desk.copied & ~self.answers
-        self.drops = finishes & desk.drop
-        self.sends = finishes & ~desk.drop & (desk.written | desk.close)
-        self.dismisses = self.lost | self.incomplete | finishes
-        self.tx = self.ends | self.drops | self.sends
-        self.free = self.release | self.swallows | self.shows
-        self.tx_length = Mux(self.sends, desk.length, 0)
-        self.tx_close = self.ends | (self.sends & desk.close)
-        self.tx_abort = self.drops
-        self._records(kind, event, desk, unread)
-
-    def _records(self, kind, event, desk, unread):
-        m, old = self.m, self.old
-        self.unlisted = first = Signal(old.shape(), name="unlisted")
-        self.after = after = Signal(old.shape(), name="after")
-        self.new = new = Signal(old.shape(), name="new")
-        m.d.comb += Value.cast(first).eq(Value.cast(old))
-        with m.If(kind == 0):
-            m.d.comb += first.listed.eq(0)
-        m.d.comb += Value.cast(after).eq(Value.cast(first))
-        with m.If(kind == 1):
-            self._event(event, desk)
-        with m.If(self.swallows | self.shows):
-            count = Mux(self.shows, desk.count, unread)
-            m.d.comb += [after.consumed.eq(old.consumed + count), after.fresh.eq(1)]
-        with m.If(self.tx):
-            m.d.comb += [after.out.eq(1), after.closing.eq(self.tx_close | self.tx_abort)]
-        with m.If(self.dismisses):
-            m.d.comb += after.held.eq(0)
-        with m.If(self.invites):
-            m.d.comb += [after.held.eq(1), after.fresh.eq(0)]
-        m.d.comb += Value.cast(new).eq(Value.cast(after))
-        with m.If(_more(after) & ~self.release):
-            m.d.comb += new.listed.eq(1)
-
-    def _event(self, event, desk):
-        m, after, old = self.m, self.after, self.old
-        with m.Switch(event.kind):
-            with m.Case(EventKind.OPEN):
-                m.d.comb += Value.cast(after).eq(0)
-            with m.Case(EventKind.DATA):
-                m.d.comb += [after.base.eq(event.base >> LOG2), after.latest.eq(event.position)]
-                m.d.comb += after.fresh.eq(1)
-            with m.Case(EventKind.EOF):
-                m.d.comb += after.eof.eq(1)
-            with m.Case(EventKind.SENT):
-                m.d.comb += after.out.eq(0)
-            with m.Case(EventKind.CLOSED):
-                m.d.comb += after.dead.eq(1)
-                m.d.comb += after.held.eq(old.held & ~desk.shown)
 
 
 class Desk:
@@ -318,9 +236,9 @@ class MailboxProof(Elaboratable):
             with m.If(self._states(*names)):
                 m.d.comb += Assert(Value.cast(dut.state) == Value.cast(record))
         with m.If(self._states("EVENT", "DECIDE", "RUN")):
-            m.d.comb += Assert(dut.unread == _unread(self.old))
+            m.d.comb += Assert(dut.unread == unread_of(self.old))
         with m.If(self._states("LIST")):
-            m.d.comb += Assert(dut.unread == _unread(step.after))
+            m.d.comb += Assert(dut.unread == unread_of(step.after))
         puts = self._states("LIST") & step.new.listed & ~step.after.listed
         after = self._states("SETTLE", "LIST", "WRITE")
         m.d.comb += [
@@ -462,7 +380,7 @@ class MailboxProof(Elaboratable):
             m.d.comb += [
                 Assert(request.base == old.base),
                 Assert(request.offset == old.consumed[:LOG2]),
-                Assert(request.available == _unread(old)),
+                Assert(request.available == unread_of(old)),
             ]
         with m.If(response.start | response.busy):
             m.d.comb += Assert(response.addr == BASE + (desk.guest << 12))

@@ -9,14 +9,16 @@ request, with the last beat or without any.
 Join: a command of one side, unaltered, at a time, and it stays; a waiting write goes first; data
 and answers go through.
 
-The reader is proved with bursts of 2 beats and a FIFO of 8 places, made of registers
-(:class:`~trebuchet.formal.inside.RegisterFifo`) in the place of Amaranth's.
+The reader is proved with lengths and places of 8 bits, bursts of 2 beats and a FIFO of 8 places,
+made of registers (:class:`~trebuchet.formal.inside.RegisterFifo`) in the place of Amaranth's.
 
 Not proved: other widths; a reset while running; that the memory answers.
 """
 
+from amaranth import unsigned
 from amaranth.asserts import AnyConst, AnySeq
 from amaranth.hdl import Array, Assert, Assume, Const, Cover, Elaboratable, Mux, Signal, Value
+from amaranth.lib import data
 
 from .inside import Inside, RegisterFifo, patched
 from .proof import Mutant, Proof
@@ -25,6 +27,16 @@ from .stream import free, new_harness, stream_rules, within
 __all__ = ["PROOFS", "moves"]
 
 BURST, PLACES = 2, 8
+#: Operands of fewer than 256 bytes in rings of at most as many, below 64 KiB.
+BITS = 8
+SMALL = data.StructLayout(
+    {
+        "base": unsigned(16),
+        "offset": unsigned(BITS),
+        "ring_log2": unsigned(5),
+        "length": unsigned(BITS),
+    }
+)
 
 
 def moves(stream):
@@ -32,15 +44,16 @@ def moves(stream):
 
 
 class OperandReaderProof(Elaboratable):
-    """``follows``: follow a byte, in a ring of 1 MiB at 0; or else look at the addresses."""
+    """``follows``: follow a byte, in a ring of 256 bytes at 0; or else look at the addresses."""
 
     def __init__(self, cores, follows):
         self.cores, self.follows = cores, follows
 
     def elaborate(self, platform):
         m = new_harness()
-        self.dut = dut = self.cores.OperandReader(32, 1)
-        with patched(self.cores, BURST_BEATS=BURST, READ_AHEAD=PLACES, BlockFifo=RegisterFifo):
+        sizes = {"BURST_BEATS": BURST, "READ_AHEAD": PLACES, "LENGTH_WIDTH": BITS}
+        with patched(self.cores, **sizes, OperandLayout=SMALL, BlockFifo=RegisterFifo):
+            self.dut = dut = self.cores.OperandReader(32, 1)
             self.inside = Inside(m, dut)
         self.fifo = self.inside.parts["fifo"]
         m.d.comb += self.fifo.shows.eq(AnySeq(1))
@@ -61,7 +74,7 @@ class OperandReaderProof(Elaboratable):
         asked = dut.request.payload
         self.req = req = Signal(asked.shape())
         self.busy, self.fresh = Signal(), Signal()
-        self.total, self.out_total = Signal(20), Signal(20)
+        self.total, self.out_total = Signal(BITS), Signal(BITS)
         m.d.comb += [
             self._ring(asked, Assume),
             self.total.eq((req.offset[:2] + req.length + 3) >> 2),
@@ -84,14 +97,14 @@ class OperandReaderProof(Elaboratable):
         """A ring that is not smaller than a burst, at a multiple of its size."""
         log2, base = operand.ring_log2, operand.base
         if self.follows:
-            return check((log2 == 20) & (base == 0))
+            return check((log2 == BITS) & (base == 0))
         aligned = (base & ((Const(1, 32) << log2) - 1)[:32]) == 0
-        return check((log2 >= 3) & (log2 <= 20) & aligned)
+        return check((log2 >= 3) & (log2 <= BITS) & aligned)
 
     def _commands(self, m, mem):
         """Every beat is asked for once, in order, where it lies; and answered as it was asked."""
         req, cmd = self.req, mem.cmd.payload
-        self.asked, self.received = Signal(20), Signal(20)
+        self.asked, self.received = Signal(BITS), Signal(BITS)
         place = Signal(32)
         m.d.comb += [
             place.eq(((req.offset[2:] + self.asked) << 2) & ((Const(1, 32) << req.ring_log2) - 1)),
@@ -119,14 +132,14 @@ class OperandReaderProof(Elaboratable):
     def _packet(self, m):
         """The chosen byte, number ``chosen`` of the operand, comes with beat ``source``."""
         dut, req = self.dut, self.req
-        chosen, value = Signal(20), Signal(8)
-        at = Signal(21)
-        self.source, self.lane = Signal(20), Signal(2)
+        chosen, value = Signal(BITS), Signal(8)
+        at = Signal(BITS + 1)
+        self.source, self.lane = Signal(BITS), Signal(2)
         self.value, self.exists = value, Signal()
-        self.emitted = Signal(20)
+        self.emitted = Signal(BITS)
         beat = dut.packet.payload
         m.d.comb += [
-            chosen.eq(AnyConst(20)),
+            chosen.eq(AnyConst(BITS)),
             value.eq(AnyConst(8)),
             at.eq(req.offset[:2] + chosen),
             self.source.eq(at[2:]),
@@ -166,9 +179,9 @@ class OperandReaderProof(Elaboratable):
 
     def _invariants(self, m):
         i, fifo, req, cmd = self.inside, self.fifo, self.req, self.dut.mem.cmd
-        issued, taken, given = Signal(20), Signal(20), Signal(20)
+        issued, taken, given = Signal(BITS), Signal(BITS), Signal(BITS)
         run, out = i.state("RUN"), self.dut.packet
-        left = Signal(20)
+        left = Signal(BITS)
         m.d.comb += [
             issued.eq(self.asked + Mux(cmd.valid, cmd.payload.beats + 1, 0)),
             taken.eq(self.received - fifo.level),
@@ -198,11 +211,11 @@ class OperandReaderProof(Elaboratable):
             boundary = Signal(2)
             m.d.comb += [
                 Assert(req.length != 0),
-                Assert(i.mask == ((Const(1, 32) << req.ring_log2) - 1)[:20]),
+                Assert(i.mask == ((Const(1, 32) << req.ring_log2) - 1)[:BITS]),
                 Assert(i.shift == req.offset[:2]),
                 Assert(issued <= self.total),
                 Assert(given <= self.out_total),
-                Assert(i.place == (req.offset[2:] + issued)[:19]),
+                Assert(i.place == (req.offset[2:] + issued)[: BITS - 1]),
                 Assert(i.to_issue == left),
                 Assert(i.to_take == self.total - taken),
                 Assert(i.to_emit == self.out_total - given),
@@ -224,7 +237,7 @@ class OperandReaderProof(Elaboratable):
     def _bytes(self, m, taken):
         """Where the chosen byte is while it is inside."""
         i, fifo = self.inside, self.fifo
-        index = Signal(20)
+        index = Signal(BITS)
         m.d.comb += index.eq(self.source - taken)
         with m.If(self.exists & (index < fifo.level)):
             word = Array(fifo.cells)[index[:3]]
@@ -299,7 +312,7 @@ READER_MUTANTS = (
 PROOFS = (
     Proof(
         name="role_operand_addresses",
-        core="cores.roles.fetch.OperandReader(32, 1), bursts of 2, 8 places",
+        core="cores.roles.fetch.OperandReader(32, 1), 8 bits of length, bursts of 2",
         says="asks for the operand's beats and no others, each where it lies in the ring, in order",
         module="trebuchet.cores.roles.fetch",
         build=lambda cores: OperandReaderProof(cores, False),
@@ -312,14 +325,14 @@ PROOFS = (
     ),
     Proof(
         name="role_operand_bytes",
-        core="cores.roles.fetch.OperandReader(32, 1), bursts of 2, 8 places",
+        core="cores.roles.fetch.OperandReader(32, 1), 8 bits of length, bursts of 2",
         says="the packet is the operand, byte by byte, whatever its alignment; done at its end",
         module="trebuchet.cores.roles.fetch",
         build=lambda cores: OperandReaderProof(cores, True),
         depth=1,
         cover_depth=22,
         mutants=READER_MUTANTS[4:],
-        assumes="a ring of 1 MiB at address 0; only beats that were asked for come",
+        assumes="a ring of 256 bytes at address 0; only beats that were asked for come",
         not_proved="other widths; that the memory answers; a reset while running",
         quick=False,
     ),
