@@ -155,5 +155,6 @@ PROOFS = (
         ),
         assumes="the stream rules; operands of at least 16 bytes",
         not_proved="other widths; a reset while running",
+        quick=False,
     ),
 )

@@ -198,5 +198,6 @@ PROOFS = (
         ),
         assumes="nothing",
         not_proved="the bus; a reset while running",
+        quick=False,
     ),
 )

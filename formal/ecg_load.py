@@ -379,6 +379,7 @@ PROOFS = (
         ),
         assumes="a reader that gives the operand as one packet; the stream rules",
         not_proved="other numbers of words; a reset while running",
+        quick=False,
     ),
     Proof(
         name="ecg_vector_store",
@@ -392,6 +393,7 @@ PROOFS = (
             Mutant("offers_parts", "offered.eq(complete != 0)", "offered.eq(1)"),
             Mutant("counts_values", "self.o.ready & self.o.payload.last", "self.o.ready"),
         ),
+        quick=False,
     ),
     Proof(
         name="ecg_pair_packer",
@@ -406,5 +408,6 @@ PROOFS = (
             Mutant("takes_always", "self.i.ready.eq(self.o.ready | ~end)", "self.i.ready.eq(1)"),
             Mutant("never_first", "begun.eq(~self.i.payload.last)", "begun.eq(1)"),
         ),
+        quick=False,
     ),
 )

@@ -331,5 +331,6 @@ PROOFS = (
             ),
         ),
         assumes="the streams' rules",
+        quick=False,
     ),
 )

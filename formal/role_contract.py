@@ -145,6 +145,7 @@ PROOFS = (
         ),
         assumes="nothing",
         not_proved="anything that moves",
+        quick=False,
     ),
     Proof(
         name="smp_tables",
@@ -165,5 +166,6 @@ PROOFS = (
         ),
         assumes="nothing",
         not_proved="anything that moves",
+        quick=False,
     ),
 )

@@ -357,5 +357,6 @@ PROOFS = (
                 "self.mem.cmd.valid & ~write",
             ),
         ),
+        quick=False,
     ),
 )

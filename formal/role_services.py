@@ -217,6 +217,7 @@ PROOFS = (
             ),
         ),
         assumes="the stream rules on the inputs; session numbers in range",
+        quick=False,
     ),
     Proof(
         name="service_responder",
@@ -244,5 +245,6 @@ PROOFS = (
             ),
         ),
         assumes="the stream rules on the inputs; session numbers in range",
+        quick=False,
     ),
 )

@@ -122,5 +122,6 @@ PROOFS = (
         ),
         assumes="nothing",
         not_proved="how the shell's parts are connected",
+        quick=False,
     ),
 )
