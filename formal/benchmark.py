@@ -127,6 +127,7 @@ class BenchmarkProof(Elaboratable):
             m.d.comb += [
                 Assert(i.left == 4 - given),
                 Assert((sent << 2) < size),
+                Assert(self.dut.o.payload.first == (sent == 0)),
                 Assert(i.noise == rotated(noise, Mux(sent < 4, 0, sent[:2]))),
                 Assert(giving | (sent == 0)),
             ]
