@@ -417,7 +417,7 @@ PROOFS = (
                 "self.irq.eq(~self.desk_free & csr.irq_enable)",
                 24,
             ),
-            Mutant("forgets_the_end", "state.held & self.shown", "state.held & self.copied", 28),
+            Mutant("forgets_the_end", "state.held & self.shown", "state.held & self.copied", 32),
             Mutant("releases_held", "more.eq(~state.held & ~state.out)", "more.eq(~state.out)", 32),
         ),
         assumes="copiers as in their proofs; an engine that opens a number after its release",

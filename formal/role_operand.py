@@ -249,7 +249,7 @@ READER_MUTANTS = (
     ),
     Mutant("no_wrap", "((place << log2n) & mask)", "(place << log2n)", 16),
     Mutant("small_ring", "(operand.ring_log2 > i)", "(operand.ring_log2 > i + 1)"),
-    Mutant("overruns_fifo", "READ_AHEAD - BURST_BEATS\n", "READ_AHEAD\n", 18),
+    Mutant("overruns_fifo", "READ_AHEAD - BURST_BEATS\n", "READ_AHEAD\n", 22),
     Mutant("wrong_empty", "(-operand.length)[:log2n]", "operand.length[:log2n]", 14),
     Mutant(
         "done_early", "self.packet.ready & self.packet.payload.last", "self.packet.payload.last", 14
