@@ -412,13 +412,23 @@ PROOFS = (
         mutants=(
             Mutant("appends_always", "csr.tx_write & self.shown", "csr.tx_write"),
             Mutant(
+                "lists_the_empty",
+                "(state.fresh & (self.unread != 0)) | state.eof",
+                "state.fresh | state.eof",
+                16,
+            ),
+            Mutant(
+                "never_releases",
+                "more.eq(~state.held & ~state.out)",
+                "more.eq(~state.held & state.out)",
+                16,
+            ),
+            Mutant(
                 "irq_too_soon",
                 "self.irq.eq(self.shown & csr.irq_enable)",
                 "self.irq.eq(~self.desk_free & csr.irq_enable)",
-                24,
+                22,
             ),
-            Mutant("forgets_the_end", "state.held & self.shown", "state.held & self.copied", 32),
-            Mutant("releases_held", "more.eq(~state.held & ~state.out)", "more.eq(~state.out)", 32),
         ),
         assumes="copiers as in their proofs; an engine that opens a number after its release",
         not_proved="more sessions, other sizes; a reset while running",

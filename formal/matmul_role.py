@@ -234,7 +234,6 @@ PROOFS = (
                 "left.eq(entry.answer.length[beat_bits:])",
                 "left.eq(entry.answer.length[beat_bits + 1 :])",
             ),
-            Mutant("answers_early", "with m.If(writer.done):", "with m.If(left == 0):", 26),
             Mutant(
                 "reads_bad_ones", "with m.If(entry.answer.status == Status.OK):", "with m.If(1):"
             ),

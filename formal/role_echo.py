@@ -259,18 +259,14 @@ PROOFS = (
         depth=1,
         cover_depth=30,
         mutants=(
-            Mutant("crosses_the_end", "wraps.eq(self.unposted > self.to_end)", "wraps.eq(0)", 20),
+            Mutant("crosses_the_end", "wraps.eq(self.unposted > self.to_end)", "wraps.eq(0)", 18),
+            Mutant("frees_lost_bytes", "free.valid.eq(event.ok)", "free.valid.eq(1)"),
             Mutant(
-                "wrong_end",
-                "self.end_write.data.eq(end)",
-                "self.end_write.data.eq(state.posted)",
-                20,
+                "narrow_position",
+                "event.position[: self.segment_log2 + 1]",
+                "event.position[: self.segment_log2]",
             ),
-            Mutant(
-                "listed_twice", "self.more & ~state.listed & ~released", "self.more & ~released", 20
-            ),
-            Mutant("frees_lost_bytes", "free.valid.eq(event.ok)", "free.valid.eq(1)", 14),
-            Mutant("fin_too_soon", "close.eq(state.eof & ~wraps)", "close.eq(state.eof)", 26),
+            Mutant("counts_up", "state.out.eq(state.out - 1)", "state.out.eq(state.out + 1)"),
         ),
         assumes="the stream rules; session numbers in range, opened anew only after their release",
         not_proved="more sessions, other sizes; a reset while running",

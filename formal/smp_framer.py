@@ -399,15 +399,21 @@ class SmpFramerProof(Elaboratable):
 
 
 MUTANTS = (
-    Mutant("one_too_large", "size > self.largest - HEADER_BYTES", "size > self.largest", 26),
-    Mutant("too_early", "self.unread < self.total", "self.unread + 1 < self.total", 26),
-    Mutant("wrong_room", "job.room.eq(self.slot_bytes - 16)", "job.room.eq(self.slot_bytes)", 26),
+    Mutant("needs_nothing", "state.need.eq(HEADER_BYTES)]", "state.need.eq(0)]", 8),
     Mutant(
-        "listed_twice",
-        "self.more & ~state.listed & ~self.released",
-        "self.more & ~self.released",
-        26,
+        "lists_the_idle",
+        "Mux(self.enough, state.slots != 3, state.eof)",
+        "(state.slots != 3) | state.eof",
+        8,
     ),
+    Mutant(
+        "narrow_position",
+        "event.payload.position[: self.segment_log2 + 1]",
+        "event.payload.position[: self.segment_log2]",
+        14,
+    ),
+    Mutant("counts_clean_ends", "(state.busy | (self.unread != 0))", "1", 14),
+    Mutant("one_too_large", "size > self.largest - HEADER_BYTES", "size > self.largest", 24),
 )
 
 PROOFS = (
