@@ -41,7 +41,7 @@ class BenchmarkProof(Elaboratable):
         self.head = i.unnamed(1)  # `size` and `head` have no names of their own
         free(m, dut.i.valid, dut.i.payload, dut.o.ready, csr.delay, csr.output_length)
         begins = stream_rules(m, dut.i, Assume, "i")
-        stream_rules(m, dut.o, Assert, "o")
+        out_begins = stream_rules(m, dut.o, Assert, "o")
         taken, sent, size = Signal(18), Signal(18), Signal(20)
         head = [Signal(32, name=f"head{k}") for k in range(4)]
         noise = [Signal(32, name=f"noise{k}") for k in range(4)]
@@ -95,6 +95,7 @@ class BenchmarkProof(Elaboratable):
             Assert(~i.state("WAIT", "body") | (waited <= delay)),
             Assert(delay != (1 << 32) - 1),
             Assert(begins == (~taking | (taken == 0))),
+            Assert(out_begins == (~giving | (sent == 0))),
         ]
         return m
 
