@@ -8,14 +8,22 @@ to the port that its tag names, and to no other.
 The owner whose data pass is read off the arbiter's queue of owners, about which the invariants for
 induction speak too.
 
-Not proved: that commands take turns (``stream_arbiter_beats`` proves it of the arbiter inside);
-progress when a requester withholds write data or a response is not taken, which the data sheet
-excludes; other numbers of ports; behaviour under a reset while running.
+With FIFOs for read data, of three ports: what a port gets is what the memory sent with its number,
+in order; the memory waits only for a port without room; a read command that waits sees at most two
+others.
+
+Narrow: a requester with fewer tag bits than the port is connected field by field.
+
+Not proved: progress when a requester withholds write data or a response is not taken, which the
+data sheet excludes; other numbers of ports; behaviour under a reset while running.
 """
 
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Signal, Value
+from amaranth.asserts import AnyConst
+from amaranth.hdl import Array, Assert, Assume, Cat, Cover, Elaboratable, Mux, Signal, Value
 
+from ..cores.memory import MemorySignature
 from .buffers import fifo_invariants
+from .inside import Inside
 from .proof import Mutant, Proof
 from .stream import Queue, free, new_harness, stream_rules
 
@@ -113,6 +121,94 @@ class MemoryArbiterProof(Elaboratable):
                         m.d.comb += Assert(target.payload.last == source.payload.last)
 
 
+class ReadFifosProof(Elaboratable):
+    """Three ports with FIFOs of two beats of read data."""
+
+    def __init__(self, dut):
+        self.dut = dut
+
+    def elaborate(self, platform):
+        m = new_harness()
+        dut, mem = self.dut, self.dut.mem
+        inside = Inside(m, dut)
+        ports = [dut.ports[k] for k in range(dut.n)]
+        free(m, mem.cmd.ready, mem.wdata.ready, mem.rdata.valid, mem.rdata.payload)
+        stream_rules(m, mem.rdata, Assume, "mem_rdata")
+        owner = mem.rdata.payload.tag[dut.tag_width :]
+        m.d.comb += Assume(owner < dut.n)
+        for k, port in enumerate(ports):
+            free(m, port.cmd.valid, port.cmd.payload, port.rdata.ready)
+            stream_rules(m, port.cmd, Assume, f"port{k}_cmd")
+            stream_rules(m, port.rdata, Assert, f"port{k}_rdata")
+            beat = mem.rdata.payload
+            queue = Queue(
+                m,
+                puts=_moves(mem.rdata) & (owner == k),
+                put_word=Cat(beat.data, beat.tag[: dut.tag_width], beat.last),
+                gets=_moves(port.rdata),
+                get_valid=port.rdata.valid,
+                get_word=port.rdata.payload,
+                capacity=dut.rdata_depth,
+            )
+            fifo_invariants(m, inside.parts[f"rdata_fifo{k}"], queue)
+            with m.If(mem.rdata.valid & (owner == k)):
+                m.d.comb += Assert(mem.rdata.ready == (queue.level != dut.rdata_depth))
+        self._turns(m, ports, inside.parts["arbiter"].index)
+        seen = Signal(dut.n)
+        m.d.sync += seen.eq(seen | Cat(_moves(port.rdata) for port in ports))
+        m.d.comb += Cover(seen.all())
+        return m
+
+    def _turns(self, m, ports, grant):
+        """An arbitrary port whose read waits."""
+        n = len(ports)
+        asker, left = Signal(range(n)), Signal(range(n + 1))
+        waits = Array(port.cmd.valid & ~port.cmd.payload.write for port in ports)[asker]
+        taken = Array(port.cmd.ready for port in ports)[asker]
+        distance = Signal(range(n + 1))
+        m.d.comb += [
+            asker.eq(AnyConst(len(asker))),
+            Assume(asker < n),
+            Assert(grant < n),
+            distance.eq(Mux(asker >= grant, 0, n) + asker - grant),
+            Assert(left <= n - 1),
+            Cover((left == n - 1) & waits & taken),
+        ]
+        with m.If(~waits | taken):
+            m.d.sync += left.eq(0)
+        with m.Elif(_moves(self.dut.mem.cmd)):
+            m.d.sync += left.eq(left + 1)
+        with m.If(waits):
+            m.d.comb += Assert(left + distance <= n - 1)
+
+
+class NarrowProof(Elaboratable):
+    """A requester with one tag bit at a port with three."""
+
+    def __init__(self, cores):
+        self.cores = cores
+
+    def elaborate(self, platform):
+        m = new_harness()
+        ours = MemorySignature(32, 1).create()
+        theirs = MemorySignature(32, 3).flip().create()
+        self.cores.connect_narrow(m, ours, theirs)
+        for out, into in ((ours, theirs), (theirs, ours)):
+            for name in ("cmd", "wdata") if out is ours else ("rdata", "wdone"):
+                source, sink = getattr(out, name), getattr(into, name)
+                free(m, source.valid, source.payload, sink.ready)
+                stream_rules(m, source, Assume, f"source_{name}")
+                stream_rules(m, sink, Assert, f"sink_{name}")
+                m.d.comb += [Assert(sink.valid == source.valid), Assert(sink.ready == source.ready)]
+                for field in source.payload.shape().members:
+                    wanted = source.payload[field]
+                    if field == "tag":
+                        wanted = wanted[:1]
+                    m.d.comb += Assert(sink.payload[field] == wanted)
+                m.d.comb += Cover(sink.valid & sink.ready)
+        return m
+
+
 PROOFS = (
     Proof(
         name="memory_arbiter",
@@ -135,5 +231,44 @@ PROOFS = (
             Mutant("wrong_tag", "source.payload.tag[self.tag_width :]", "source.payload.tag[:1]"),
         ),
         not_proved="turns (see stream_arbiter_beats); progress when a requester breaks its rules",
+    ),
+    Proof(
+        name="memory_arbiter_reads",
+        core="cores.memory_arbiter.MemoryArbiter(3, 32, 1, write_bursts=2, rdata_depth=2)",
+        says="read data wait for nobody but their own port; a read waits for two others at most",
+        module="trebuchet.cores.memory_arbiter",
+        build=lambda cores: ReadFifosProof(
+            cores.MemoryArbiter(3, 32, 1, write_bursts=2, rdata_depth=2)
+        ),
+        depth=3,
+        cover_depth=14,
+        mutants=(
+            Mutant("wrong_tag_back", "out.payload.tag[: self.tag_width]", "out.payload.tag[1:]"),
+            Mutant("loses_beats", "out.ready.eq(target.ready)", "out.ready.eq(1)"),
+            Mutant("wrong_port", "source.payload.tag[self.tag_width :]", "source.payload.tag[:2]"),
+        ),
+        not_proved="write data (memory_arbiter proves them without FIFOs); a reset while running",
+        quick=False,
+    ),
+    Proof(
+        name="memory_narrow",
+        core="cores.memory_arbiter.connect_narrow, of 1 tag bit to 3",
+        says="a requester with a narrower tag is connected field by field, both ways",
+        module="trebuchet.cores.memory_arbiter",
+        build=NarrowProof,
+        depth=1,
+        cover_depth=4,
+        mutants=(
+            Mutant(
+                "always_ready",
+                "theirs.ready.eq(ours.ready)]\n        for",
+                "theirs.ready.eq(1)]\n        for",
+            ),
+            Mutant(
+                "no_data",
+                "theirs.valid.eq(ours.valid), ours.ready.eq(theirs.ready)]",
+                "theirs.valid.eq(ours.valid), ours.ready.eq(1)]",
+            ),
+        ),
     ),
 )

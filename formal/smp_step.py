@@ -1,0 +1,187 @@
+"""What the SMP framer does with a session's record, once: the specification for its proof.
+
+Written from the numbered rules of ``cores/roles/framer.py`` and from ``models/smp_framing.py``.
+"""
+
+from amaranth.hdl import Cat, Const, Mux, Signal, Value
+
+from ..cores.roles.contract import JobKind, JobLayout
+from ..cores.tcp.service import EventKind
+from ..models.status import Status
+
+__all__ = ["BASE", "KINDS", "LARGEST", "LOG2", "SLOT", "Step", "more"]
+
+#: log2 of a segment's bytes; the largest message; base of the slots, no multiple of all, and size.
+LOG2, LARGEST, BASE, SLOT = 8, 200, 0x1010, 32
+KINDS = (JobKind.STREAM, JobKind.CONFIGURE)
+CONFIGURATION, RESPONSE, DATA, STREAM = 1, 2, 3, 4
+FIN = 2
+
+
+def unread(record):
+    return (record.latest - record.consumed[: LOG2 + 1])[: LOG2 + 1]
+
+
+def more(record):
+    """Whether there is something to do for a session."""
+    enough = unread(record) >= record.need
+    over = ~record.busy & (record.slots == 0) & ~record.fin_out
+    look = ~record.busy & Mux(enough, record.slots != 3, record.eof)
+    return Mux(record.dead, over, Mux(record.closing, unread(record) != 0, look))
+
+
+class Step:
+    """One piece of work. ``kind``: 0 the session was listed, 1 an event, 2 an answer."""
+
+    def __init__(self, m, kind, old, event, answer, header, blocked, who):
+        self.m, self.old, self.who = m, old, who
+        self.layout = old.shape()
+        listed = kind == 0
+        self.unlisted = self._record("unlisted", old)
+        m.d.comb += self.unlisted.listed.eq(0)
+        self.unread = unread(old)
+        self._message(header)
+        work = listed & more(self.unlisted)
+        enough = self.unread >= old.need
+        live = work & ~old.dead & ~old.closing
+        self.release = work & old.dead
+        self.swallows = work & ~old.dead & old.closing
+        self.looks = live & enough & ~blocked
+        self.ends = live & ~enough
+        complete = (self.size + 8)[: LOG2 + 1] <= self.unread
+        fatal = self.bad_type | self.too_large
+        self.error = self.looks & (fatal | (complete & self.short))
+        self.waits = self.looks & ~fatal & ~complete
+        self.job = self.looks & ~fatal & complete & ~self.short
+        self.fatal = self.error & fatal
+        answered = (kind == 2) & ~old.dead
+        self.reply = self.error | answered
+        self._reply(kind, old, answer)
+        self._records(kind, old, event, answer)
+        self._outputs(old, answer)
+        self._job(old, header)
+        unclean = ~event.ok & (old.busy | (self.unread != 0))
+        self.lost = (kind == 1) & (event.kind == EventKind.CLOSED) & unclean
+
+    def _record(self, name, value):
+        record = Signal(self.layout, name=name)
+        self.m.d.comb += Value.cast(record).eq(Value.cast(value))
+        return record
+
+    def _message(self, header):
+        self.type, self.size = header[:8], header[32:64]
+        known = (self.type == DATA) | (self.type == STREAM) | (self.type == CONFIGURATION)
+        self.bad_type = ~known
+        self.too_large = self.size > LARGEST - 8
+        self.short = self.size < 4
+
+    def _reply(self, kind, old, answer):
+        """What goes into memory before the result, and what it answers."""
+        failed = (answer.status != Status.OK) | old.job_configure
+        self.slot = Mux(kind == 2, old.job_slot, old.slots[0])
+        self.reply_error = self.error | failed
+        why = Mux(
+            self.bad_type,
+            Status.BAD_TYPE,
+            Mux(self.too_large, Status.TOO_LARGE, Status.BAD_LENGTH),
+        )
+        self.status = Mux(kind == 2, answer.status, why)
+        self.reply_id = Mux(kind == 2, answer.id, 0)
+        size = (self.size + 8)[: LOG2 + 1]
+        self.total = Mux(kind == 2, old.need, Mux(self.fatal, self.unread, size))
+        error = self.reply_error
+        self.words = [
+            Mux(error, Const(RESPONSE, 32), 0),
+            Mux(error, Const(8, 32), DATA),
+            Mux(error, self.status, answer.length + 4)[:32],
+            self.reply_id,
+        ]
+        self.slot_addr = Signal(32, name="slot_addr")
+        self.m.d.comb += self.slot_addr.eq(BASE + (2 * self.who + self.slot) * SLOT)
+
+    def _records(self, kind, old, event, answer):
+        m = self.m
+        self.before_post = before = self._record("before_post", self.unlisted)
+        self.settled = settled = self._record("settled", self.unlisted)
+        with m.If(kind == 1):
+            self._event(settled, event)
+        with m.Elif(kind == 2):
+            for record in (before, settled):
+                m.d.comb += [record.listed.eq(old.listed), record.busy.eq(0)]
+                with m.If(old.job_stream):
+                    m.d.comb += record.going.eq(answer.status == Status.OK)
+            with m.If(old.dead):
+                m.d.comb += settled.slots.bit_select(old.job_slot, 1).eq(0)
+        with m.If(self.error):
+            for record in (before, settled):
+                m.d.comb += record.slots.eq(old.slots | Mux(self.slot, 2, 1))
+        with m.If(self.reply):
+            m.d.comb += [
+                settled.consumed.eq(old.consumed + self.total),
+                settled.need.eq(8),
+                settled.closing.eq(self.fatal),
+            ]
+        with m.If(self.swallows):
+            m.d.comb += settled.consumed.eq(old.consumed + self.unread)
+        with m.If(self.ends):
+            m.d.comb += [settled.closing.eq(1), settled.fin_out.eq(1)]
+        with m.If(self.waits | self.job):
+            m.d.comb += settled.need.eq(self.size + 8)
+        with m.If(self.job):
+            m.d.comb += [
+                settled.busy.eq(1),
+                settled.job_slot.eq(self.slot),
+                settled.slots.eq(old.slots | Mux(self.slot, 2, 1)),
+                settled.job_stream.eq(self.type == STREAM),
+                settled.job_configure.eq(self.type == CONFIGURATION),
+            ]
+        self.settled_unread = unread(settled)
+        self.new = self._record("new", settled)
+        with m.If(more(settled) & ~self.release):
+            m.d.comb += self.new.listed.eq(1)
+
+    def _event(self, record, event):
+        m = self.m
+        m.d.comb += Value.cast(record).eq(Value.cast(self.old))
+        with m.Switch(event.kind):
+            with m.Case(EventKind.OPEN):
+                m.d.comb += [Value.cast(record).eq(0), record.need.eq(8)]
+            with m.Case(EventKind.DATA):
+                m.d.comb += record.base.eq(event.base >> LOG2)
+                m.d.comb += record.latest.eq(event.position)
+            with m.Case(EventKind.EOF):
+                m.d.comb += record.eof.eq(1)
+            with m.Case(EventKind.SENT):
+                with m.If(event.tag == FIN):
+                    m.d.comb += record.fin_out.eq(0)
+                with m.Else():
+                    m.d.comb += record.slots.eq(self.old.slots & Mux(event.tag[0], 1, 2))
+            with m.Case(EventKind.CLOSED):
+                m.d.comb += record.dead.eq(1)
+
+    def _outputs(self, old, answer):
+        self.tx = self.reply | self.ends
+        self.free = self.reply | self.swallows | self.release
+        self.closes = self.fatal | self.ends
+        length = Mux(self.reply_error, 16, answer.length + 12)[:20]
+        self.tx_length = Mux(self.reply, length, 0)
+        self.tx_addr = self.slot_addr + Mux(self.reply_error, 0, 4)
+        self.tx_tag = Mux(self.ends, FIN, self.slot)
+
+    def _job(self, old, header):
+        """The job that a message becomes: behind header and ID, into the slot behind 16 bytes."""
+        self.job_payload = job = Signal(JobLayout, name="job_payload")
+        kind = Mux(self.type == STREAM, 1, Mux(self.type == CONFIGURATION, 2, 0))
+        self.m.d.comb += [
+            Value.cast(job.kind).eq(kind),
+            job.first.eq(~old.going),
+            job.source.eq(5),
+            job.session.eq(self.who),
+            job.id.eq(header[64:96]),
+            job.base.eq(Cat(Const(0, LOG2), old.base)),
+            job.offset.eq((old.consumed[:LOG2] + 12)[:LOG2]),
+            job.ring_log2.eq(LOG2),
+            job.length.eq(self.size - 4),
+            job.result.eq(self.slot_addr + 16),
+            job.room.eq(SLOT - 16),
+        ]
