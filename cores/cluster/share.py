@@ -64,6 +64,8 @@ class JobShare(wiring.Component):
         m.submodules.merge = merge = StreamArbiter(JobLayout, 3)
         m.submodules.sort = sort = StreamDemux(AnswerLayout, 3)
         m.submodules.answers = answers = StreamArbiter(AnswerLayout, 2)
+        # No ports: for the proof's invariants.
+        self.dispatch, self.merge, self.merged = dispatch, merge, answers
         wiring.connect(m, wiring.flipped(self.job), kinds.i)
         wiring.connect(m, kinds.o[0], dispatch.job)
         wiring.connect(m, kinds.o[1], merge.i[2])
