@@ -1,4 +1,4 @@
-"""Proofs of the bridge: ``cores/bridge/fair.py``, ``tap.py`` and ``bridge.py``.
+"""Proofs of the bridge's tap and multiplexer: ``cores/bridge/tap.py`` and ``fair.py``.
 
 ``FairMux``, by induction: the stream rules at the output; each beat is that of the input that
 ``index`` names; packets stay whole; no cycle is lost but one when the other input takes over an
@@ -11,11 +11,8 @@ frame has no say in it, and is shown a frame whole or not at all; a frame that i
 short or too long leaves with ``error`` and no other does; each frame has one fate; only ``o`` can
 stall it. Lengths are said in bytes here, in beats there.
 
-``BridgeLane``, checked to a depth: with a role that drops some frames and sends others, every frame
-not dropped leaves once, unaltered and in order, between those of the role, which stay whole.
-
-Not proved: a lane for ever (its stores are proved by ``packet_fifo_waits`` and ``stream_fifo_*``);
-the injector alone; other sizes than those named; behaviour under a reset while running.
+Not proved: other sizes than those named; behaviour under a reset while running. The lane around
+them is in ``bridge_whole.py``, its other parts in ``bridge_parts.py``.
 """
 
 from amaranth.asserts import AnyConst
@@ -213,62 +210,6 @@ TAP_MUTANTS = (
 )
 
 
-# --- a direction -------------------------------------------------------------------------------
-
-
-class LaneProof(Elaboratable):
-    """Frames carry their kind in every beat: bit 0 a role's, bit 1 one that the role drops."""
-
-    def __init__(self, dut):
-        self.dut = dut
-
-    def elaborate(self, platform):
-        m = new_harness()
-        m.submodules.dut = dut = self.dut
-        rx, tx, inject, tap = dut.rx, dut.tx, dut.inject, dut.tap
-        free(m, rx.valid, rx.payload, inject.valid, inject.payload, tx.ready)
-        begins_rx = stream_rules(m, rx, Assume, "rx")
-        stream_rules(m, inject, Assume, "inject")
-        begins_tx = stream_rules(m, tx, Assert, "tx")
-        red, kind, second = Signal(), Signal(), Signal()
-        with m.If(_moves(rx)):
-            m.d.sync += [red.eq(rx.p.data[1]), second.eq(~rx.p.last)]
-        with m.If(_moves(tx)):
-            m.d.sync += kind.eq(tx.p.data[0])
-        m.d.comb += [
-            Assume(~rx.valid | (~rx.p.data[0] & ~rx.p.error)),
-            Assume(~rx.valid | begins_rx | (rx.p.data[1] == red)),
-            Assume(~rx.valid | ~second | rx.p.last),  # at most two beats, the longest allowed
-            Assume(~inject.valid | inject.p.data[0]),
-            dut.enable.eq(1),
-            tap.alter.eq(0),
-        ]
-        verdict = Signal()
-        with m.If(tap.step):
-            m.d.sync += verdict.eq(tap.valid & tap.beat.data[1])
-        m.d.comb += tap.drop.eq(verdict)
-        with m.If(tx.valid):
-            m.d.comb += Assert(~tx.p.error)
-            m.d.comb += Assert(begins_tx | (kind == tx.p.data[0]))
-            m.d.comb += Assert(tx.p.data[0] | ~tx.p.data[1])
-        queue = Queue(
-            m,
-            puts=_moves(rx) & ~rx.p.data[1],
-            put_word=rx.p,
-            gets=_moves(tx) & ~tx.p.data[0],
-            get_valid=tx.valid & ~tx.p.data[0],
-            get_word=tx.p,
-            capacity=dut.depth + dut.frame_tap.latency + 4,
-        )
-        seen = Signal(2)
-        with m.If(_moves(tx) & tx.p.last):
-            m.d.sync += seen.eq(seen | (1 << tx.p.data[0]))
-        m.d.comb += Cover(seen.all() & _moves(tx) & (queue.place == 0) & ~tx.p.data[0])
-        return m
-
-
-LANE_MUTANTS = (Mutant("role_has_no_say", "tap.enable.eq(self.enable)", "tap.enable.eq(0)"),)
-
 PROOFS = (
     Proof(
         name="bridge_mux",
@@ -289,27 +230,5 @@ PROOFS = (
         depth=3,
         cover_depth=14,
         mutants=TAP_MUTANTS,
-    ),
-    *(
-        Proof(
-            name=f"bridge_lane_{name}",
-            core=f"cores.bridge.bridge.BridgeLane(32, {name}, latency=1, longest=8, depth={depth})",
-            says="every frame not dropped leaves once, unaltered, in order, between a role's",
-            module="trebuchet.cores.bridge.bridge",
-            build=lambda cores, store=store, depth=depth: LaneProof(
-                cores.BridgeLane(
-                    32, store_and_forward=store, latency=1, shortest=1, longest=8, depth=depth
-                )
-            ),
-            method="bmc",
-            depth=9,
-            cover_depth=12,
-            mutants=LANE_MUTANTS,
-            assumes="the stream rules on the inputs; frames of the wire are legal",
-            not_proved="beyond 9 cycles; a reset while running",
-            bounded="no invariant yet that ties the lane's three queues together",
-            quick=False,
-        )
-        for name, store, depth in (("cut_through", False, 2), ("store_and_forward", True, 4))
     ),
 )
