@@ -16,7 +16,18 @@ them is in ``bridge_whole.py``, its other parts in ``bridge_parts.py``.
 """
 
 from amaranth.asserts import AnyConst
-from amaranth.hdl import Array, Assert, Assume, Cat, Cover, Elaboratable, Mux, Signal, Value
+from amaranth.hdl import (
+    Array,
+    Assert,
+    Assume,
+    Cat,
+    Cover,
+    Elaboratable,
+    Fragment,
+    Mux,
+    Signal,
+    Value,
+)
 from amaranth.lib import data
 from trebuchet.cores.stream import beat_layout
 
@@ -107,7 +118,8 @@ class TapProof(Elaboratable):
 
     def elaborate(self, platform):
         m = new_harness()
-        m.submodules.dut = dut = self.dut
+        dut = self.dut
+        m.submodules.dut = Fragment.get(dut, platform)  # at once: it makes registers
         i, o, tap = dut.i, dut.o, dut.tap
         free(m, i.valid, i.payload, o.ready, dut.enable, tap.drop, tap.alter, tap.data)
         begins_in = stream_rules(m, i, Assume, "i")
@@ -147,6 +159,7 @@ class TapProof(Elaboratable):
         drop, alter = end.shown & tap.drop, end.shown & tap.alter
         decided, long, short = (Signal(name=name) for name in ("decided", "long", "short"))
         ends, bad, goes = (Signal(name=name) for name in ("ends", "bad", "goes"))
+        changed = Signal(name="changed")  # the role has altered a beat of the frame
         m.d.comb += [
             decided.eq(end.valid & tap.step),
             size.eq(n * nth + n - beat.empty),
@@ -163,15 +176,18 @@ class TapProof(Elaboratable):
         with m.If(decided):
             m.d.sync += nth.eq(Mux(beat.last, 0, Mux(gone, nth, nth + 1)))
             m.d.sync += gone.eq(~beat.last & (gone | drop | long))
+            m.d.sync += changed.eq(~beat.last & (changed | alter))
         fates = Cat(events.passed, events.dropped, events.oversize, events.damaged, events.runt)
         m.d.comb += [
             Assert(fates.any() == ends),
             Assert((fates & (fates - 1)) == 0),
             Assert(events.passed == (ends & ~bad)),
-            Assert(~events.dropped | drop),
-            Assert(~events.oversize | long),
-            Assert(~events.damaged | beat.error),
-            Assert(~events.altered | events.passed),
+            # The first reason that applies is the frame's fate.
+            Assert(events.dropped == (ends & drop)),
+            Assert(events.oversize == (ends & ~drop & long)),
+            Assert(events.damaged == (ends & ~drop & ~long & beat.error)),
+            Assert(events.altered == (events.passed & (changed | alter))),
+            Assert(dut.changed == (changed & ~gone)),  # an invariant
             *(Cover(fate & ~beat.first) for fate in fates),
             Cover(events.altered & ~alter),
         ]
@@ -206,6 +222,7 @@ TAP_MUTANTS = (
     Mutant("passes_runts", "(beat.error | short)", "beat.error"),
     Mutant("switches_within", "Mux(i.p.first, self.enable, self.shows)", "self.enable"),
     Mutant("never_waits", "step.eq(~end.valid | ~self.o.valid | self.o.ready)", "step.eq(1)"),
+    Mutant("forgets_it_changed", "changed.eq(changed | alter)", "changed.eq(alter)"),
     Mutant("leaves_a_trace", "~(beat.first & drop)", "~(beat.last & drop)"),
 )
 

@@ -15,7 +15,6 @@ later a number comes again; behaviour under a reset while running.
 """
 
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Mux, Signal, Value
-from trebuchet.cores.cluster.contract import CHUNK
 from trebuchet.models.status import Status
 
 from .cluster_messages import moves
@@ -27,6 +26,7 @@ from .stream import free, new_harness, stream_rules
 __all__ = ["PROOFS"]
 
 PEER = 5
+STEP = 64  # a message has 1024 bytes, in units of 16
 DATA = 0  # a job's kind
 PHASES = (
     *("IDLE", "STRAY", "CHECK", "CALL", "SEND", "WAIT"),
@@ -63,7 +63,7 @@ class CallerProof(Elaboratable):
 
     def _model(self, m, core, transfer):
         dut, head = self.dut, transfer.head
-        on = {name: Signal(name=f"in_{name}", init=name == "IDLE") for name in PHASES}
+        self.on = on = {n: Signal(name=f"in_{n}", init=n == "IDLE") for n in PHASES}
         job, header = Signal(dut.job.payload.shape()), Signal(head.payload.header.shape())
         status, length, place = Signal(8), Signal(20), Signal(16)
         number, strays, timeouts = Signal(8), Signal(32), Signal(32)
@@ -138,7 +138,7 @@ class CallerProof(Elaboratable):
             m.d.comb += Assert(dut.place == place)
             m.d.comb += Assert(Value.cast(inside["header"]) == Value.cast(header))
         m.d.comb += [
-            Cover(on["ANSWER"] & (status == Status.OK) & (length != 0) & (place > CHUNK // 16)),
+            Cover(on["ANSWER"] & (status == Status.OK) & (length != 0) & (place > STEP)),
             Cover(on["ANSWER"] & (status == Status.NO_ROOM)),
             Cover(on["ANSWER"] & (status == Status.NO_ANSWER) & (strays == 1)),
             Cover(on["ANSWER"] & (number == 2) & (header.number == 1)),
@@ -146,7 +146,7 @@ class CallerProof(Elaboratable):
 
     def _stored(self, m, go, transfer, header, status, length, place):
         """A good message of the reply is in memory."""
-        m.d.sync += place.eq(place + CHUNK // 16)
+        m.d.sync += place.eq(place + STEP)
         with m.If(header.last):
             go("STORED", "ANSWER")
         with m.Else():
@@ -206,6 +206,10 @@ class CallerProof(Elaboratable):
             Assert(~dut.answer.valid | has),
             Assert(~transfer.send.valid | (has & ~called)),
             Assert(~transfer.store.valid | (has & called)),
+            # Invariants.
+            Assert(has == ~(self.on["IDLE"] | self.on["STRAY"])),
+            Assert(~(self.on["CHECK"] | self.on["CALL"]) | ~called),
+            *(Assert(~self.on[n] | called) for n in ("SEND", "WAIT", "LOOK", "STORE", "STORED")),
         ]
 
 

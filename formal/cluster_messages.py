@@ -246,6 +246,77 @@ class OpenerProof(Elaboratable):
         return m
 
 
+class RoundTripProof(Elaboratable):
+    """A cutter, and an opener behind it."""
+
+    def __init__(self, cores):
+        self.cores, self.cutter, self.opener = cores, cores.Cutter(32), cores.Opener(32)
+
+    def elaborate(self, platform):
+        m = new_harness()
+        cutter, opener = self.cutter, self.opener
+        core = Opened(self.cores, cutter, platform, CHUNK=SMALL)
+        back = Opened(self.cores, opener, platform)
+        m.submodules.cutter, m.submodules.opener = core.fragment, back.fragment
+        call, given, head, got = cutter.call, cutter.data, opener.head, opener.data
+        free(m, call.valid, call.payload, given.valid, given.payload, head.ready, got.ready)
+        m.d.comb += [
+            opener.i.valid.eq(cutter.o.valid),
+            opener.i.payload.eq(cutter.o.payload),
+            cutter.o.ready.eq(opener.i.ready),
+        ]
+        stream_rules(m, call, Assume, "call")
+        stream_rules(m, given, Assume, "data")
+        ghost = CallGhost(m, cutter)
+        taken, place, n = Signal(20), Signal(20), cutter.width // 8  # bytes in; where they go
+        with m.If(moves(call)):
+            m.d.sync += taken.eq(0)
+        with m.If(moves(given)):
+            m.d.sync += taken.eq(taken + n)
+        with m.If(moves(head)):
+            m.d.sync += place.eq(head.payload.header.offset << 4)
+        with m.If(moves(got)):
+            m.d.sync += place.eq(place + n)
+        # A message without data is offered when its call is over, so its header is kept.
+        header, bare = Signal(HEADER), Signal()
+        ends = moves(cutter.o) & cutter.o.payload.last & ~ghost.data
+        with m.If(ends):
+            m.d.sync += [header.eq(ghost.header()), bare.eq(1)]
+        with m.Elif(moves(head)):
+            m.d.sync += bare.eq(0)
+        wanted, shown = Mux(bare, header, ghost.header()), Value.cast(head.payload.header)
+        m.d.comb += Assert(moves(given) == moves(got))
+        with m.If(moves(got)):
+            m.d.comb += Assert(place == taken)
+            m.d.comb += [
+                Assert(got.payload[name] == given.payload[name])
+                for name in ("data", "empty", "error")
+            ]
+        with m.If(head.valid):
+            m.d.comb += [Assert(shown == wanted), Assert(head.payload.bare == bare)]
+        # Invariants: where the opener is while the cutter is at a word or a beat.
+        ghost.invariants(m, core)
+        offers, data, reads = (back.state(name) for name in ("OFFER", "DATA", "HEADER"))
+        m.d.comb += [
+            Assert(ghost.data == (data | (offers & ~bare))),
+            Assert(~bare | offers),
+            Assert(~offers | (ghost.beat == 0)),
+            Assert(~bare | (ghost.word == 0)),
+            Assert(opener.inside["word"] == Mux(reads, ghost.word, 0)),
+            Assert(~offers | opener.inside["first"]),
+            Assert(~data | (opener.inside["first"] == (ghost.beat == 0))),
+        ]
+        with m.If(reads & (ghost.word == 1)):
+            m.d.comb += Assert(shown[:32] == wanted[:32])
+        with m.If(ghost.active):
+            m.d.comb += Assert(taken == ghost.message * SMALL + ghost.beat * n)
+        with m.If(data):
+            m.d.comb += Assert(place == taken)
+        m.d.comb += Cover(moves(got) & given.payload.last & (ghost.message == 1))
+        m.d.comb += Cover(moves(head) & head.payload.bare)
+        return m
+
+
 class FuseProof(Elaboratable):
     def __init__(self, cores, dut):
         self.cores, self.dut = cores, dut
@@ -362,6 +433,17 @@ PROOFS = (
             mutants=OPENER_MUTANTS if width == 32 else OPENER_MUTANTS[:3],
         )
         for width in (32, 64)
+    ),
+    Proof(
+        name="cluster_round_trip",
+        core="cores.cluster.messages.Cutter(32), Opener(32) behind it",
+        says="each byte of a call comes out where its message's header says, unaltered",
+        module=MODULE,
+        build=RoundTripProof,
+        depth=2,
+        cover_depth=20,
+        mutants=(CUTTER_MUTANTS[0], CUTTER_MUTANTS[2], OPENER_MUTANTS[1], OPENER_MUTANTS[4]),
+        assumes="the stream rules on the inputs; no packet is longer than its call says",
     ),
     Proof(
         name="cluster_fuse",

@@ -77,6 +77,7 @@ class NodeProof(Elaboratable):
             self._to_ltl(m, takes[LTL].o[vc], ltl.send[vc], vc)
             self._from_ltl(m, ltl.deliver[vc], sends[LTL].i[vc])
         self._registers(m, share, server, ltl)
+        self._sizes(m, ltl.config, router.config)
         return m
 
     def _callers(self, m, core, share):
@@ -156,7 +157,7 @@ class NodeProof(Elaboratable):
             m.d.comb += Assert(beat.data[:8] == byte)
 
     def _registers(self, m, share, server, ltl):
-        dut, config = self.dut, ltl.config
+        dut = self.dut
         csr = dut.csr_cluster
         m.d.comb += Assert(share.enable == csr.enable)
         for name in ("calls", "refused", "dropped"):
@@ -167,6 +168,8 @@ class NodeProof(Elaboratable):
         same(m, ltl.tx, dut.tx)
         same_registers(m, dut.csr_ltl, ltl.csr)
         m.d.comb += [Assert(ltl.mac == dut.mac), Assert(ltl.ip == dut.ip)]
+
+    def _sizes(self, m, config, link):
         # A message of 1032 bytes is 258 beats; four of them may be on the way for each peer.
         held = 4 * PEERS * 258
         sizes = (
@@ -175,6 +178,11 @@ class NodeProof(Elaboratable):
             (config.slots, 8 * (PEERS + 1)),
             (config.max_message, 1032),
             (config.width, 32),
+            (link.vcs, 2),
+            (link.flit_width, 32),
+            (link.user_width, 3),
+            (link.buffer_flits, 8),
+            (link.reserved, 4),
             (int(held <= config.buffer_beats < 2 * held), 1),
         )
         m.d.comb += [Assert(C(size, 32) == wanted) for size, wanted in sizes]

@@ -16,7 +16,6 @@ while running; other numbers of peers and sizes than those named.
 
 from amaranth.asserts import AnyConst
 from amaranth.hdl import Assert, Assume, C, Cover, Elaboratable, Mux, Signal, Value
-from trebuchet.cores.cluster.contract import CHUNK
 from trebuchet.models.status import Status
 
 from .cluster_messages import moves
@@ -28,6 +27,7 @@ from .stream import free, new_harness, stream_rules
 __all__ = ["PROOFS"]
 
 SOURCE, DATA = 1, 0
+STEP = 64  # a message has 1024 bytes, in units of 16
 BASE, PEERS, OPERAND_LOG2, RESULT_LOG2 = 0x4400, 3, 9, 10
 #: Operands end at 0x4A00; results lie behind all of them, each at a multiple of its size.
 RESULTS, END = 0x4C00, 0x5800
@@ -110,7 +110,7 @@ class ServerProof(Elaboratable):
             with m.Else():
                 go("STORED", "IDLE")
             with m.If(mine):
-                after = Mux(transfer.error, 0, header.offset + CHUNK // 16)
+                after = Mux(transfer.error, 0, header.offset + STEP)
                 m.d.sync += self.expected.eq(after)
                 m.d.sync += self.large.eq(self.large | transfer.overflow)
         with m.If(on["JUDGE"] & (dut.calls | dut.refused)):
@@ -229,6 +229,7 @@ class ServerProof(Elaboratable):
             Assert(~(self.in_role & self.replying)),
             Assert(~self.replying | (call.number == self.number)),
             Assert(Value.cast(call.kind) == 0),
+            Assert(Value.cast(dut.call.kind) == 0),
             Cover(on["SEND"] & self.replying & (call.length != 0) & self.receive["LOOK"]),
             Cover(on["CALL"] & (call.status == Status.BAD_TYPE)),
         ]

@@ -70,6 +70,7 @@ class TransferProof(Elaboratable):
             ("written", writer.request),
         ):
             stream_rules(m, port, Assert, name)
+        m.d.comb += Assume(~(dut.drop & dut.store.valid))
         same(m, dut.i, opener.i)
         same(m, cutter.o, dut.o)
         same(m, reader.packet, cutter.data)
@@ -201,7 +202,7 @@ PROOFS = (
         depth=2,
         cover_depth=10,
         mutants=MUTANTS,
-        assumes="the stream rules on the inputs and on what the parts offer",
+        assumes="the stream rules on inputs and parts; no drop while a store is on offer",
         not_proved="the parts, which have proofs of their own; a reset while running",
     ),
 )
