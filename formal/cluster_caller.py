@@ -131,6 +131,7 @@ class CallerProof(Elaboratable):
             Assert(on["IDLE"] | on["STRAY"] | (Value.cast(inside["job"]) == Value.cast(job))),
             Assert(on["IDLE"] | on["STRAY"] | (inside["status"] == status)),
             Assert(on["IDLE"] | on["STRAY"] | (answer.length == length)),
+            Assert(on["IDLE"] | on["STRAY"] | on["ANSWER"] | (length == 0)),
         ]
         with m.If(on["CALL"] | on["SEND"] | on["WAIT"]):
             m.d.comb += Assert(dut.place == place)

@@ -67,6 +67,7 @@ class NodeProof(Elaboratable):
         same(m, server.job, share.peers_job)
         same(m, share.peers_answer, server.answer)
         same_memory(m, server.mem, dut.mems[PEERS])
+        self.befores = iter(dut.befores)
         self._callers(m, core, share)
         self._router(m, router, sends, takes)
         same(m, core.part("PacketArbiter").o, sends[CALLERS].i[CALLS])
@@ -121,6 +122,7 @@ class NodeProof(Elaboratable):
         m.d.comb += peer.eq(Mux(packet.payload.first, packet.payload.data[:8], began))
         with m.If(moves(packet) & packet.payload.first):
             m.d.sync += began.eq(peer)
+        m.d.comb += Assert(next(self.befores) == began)  # an invariant
         return peer
 
     def _replies(self, m, packet, replies):
