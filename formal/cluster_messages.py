@@ -150,7 +150,7 @@ class CutterProof(Elaboratable):
         ends = moves(given) & given.payload.last
         m.d.comb += [
             Cover(ends & (ghost.message == 1) & (ghost.left <= SMALL) & (ghost.beat == 1)),
-            Cover(moves(o) & o.payload.last & ~ghost.data & (o.payload.data != 0)),
+            Cover(moves(o) & o.payload.last & ~ghost.data),
             Cover(ends & (ghost.left > SMALL)),
         ]
         return m

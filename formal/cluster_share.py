@@ -6,8 +6,7 @@ nobody gets a job that none of the clients, nor the server, has given; who gets 
 when it was first offered; ``DATA`` jobs go to one who
 has none of them, other kinds and those of peers to this board's role only; each answer leaves
 exactly once, for the side that asked, unaltered but for ``source``; jobs taken and answers given
-differ by what is inside. A job for the role sees at most two others go before it, an answer at
-most one.
+differ by what is inside. A job for the role sees at most one other go before it, so does an answer.
 
 ``source`` tells the role's jobs apart: 0 for a client's ``DATA`` job, 1 for a peer's, 2 for the
 rest. The choice among the idle is ``Dispatcher``'s (``dispatcher_*``).
@@ -174,25 +173,23 @@ class JobShareProof(Elaboratable):
         ]
 
     def _turns(self, m):
-        """Whoever waits for the role sees at most 2 others go; an answer, at most 1 of the rest."""
+        """Whoever waits for the role, or to answer, sees one other go, and is next."""
         for name, arbiter in (("merge", self.dut.merge), ("merged", self.dut.merged)):
             n = arbiter.n
-            chosen, others = (
-                Signal(range(n), name=f"{name}_chosen"),
-                Signal(3, name=f"{name}_others"),
-            )
+            chosen, others = Signal(range(n), name=f"{name}_of"), Signal(2, name=f"{name}_others")
             waits = Array(arbiter.i[k].valid for k in range(n))[chosen]
-            mine, grant = arbiter.index == chosen, arbiter.index
-            distance = Mux(chosen >= grant, 0, n) + chosen - grant
-            m.d.comb += [chosen.eq(AnyConst(len(chosen))), Assume(chosen < n), Assert(grant < n)]
+            mine = arbiter.index == chosen
+            m.d.comb += [chosen.eq(AnyConst(len(chosen))), Assume(chosen < n)]
             with m.If(~waits | mine):
                 m.d.sync += others.eq(0)
             with m.Elif(moves(arbiter.o)):
                 m.d.sync += others.eq(others + 1)
-            m.d.comb += [Assert(others <= n - 1), Assert(~arbiter.started)]
-            m.d.comb += Cover(others == n - 1)
-            with m.If(waits):
-                m.d.comb += Assert(others + distance <= n - 1)
+            m.d.comb += [
+                Assert(others <= 1),
+                Assert(~waits | mine | (others == 0)),
+                Assert(arbiter.index < n),
+                Cover(others == 1),
+            ]
 
     def _invariants(self, m, held):
         dispatch = self.dut.dispatch
