@@ -217,7 +217,7 @@ PROOFS = (
             [(cores.FrameBounds(width), *sizes) for width, *sizes in LEGAL]
             + [(cores.FrameBounds(*sizes), *sizes[1:]) for sizes in LENGTHS]
         ),
-        depth=2,
+        depth=3,
         cover_depth=6,
         mutants=(
             Mutant(
@@ -276,5 +276,6 @@ PROOFS = (
             ),
         ),
         assumes="the stream rules on the inputs; no packet is longer than the quantum",
+        quick=False,
     ),
 )

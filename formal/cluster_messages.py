@@ -426,7 +426,7 @@ PROOFS = (
             says="a message is its header and its bytes; without a good header it leaves no trace",
             module=MODULE,
             build=lambda cores, width=width: OpenerProof(cores, cores.Opener(width)),
-            depth=2,
+            depth=3,
             cover_depth=16,
             mutants=OPENER_MUTANTS if width == 32 else OPENER_MUTANTS[:2],
         )

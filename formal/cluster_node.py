@@ -212,10 +212,11 @@ PROOFS = (
         says="messages take the entry of their peer and channel; all else is joined as drawn",
         module="trebuchet.cores.cluster.node",
         build=lambda cores: NodeProof(cores, cores.ClusterNode(MEMORY)),
-        depth=2,
+        depth=3,
         cover_depth=8,
         mutants=MUTANTS,
         assumes="nothing",
         not_proved="the parts, which have proofs of their own; a reset while running",
+        quick=False,
     ),
 )

@@ -194,10 +194,11 @@ PROOFS = (
         says="what is sent is read once; what comes is stored in place, within room, or dropped",
         module="trebuchet.cores.cluster.transfer",
         build=lambda cores: TransferProof(cores, cores.Transfer(32)),
-        depth=2,
+        depth=3,
         cover_depth=10,
         mutants=MUTANTS,
         assumes="the stream rules on inputs and parts; no drop while a store is on offer",
         not_proved="the parts, which have proofs of their own; a reset while running",
+        quick=False,
     ),
 )
