@@ -19,9 +19,7 @@ from amaranth.asserts import AnySeq
 from amaranth.hdl import Assert, Assume, C, Cover, Elaboratable, Mux, Signal, signed
 from trebuchet.cores.stream import PacketSignature
 
-from .cluster_messages import moves
-from .cluster_transfer import same
-from .parts import hollow
+from .parts import hollow, moves, same
 from .proof import Mutant, Proof
 from .stream import Queue, free, new_harness, stream_rules
 

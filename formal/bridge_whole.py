@@ -27,9 +27,7 @@ from amaranth.hdl import Assert, C, Cover, Elaboratable, Signal, Value
 from amaranth.lib.wiring import In
 from trebuchet.cores.buffers import PacketFifo, StreamFifo
 
-from .cluster_messages import moves
-from .cluster_transfer import same
-from .parts import Opened, hollow
+from .parts import Opened, hollow, moves, same
 from .proof import Mutant, Proof
 from .stream import free, new_harness
 

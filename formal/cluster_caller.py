@@ -17,9 +17,7 @@ later a number comes again; behaviour under a reset while running.
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Mux, Signal, Value
 from trebuchet.models.status import Status
 
-from .cluster_messages import moves
-from .cluster_transfer import same, same_memory
-from .parts import Opened
+from .parts import Opened, moves, same, same_memory
 from .proof import Mutant, Proof
 from .stream import free, new_harness, stream_rules
 

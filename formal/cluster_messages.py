@@ -19,20 +19,16 @@ Not proved: a packet that is longer than its call says; behaviour under a reset 
 from amaranth.asserts import AnyConst
 from amaranth.hdl import Assert, Assume, C, Cat, Cover, Elaboratable, Mux, Signal, Value
 
-from .parts import Opened
+from .parts import Opened, moves
 from .proof import Mutant, Proof
 from .stream import Queue, free, new_harness, stream_rules
 
-__all__ = ["PROOFS", "CallGhost", "header_bits", "moves"]
+__all__ = ["PROOFS", "CallGhost", "header_bits"]
 
 MODULE = "trebuchet.cores.cluster.messages"
 CONTRACT = "trebuchet.cores.cluster.contract"
 SMALL = 16  # bytes of a message in the proofs
 HEADER = 64  # bits
-
-
-def moves(stream):
-    return stream.valid & stream.ready
 
 
 def header_bits(call, last, offset):

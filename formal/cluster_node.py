@@ -17,9 +17,7 @@ from amaranth.hdl import Assert, C, Cat, Cover, Elaboratable, Mux, Signal, Value
 from amaranth.lib.wiring import In
 from trebuchet.cores.cluster.server import ServerMemory
 
-from .cluster_messages import moves
-from .cluster_transfer import same, same_memory
-from .parts import Opened, hollow
+from .parts import Opened, hollow, moves, same, same_memory
 from .proof import Mutant, Proof
 from .stream import free, new_harness
 

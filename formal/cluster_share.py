@@ -19,8 +19,7 @@ from amaranth.asserts import AnyConst
 from amaranth.hdl import Array, Assert, Assume, Cat, Cover, Elaboratable, Mux, Signal, Value
 from trebuchet.models.status import Status
 
-from .cluster_messages import moves
-from .parts import Opened
+from .parts import Opened, moves
 from .proof import Mutant, Proof
 from .stream import free, new_harness, stream_rules
 

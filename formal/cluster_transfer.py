@@ -13,31 +13,14 @@ says what the data sheet does. Not proved: the parts; behaviour under a reset wh
 
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Mux, Signal, Value
 
-from .cluster_messages import moves
-from .parts import Opened
+from .parts import Opened, moves, same, same_memory
 from .proof import Mutant, Proof
 from .stream import free, new_harness, stream_rules
 
-__all__ = ["PROOFS", "same"]
+__all__ = ["PROOFS"]
 
 PARTS = ("Opener", "Cutter", "OperandReader", "ResultWriter", "MemoryJoin")
 PHASES = ("HEAD", "DECIDE", "SKIP", "WRITE", "FINISH", "STORED")
-
-
-def same(m, producer, consumer):
-    """Two stream ports are one: ``consumer`` is offered what ``producer`` offers, and no else."""
-    m.d.comb += [
-        Assert(consumer.valid == producer.valid),
-        Assert(producer.ready == consumer.ready),
-        Assert(~producer.valid | (Value.cast(consumer.payload) == Value.cast(producer.payload))),
-    ]
-
-
-def same_memory(m, requester, responder):
-    same(m, requester.cmd, responder.cmd)
-    same(m, requester.wdata, responder.wdata)
-    same(m, responder.rdata, requester.rdata)
-    same(m, responder.wdone, requester.wdone)
 
 
 class TransferProof(Elaboratable):

@@ -7,10 +7,10 @@ their contracts, which is how the proofs compose; and no memory or multiplier is
 """
 
 from amaranth.asserts import AnySeq
-from amaranth.hdl import Fragment, Module, Value
+from amaranth.hdl import Assert, Fragment, Module, Value
 from amaranth.lib.wiring import Out
 
-__all__ = ["Opened", "hollow"]
+__all__ = ["Opened", "hollow", "moves", "same", "same_memory"]
 
 
 def hollow(component):
@@ -69,3 +69,23 @@ class Opened:
         """Whether the core's state machine of that name is in the state of that name."""
         machine = self.fragment.find_generated(fsm)
         return machine._data["signal"] == machine.encoding[name]
+
+
+def moves(stream):
+    return stream.valid & stream.ready
+
+
+def same(m, producer, consumer):
+    """Two stream ports are one: ``consumer`` is offered what ``producer`` offers, and no else."""
+    m.d.comb += [
+        Assert(consumer.valid == producer.valid),
+        Assert(producer.ready == consumer.ready),
+        Assert(~producer.valid | (Value.cast(consumer.payload) == Value.cast(producer.payload))),
+    ]
+
+
+def same_memory(m, requester, responder):
+    same(m, requester.cmd, responder.cmd)
+    same(m, requester.wdata, responder.wdata)
+    same(m, responder.rdata, requester.rdata)
+    same(m, responder.wdone, requester.wdone)
