@@ -98,6 +98,7 @@ class LaneProof(Elaboratable):
             Assert(C(store.depth, 16) == dut.depth),
             Assert(C(dut.depth, 16) >= (beats if dut.store_and_forward else 2 * beats)),
             Assert(C(mux.quantum, 16) == beats),
+            Assert(C(tap.latency, 16) == 2),
         ]
         if dut.store_and_forward:
             m.d.comb += Assert(C(not store.drop_when_full))
