@@ -204,7 +204,7 @@ class ShareProof(Elaboratable):
 MODULE = "trebuchet.cores.bridge"
 #: Data path, and bytes of the shortest and longest frame; first of legal Ethernet frames.
 LEGAL = ((32, 60, 1518), (64, 60, 1518), (128, 60, 1518))
-LENGTHS = (*((32, 1, 5), (32, 4, 8), (32, 6, 11), (64, 9, 16), (64, 8, 17), (128, 17, 47)),)
+LENGTHS = ((32, 1, 5), (32, 4, 8), (32, 6, 11), (64, 9, 16), (64, 8, 17), (128, 17, 47))
 
 PROOFS = (
     Proof(
