@@ -390,7 +390,7 @@ OPENER_MUTANTS = (
     Mutant("takes_damaged", "(i.payload.empty == 0) & ~(i.payload.last & i.payload.error)", "1"),
     Mutant("stays_in_data", "with m.If(head.payload.bare):", "with m.If(0):"),
     Mutant("first_twice", "m.d.sync += first.eq(0)", "m.d.sync += first.eq(first)"),
-    Mutant("takes_the_middle", "(word == 1) & ~i.payload.first & good", "(word == 1) & good"),
+    Mutant("takes_the_middle", "(word == 1) & ~i.payload.first & good", "~i.payload.first & good"),
     Mutant("offers_unasked", "given.valid.eq(i.valid)", "given.valid.eq(1)"),
 )
 FUSE_MUTANTS = (
