@@ -106,7 +106,7 @@ class BridgeLane(wiring.Component):
             store = PacketFifo(self.width, self.depth, drop_when_full=False)
         else:
             store = StreamFifo(beat_layout(self.width), self.depth)
-        m.submodules.store = store
+        m.submodules.store = self.store = store  # no port: for the proofs' invariants
         connect, outside = wiring.connect, wiring.flipped
         connect(m, outside(self.rx), tap.i)
         connect(m, tap.tap, outside(self.tap))

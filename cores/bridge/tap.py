@@ -141,6 +141,7 @@ class FrameTap(wiring.Component):
         o, tap, beat, before = self.o, self.tap, end.beat, self.before
         drop, alter, long, short = Signal(), Signal(), Signal(), Signal()
         cut, take, changed, over = Signal(), Signal(), Signal(), Signal()
+        self.changed = changed  # no port: for the proof's invariants
         m.d.comb += [
             drop.eq(end.shown & tap.drop),
             alter.eq(end.shown & tap.alter),

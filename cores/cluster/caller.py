@@ -76,6 +76,8 @@ class Caller(wiring.Component):
             wiring.connect(m, wiring.flipped(getattr(self, name)), getattr(transfer, name))
         job, answer, status = Signal(JobLayout), self.answer.payload, Signal(STATUS_WIDTH)
         number, waits = Signal(8), Signal()
+        # No ports: for the proof's invariants.
+        self.inside = {"job": job, "status": status, "number": number}
         self.place = Signal(16)  # offset of the reply's next message
         m.d.comb += [answer[name].eq(job[name]) for name in ("source", "session", "id")]
         m.d.comb += answer.status.eq(status)
@@ -117,7 +119,7 @@ class Caller(wiring.Component):
 
     def _measure(self, m, waits):
         """The call's time; once it is over, it stays over until nobody waits."""
-        time = Signal(16)
+        self.time = time = Signal(16)  # no port: for the proof's invariants
         patience = self.csr.patience
         with m.If(~waits):
             m.d.sync += [time.eq(0), self.expired.eq(0)]
@@ -139,6 +141,7 @@ class Caller(wiring.Component):
     def _receive(self, m, transfer, job, number, status, waits):
         """The reply, message by message."""
         header, head, place = Signal(HeaderLayout), transfer.head, self.place
+        self.inside["header"] = header
         m.d.comb += [
             transfer.store.payload.addr.eq(job.result),
             transfer.store.payload.room.eq(job.room),

@@ -54,6 +54,8 @@ class Cutter(wiring.Component):
         word = Signal(range(words))
         beat = Signal(range(CHUNK * 8 // self.width))
         offset = Signal(16)
+        # No ports: for the proof's invariants.
+        self.inside = {"call": call, "left": left, "word": word, "beat": beat, "offset": offset}
         m.d.comb += [header[name].eq(call[name]) for name in ("peer", "kind", "status", "number")]
         m.d.comb += [header.last.eq(left <= CHUNK), header.offset.eq(offset)]
         with m.FSM():
@@ -132,6 +134,7 @@ class Opener(wiring.Component):
         i, head, given = self.i, self.head, self.data
         words = 8 * HEADER_BYTES // self.width
         word, first = Signal(range(words)), Signal()
+        self.inside = {"word": word, "first": first}  # no ports: for the proof's invariants
         header = head.payload.header.as_value()
         good = (i.payload.empty == 0) & ~(i.payload.last & i.payload.error)
         with m.FSM():
@@ -200,6 +203,7 @@ class Fuse(wiring.Component):
         m.submodules.stage = stage = SkidBuffer(beat_layout(self.width))
         wiring.connect(m, stage.o, wiring.flipped(self.o))
         under_way, ends, swallows = Signal(), Signal(), Signal()
+        self.inside = {"under_way": under_way}  # no port: for the proof's invariants
         i, put = self.i, stage.i
         m.d.comb += [
             ends.eq(under_way & (self.cut | (i.valid & i.payload.first))),

@@ -93,6 +93,7 @@ class ClusterNode(wiring.Component):
         job, answer = stream.Signature(JobLayout), stream.Signature(AnswerLayout)
         self.blocks = {"ltl": LTL_BLOCK, "cluster": cluster_block(peers)}
         self.blocks |= {slot.block.name: slot.block for slot in self.slots}
+        self.befores = []  # no ports: for the proof's invariants
         super().__init__(
             {
                 "job": In(job),
@@ -183,6 +184,7 @@ class ClusterNode(wiring.Component):
     def _held(self, m, packet):
         """``peer`` of the packet's header, from its first beat to its last."""
         before, peer = Signal(8), Signal(8)
+        self.befores.append(before)
         m.d.comb += peer.eq(before)
         with m.If(packet.payload.first):
             m.d.comb += peer.eq(packet.payload.data[:8])

@@ -109,6 +109,8 @@ class Server(wiring.Component):
         length = Signal(LENGTH_WIDTH)
         operand = Signal(ADDR_WIDTH)
         other_kind = header.kind != JobKind.DATA
+        # No ports: for the proof's invariants.
+        self.inside = {"header": header, "expected": expected, "large": large, "length": length}
         m.d.comb += [
             operand.eq(self._address(memory.base, memory.operand_log2, peer)),
             transfer.store.payload.addr.eq(operand),
@@ -172,6 +174,7 @@ class Server(wiring.Component):
         memory, answer = self.memory, self.answer
         call = Signal(CallLayout)
         operand = transfer.send.payload.operand
+        self.call = call  # no port: for the proof's invariants
         m.d.comb += [
             transfer.send.payload.call.eq(call),
             operand.base.eq(self._address(memory.results, memory.result_log2, call.peer[:4])),

@@ -1,6 +1,6 @@
 """Who does a job: this board's role, or that of a peer."""
 
-from amaranth import Module
+from amaranth import Module, Mux
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -64,6 +64,8 @@ class JobShare(wiring.Component):
         m.submodules.merge = merge = StreamArbiter(JobLayout, 3)
         m.submodules.sort = sort = StreamDemux(AnswerLayout, 3)
         m.submodules.answers = answers = StreamArbiter(AnswerLayout, 2)
+        # No ports: for the proof's invariants.
+        self.dispatch, self.merge, self.merged = dispatch, merge, answers
         wiring.connect(m, wiring.flipped(self.job), kinds.i)
         wiring.connect(m, kinds.o[0], dispatch.job)
         wiring.connect(m, kinds.o[1], merge.i[2])
@@ -79,10 +81,12 @@ class JobShare(wiring.Component):
         for k in range(self.peers):
             wiring.connect(m, dispatch.jobs[k + 1], wiring.flipped(self.jobs[k]))
             wiring.connect(m, wiring.flipped(self.answers[k]), dispatch.answers[k + 1])
+        source = self.role_answer.payload.source
         m.d.comb += [
             kinds.select.eq(self.job.payload.kind != JobKind.DATA),
             dispatch.enable.eq(self.enable),
-            sort.select.eq(self.role_answer.payload.source),
+            # Output 3 does not exist: what has another source than the three goes nowhere.
+            sort.select.eq(Mux(source <= NOT_SHARED, source, 3)),
         ]
         m.d.comb += merge.i[2].payload.source.eq(NOT_SHARED)
         m.d.comb += self.answer.payload.source.eq(0)

@@ -80,6 +80,7 @@ class Transfer(wiring.Component):
 
     def _send(self, m, cutter, reader):
         send, reads = self.send, Signal()
+        self.reads = reads  # no port: for the proof's invariants
         m.d.comb += [
             cutter.call.valid.eq(send.valid & ~reads),
             cutter.call.payload.eq(send.payload.call),
@@ -98,6 +99,7 @@ class Transfer(wiring.Component):
     def _receive(self, m, opener, writer):
         head, given, bare = self.head, opener.data, Signal()
         at, place = Signal(LENGTH_WIDTH), self.store.payload
+        self.bare, self.at = bare, at  # no ports: for the proof's invariants
         m.d.comb += [
             head.payload.eq(opener.head.payload),
             writer.request.payload.addr.eq(place.addr + at),

@@ -1,0 +1,91 @@
+"""Cores opened up for a proof: parts taken out, constants made small, insides looked at.
+
+A core that is made of parts, each proved by itself, is proved with the parts left out: a part that
+is *hollow* keeps its ports, but drives them with whatever the solver likes, and the harness assumes
+of them no more than the part's own proof asserts. So the property holds for any parts that keep
+their contracts, which is how the proofs compose; and no memory or multiplier is in the way.
+"""
+
+from amaranth.asserts import AnySeq
+from amaranth.hdl import Assert, Fragment, Module, Value
+from amaranth.lib.wiring import Out
+
+__all__ = ["Opened", "hollow", "moves", "same", "same_memory"]
+
+
+def hollow(component):
+    """Empty a component: each of its outputs is the solver's choice, in every cycle anew."""
+
+    def elaborate(platform):
+        m = Module()
+        for _, member, port in component.signature.flatten(component):
+            raw = Value.cast(port)
+            if member.flow is Out and len(raw):
+                m.d.comb += raw.eq(AnySeq(len(raw)))
+        return m
+
+    component.elaborate = elaborate
+    return component
+
+
+class Opened:
+    """A core, elaborated within its module with some of the module's names replaced.
+
+    ``hollowed``: names of classes whose instances are made hollow; ``watched``: those that stay as
+    they are. Both are found afterwards in ``made``, in the order in which the core made them.
+    ``constants``: values for other names of the module. ``fragment`` is what becomes the submodule.
+    """
+
+    def __init__(self, module, core, platform, *, hollowed=(), watched=(), **constants):
+        self.core = core
+        self.made = {name: [] for name in (*hollowed, *watched)}
+        replaced = {name: self._maker(module, name, name in hollowed) for name in self.made}
+        replaced |= constants
+        saved = {name: getattr(module, name) for name in replaced}
+        try:
+            for name, value in replaced.items():
+                setattr(module, name, value)
+            self.fragment = Fragment.get(core, platform)
+        finally:
+            for name, value in saved.items():
+                setattr(module, name, value)
+
+    def _maker(self, module, name, empty):
+        real = getattr(module, name)
+
+        def make(*args, **kwargs):
+            part = real(*args, **kwargs)
+            self.made[name].append(hollow(part) if empty else part)
+            return part
+
+        return make
+
+    def part(self, name):
+        """The only part made of that class."""
+        (part,) = self.made[name]
+        return part
+
+    def state(self, name, fsm="fsm"):
+        """Whether the core's state machine of that name is in the state of that name."""
+        machine = self.fragment.find_generated(fsm)
+        return machine._data["signal"] == machine.encoding[name]
+
+
+def moves(stream):
+    return stream.valid & stream.ready
+
+
+def same(m, producer, consumer):
+    """Two stream ports are one: ``consumer`` is offered what ``producer`` offers, and no else."""
+    m.d.comb += [
+        Assert(consumer.valid == producer.valid),
+        Assert(producer.ready == consumer.ready),
+        Assert(~producer.valid | (Value.cast(consumer.payload) == Value.cast(producer.payload))),
+    ]
+
+
+def same_memory(m, requester, responder):
+    same(m, requester.cmd, responder.cmd)
+    same(m, requester.wdata, responder.wdata)
+    same(m, responder.rdata, requester.rdata)
+    same(m, responder.wdone, requester.wdone)
