@@ -1,8 +1,17 @@
 """Looks inside cores, for the invariants that induction needs."""
 
-from amaranth.hdl import Cat, Module
+from amaranth.hdl import Assume, Cat, Module, Signal
 
-__all__ = ["SyncFifoInside", "buffered_fifo_words", "elaborated", "only_part", "state_is"]
+from .stream import free
+
+__all__ = [
+    "SyncFifoInside",
+    "buffered_fifo_words",
+    "elaborated",
+    "only_part",
+    "state_is",
+    "stand_in",
+]
 
 
 def elaborated(core):
@@ -49,6 +58,15 @@ def buffered_fifo_words(m, fifo):
         m.d.comb += peek.addr.eq((head + place) % storage.depth)
         words.append((level > place, peek.data))
     return words
+
+
+def stand_in(m, fifo):
+    """Put anything in the place of a FIFO that keeps its handshake: a head that waits stays."""
+    only_part(fifo)
+    waits, head = Signal(), Signal.like(fifo.r_data)
+    free(m, fifo.w_rdy, fifo.r_rdy, fifo.r_data)
+    m.d.sync += [waits.eq(fifo.r_rdy & ~fifo.r_en), head.eq(fifo.r_data)]
+    m.d.comb += Assume(~waits | (fifo.r_rdy & (fifo.r_data == head)))
 
 
 def state_is(fsm, *names):
