@@ -319,7 +319,8 @@ class StoreProof(Elaboratable):
         with m.Else():
             m.d.comb += Assert(turns + begins + ahead < n)
         m.d.comb += [
-            Assert((waited == 0) | ~self._at("RETURN", "LENT", "CLEAR") | (waited == 4)),
+            Assert(~self._at("RETURN", "CLEAR") | (waited == 0)),
+            Assert(waited <= 4),
             Assert(~self._at("CHOOSE") | (waited <= 1)),
             Assert(~self._at("FETCH") | (waited <= 2)),
             Assert(~self._at("READ") | (waited <= 3)),

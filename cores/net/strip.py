@@ -32,8 +32,9 @@ class EthernetStrip(wiring.Component):
     ==========  ====  =============  =============================================================
 
     A frame yields beats only if it goes on past the beat that holds the header's end. ``mac`` and
-    ``type`` hold from the frame's first beat to its last. *Latency* two cycles; *throughput*
-    one beat a cycle, no gap between frames.
+    ``type`` hold from the frame's first beat to its last; above 32 bits they may already be the
+    next frame's when a frame's last beat is made of what its last input beat left over. *Latency*
+    two cycles; *throughput* one beat a cycle, no gap between frames.
     """
 
     def __init__(self, width=32):
