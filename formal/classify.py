@@ -11,17 +11,21 @@ and in order; a frame for ``other`` goes there whole, unless ``other`` has not t
 ``patience`` cycles: then its rest is dropped and closed by one last beat with ``error``, or all of
 it is, until beats are taken again; it is counted; nothing waits for ``other`` longer than that.
 
-Not proved: the two Amaranth FIFOs between the halves; addresses that change while a frame comes in;
-behaviour under a reset while running; other sizes than those named.
+*Queues*, between the halves: each beat that is taken goes into the delay line, as it came, and each
+is looked at; there is a place for the verdict of every frame that the delay line can hold, and for
+all beats of a header while its verdict travels, so the halves never wait for each other.
+
+Not proved: the two Amaranth FIFOs between the halves, which *queues* replaces; addresses that change
+while a frame comes in; behaviour under a reset while running; other sizes than those named.
 """
 
 from types import SimpleNamespace
 
 from amaranth.asserts import AnyConst
-from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import Assert, Assume, Cat, Const, Cover, Elaboratable, Module, Mux, Signal, Value
 
 from ..cores.stream import PacketSignature, beat_layout
-from .inside import only_part
+from .inside import elaborated, only_part, stand_in
 from .proof import Mutant, Proof
 from .stream import Queue, free, new_harness, stream_rules, within
 
@@ -230,6 +234,44 @@ class DispatchProof(Elaboratable):
         m.d.comb += Cover(late & other.valid & other.ready & other.payload.last)
 
 
+class QueuesProof(Elaboratable):
+    def __init__(self, dut):
+        self.dut = dut
+
+    def elaborate(self, platform):
+        m = new_harness()
+        m.submodules.dut = dut = self.dut
+        parts = elaborated(dut).submodules
+        delay, verdicts = parts.delay, parts.verdicts
+        stand_in(m, delay)
+        stand_in(m, verdicts)
+        free(m, dut.rx.valid, dut.rx.payload, dut.toe.ready, dut.other.ready)
+        free(m, dut.mac, dut.ip, dut.enable)
+        stream_rules(m, dut.rx, Assume, "rx")
+        took, settled = dut.rx.valid & dut.rx.ready, Signal()
+        beats = -(-HEADER * 8 // dut.width)
+        count, frames = Signal(range(beats + 1)), Signal(2)
+        with m.If(took):
+            m.d.sync += count.eq(Mux(dut.rx.payload.last, 0, Mux(count == beats, beats, count + 1)))
+        ends = dut.rx.payload.last | (count == beats - 1)
+        m.d.sync += settled.eq(took & (count != beats) & ends)
+        with m.If(settled & (frames != 3)):
+            m.d.sync += frames.eq(frames + 1)
+        m.d.comb += [
+            Assert(dut.rx.ready == delay.w_rdy),
+            Assert((delay.w_en & delay.w_rdy) == took),
+            Assert(~delay.w_en | (delay.w_data == Value.cast(dut.rx.payload))),
+            Assert(verdicts.w_en == settled),
+            Assert(~delay.r_en | delay.r_rdy),
+            Assert(~verdicts.r_en | (verdicts.r_rdy & delay.r_en)),
+            Assert(Const(delay.depth >= beats + 2)),
+            Assert(Const(verdicts.depth >= delay.depth)),
+            Cover((frames == 3) & verdicts.r_en),
+            Assert((dut.index == count) & (count <= beats)),  # invariant
+        ]
+        return m
+
+
 PROOFS = (
     *(
         Proof(
@@ -253,6 +295,24 @@ PROOFS = (
             not_proved="addresses that change meanwhile",
         )
         for width in (32, 128)
+    ),
+    Proof(
+        name="classify_queues",
+        core="cores.net.classify.Classifier(128)",
+        says="each beat goes into the delay line once; each frame has a place for its verdict",
+        module="trebuchet.cores.net.classify",
+        build=lambda cores: QueuesProof(cores.Classifier(128)),
+        depth=2,
+        cover_depth=12,
+        mutants=(
+            Mutant("looks_twice", "take.eq(self.rx.valid & delay.w_rdy)", "take.eq(self.rx.valid)"),
+            Mutant(
+                "too_few_verdicts", "width=1, depth=delay.depth", "width=1, depth=delay.depth // 2"
+            ),
+            Mutant("too_short", "max(8, beats + 7)", "beats"),
+        ),
+        assumes="the stream rules on the input; handshakes of the FIFOs",
+        not_proved="the FIFOs",
     ),
     Proof(
         name="classify_dispatch",

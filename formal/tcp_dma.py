@@ -311,7 +311,7 @@ PROOFS = (
         mutants=(
             Mutant("a_byte_more", "(k < end_lane)", "(k <= end_lane)"),
             Mutant("beat_off_by_one", "job.length - 1) >> lane)", "job.length) >> lane)"),
-            Mutant("leaves_the_ring", "job.addr[ring:]),", "job.addr[ring + 1 :]),"),
+            Mutant("leaves_the_ring", "job.addr[ring:])", "job.addr[ring + 1 :])"),
             Mutant("forgets_the_wrap", "[low.eq(0), high.eq(high + 1)]", "[low.eq(0)]", 14),
             Mutant("never_ends_a_burst", "final | at[:BEATS_WIDTH].all()", "final", 75),
             Mutant("reloads_early", "prepend.o.valid & ~(final & asking))", "prepend.o.valid)"),
