@@ -15,7 +15,7 @@ it is, until beats are taken again; it is counted; nothing waits for ``other`` l
 is looked at; there is a place for the verdict of every frame that the delay line can hold, and for
 all beats of a header while its verdict travels, so the halves never wait for each other.
 
-Not proved: the two Amaranth FIFOs between the halves, which *queues* replaces; addresses that change
+Not proved: the Amaranth FIFOs between the halves, which *queues* replaces; addresses that change
 while a frame comes in; behaviour under a reset while running; other sizes than those named.
 """
 

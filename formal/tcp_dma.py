@@ -59,7 +59,7 @@ class _Dma(Elaboratable):
             "notes": notes.o,
         }.items():
             stream_rules(m, stream, Assume, name)
-        room = Signal()  # the queue of notes has room until something is put into it
+        room = self.room = Signal()  # the queue of notes has room until one is put into it
         m.d.sync += room.eq(notes.i.ready & ~notes.i.valid)
         m.d.comb += Assume(~room | notes.i.ready)
         self.spec(m)
@@ -237,6 +237,12 @@ class JobProof(_Dma):
             Assert(~busy | (job.length <= RING)),
             Assert(~busy | job.commit | (job.arrived != 0)),
         ]
+        with m.If(state("DATA", "REST")):
+            m.d.comb += Assert(job.commit & (job.length != 0))
+        with m.If(state("VANISH")):
+            m.d.comb += Assert(~job.commit | (job.length == 0))
+        with m.If(state("DATA", "REST", "VANISH")):
+            m.d.comb += Assert(self.room)
         with m.If(busy & (job.arrived == 0)):
             m.d.comb += Assert(job.length == 0)
         with m.If(state("DATA")):
@@ -250,7 +256,6 @@ class JobProof(_Dma):
                 Assert(first == (self.left == self.total)),
                 Assert(end_lane == (job.addr + job.length) % N),
                 Assert(self.asked <= self.total),
-                Assert(job.commit & (job.length != 0)),
             ]
             with m.If(asking):
                 asked_to = 64 * bursts + low  # beats that have commands, from the block's start

@@ -334,7 +334,7 @@ PROOFS = (
         says="records are lent to one engine at a time, nothing is lost; lists and strobes right",
         module="trebuchet.cores.tcp.store",
         build=lambda cores: StoreProof(cores.SessionStore(CONFIG, ENGINES)),
-        depth=2,
+        depth=1,
         cover_depth=24,
         mutants=(
             Mutant("forgets_who_waits", "range(1, len(names) + 1)", "range(1, len(names))", 20),
