@@ -431,5 +431,6 @@ PROOFS = (
             Mutant("frees_twice", "reserved + taken - pop", "reserved + taken - 2 * pop", 24),
         ),
         assumes=f"{_ASSUMES}; LiteDRAM takes and gives only what it was asked for",
+        quick=False,
     ),
 )

@@ -319,6 +319,7 @@ class StoreProof(Elaboratable):
         with m.Else():
             m.d.comb += Assert(turns + begins + ahead < n)
         m.d.comb += [
+            Assert(self._at("CLEAR", "CHOOSE", "FETCH", "READ", "LENT", "RETURN")),
             Assert(~self._at("RETURN", "CLEAR") | (waited == 0)),
             Assert(waited <= 4),
             Assert(~self._at("CHOOSE") | (waited <= 1)),
