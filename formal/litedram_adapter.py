@@ -382,7 +382,7 @@ PROOFS = (
         cover_depth=24,
         mutants=(
             Mutant("forgets_the_lane", "(head.cut.lane + head.cut.beats)", "(head.cut.beats)"),
-            Mutant("reserves_too_much", "reserved != self._depth", "1", 24),
+            Mutant("reserves_nothing", "reserved + taken - pop", "reserved - pop"),
             Mutant(
                 "keeps_the_word",
                 "(ends | (lane_now == self._ratio - 1))",
@@ -422,13 +422,8 @@ PROOFS = (
         depth=2,
         cover_depth=30,
         mutants=(
-            Mutant(
-                "queues_apart",
-                "push.eq(full & words.w_rdy & addrs.w_rdy)",
-                "push.eq(full & addrs.w_rdy)",
-                34,
-            ),
-            Mutant("frees_twice", "reserved + taken - pop", "reserved + taken - 2 * pop", 24),
+            Mutant("wrong_direction", "cmd.p.we.eq(choose_write)", "cmd.p.we.eq(writing)"),
+            Mutant("frees_twice", "reserved + taken - pop", "reserved + taken - 2 * pop", 16),
         ),
         assumes=f"{_ASSUMES}; LiteDRAM takes and gives only what it was asked for",
         quick=False,

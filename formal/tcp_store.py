@@ -205,6 +205,7 @@ class StoreProof(Elaboratable):
             m.d.comb += [
                 Assert(Value.cast(record) == Value.cast(self.before)),
                 Assert(Value.cast(after) == Value.cast(self.after)),
+                Assert(~record.on_event | (after.service == record.service)),
                 Assert(self._owns("transmit") == serves["active"]),
                 Assert(self._owns("events") == serves["event"]),
                 Assert(dut.serves_recycle == serves["recycle"]),
