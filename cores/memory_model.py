@@ -223,7 +223,7 @@ class MemoryModel(wiring.Component):
         active, active_valid, left = Signal(burst), Signal(), Signal(BEATS_WIDTH)
         take, step, ends = Signal(), Signal(), Signal()
         self.waiting, self.reading = (table, used, after), (queued, queued_valid, active, left)
-        self.busy = active_valid
+        self.busy, self.delays = active_valid, delay
         for k in reversed(range(count)):
             with m.If(due[k]):
                 m.d.comb += [next_burst.eq(table[k]), leaving.eq(Mux(take, 1 << k, 0))]

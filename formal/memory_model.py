@@ -5,11 +5,12 @@ address of the oldest write command that still lacks data, byte for byte as ``st
 are reported once, in order, with their tag, when their last beat is stored and ``latency`` is over,
 no earlier and no later. Each read command is answered by one burst of as many beats as it asked
 for, from its address on, wrapping; never mixed with another burst's beats; bursts of one tag in
-order of their commands. The data are what the memory held in the cycle before they came, whatever
-delay was drawn. A command is taken whenever there is room for it.
+order of their commands; one that finds nothing under way comes after ``latency`` cycles and, where
+bursts overtake, up to 31 more. The data are what the memory held in the cycle before they came,
+whatever delay was drawn. A command is taken whenever there is room for it.
 
-Not proved: an upper bound of a read's delay; the Verilog RAM that may stand for the storage;
-behaviour under a reset while running; other sizes.
+Not proved: an upper bound of a read's delay behind others; the Verilog RAM that may stand for the
+storage; behaviour under a reset while running; other sizes.
 """
 
 from amaranth.asserts import AnyConst
@@ -51,6 +52,7 @@ class MemoryModelProof(Elaboratable):
         self.word = port.cmd.payload.addr[(n - 1).bit_length() :][: self.bits]
         self._writes(m)
         self._reads(m)
+        self._latency(m)
         ram = self.inner.submodules.ram.read_port(domain="comb")
         m.d.comb += ram.addr.eq(self.at)
         m.d.comb += Assert(ram.data.word_select(self.lane, 8) == self.held)
@@ -200,10 +202,57 @@ class MemoryModelProof(Elaboratable):
             Assert(~mixed | ended | is_active),
         ]
 
+    def _latency(self, m):
+        """A read that finds nothing under way is answered after ``latency`` and what was drawn."""
+        dut, port = self.dut, self.dut.port
+        asked = _moves(port.cmd) & ~port.cmd.payload.write
+        told = _moves(port.rdata) & port.rdata.payload.last
+        open_, alone, begun = Signal(4, name="open_"), Signal(), Signal()
+        most = dut.latency + (31 if dut.reorder else 0)
+        age = Signal(range(most + 2))
+        m.d.sync += open_.eq(open_ + asked - told)
+        with m.If(asked):
+            m.d.sync += [alone.eq(open_ == 0), age.eq(1), begun.eq(0)]
+        with m.Elif(alone & ~begun):
+            m.d.sync += [age.eq(age + 1), begun.eq(port.rdata.valid)]
+        with m.If(alone & ~begun):
+            m.d.comb += Assert(~port.rdata.valid | (age >= dut.latency))
+            m.d.comb += Assert(port.rdata.valid | (age < most))
+        m.d.comb += Cover(alone & ~begun & port.rdata.valid)
+        # Invariants.
+        _, used, _ = dut.waiting
+        _, queued_valid, _, _ = dut.reading
+        shown = port.rdata.valid
+        under_way = sum(used) + queued_valid + dut.busy + (shown & port.rdata.payload.last)
+        m.d.comb += [
+            Assert(open_ == under_way),
+            Assert(~shown | dut.busy | port.rdata.payload.last),
+        ]
+        with m.If(alone & ~begun):
+            m.d.comb += [Assert(open_ == 1), Assert(age != 0)]
+
+            def at(condition, least):
+                """The burst is there from this age on, at the latest when most was drawn."""
+                latest = least + most - dut.latency
+                m.d.comb += Assert(~condition | ((age >= least) & (age <= latest)))
+
+            at(queued_valid, dut.latency - 2)
+            at(dut.busy & ~shown, dut.latency - 1)
+            at(shown, dut.latency)
+            for k, delay in enumerate(dut.delays):
+                due = age + delay
+                first = dut.latency - 3
+                m.d.comb += Assert(
+                    ~used[k] | ((due >= first) & (due <= first + most - dut.latency))
+                )
+
 
 MUTANTS = (
     Mutant("ignores_strobes", "Mux(w_en, w_strb, 0)", "Mux(w_en, -1, 0)", 10),
     Mutant("reports_early", "(age >= self.latency)", "(age >= self.latency - 2)", 12),
+    Mutant(
+        "answers_late", "max(0, self.latency - 4) + extra", "max(0, self.latency - 3) + extra", 14
+    ),
     Mutant("one_beat_more", "(step & (left == 0))", "(step & (left + 1 == 0))", 20),
     Mutant("overtakes_itself", "after[k].eq(older & ~leaving)", "after[k].eq(0)", 40),
     Mutant(
@@ -218,15 +267,15 @@ MUTANTS = (
 PROOFS = tuple(
     Proof(
         name=f"memory_model_{name}",
-        core=f"cores.memory_model.MemoryModel(16, 32, 1, latency=4, outstanding=2, {reorder})",
+        core=f"cores.memory_model.MemoryModel(16, 32, 1, latency=6, outstanding=2, {reorder})",
         says="answers as a memory would, whatever delays it draws; order and bursts as promised",
         module="trebuchet.cores.memory_model",
         build=lambda cores, r=reorder: MemoryModelProof(
-            cores.MemoryModel(16, 32, 1, latency=4, outstanding=2, reorder=r)
+            cores.MemoryModel(16, 32, 1, latency=6, outstanding=2, reorder=r)
         ),
         depth=3,
         cover_depth=45 if reorder else 24,
-        mutants=MUTANTS if reorder else MUTANTS[:3],
+        mutants=MUTANTS if reorder else MUTANTS[:4],
         assumes="the stream rules on commands and write data",
         not_proved="an upper bound of a read's delay; the external RAM; other sizes",
         quick=False,

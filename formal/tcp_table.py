@@ -1,4 +1,4 @@
-"""Proof of the session table in ``cores/tcp/table.py``, with four sessions in eight buckets.
+"""Proof of the session table in ``cores/tcp/table.py``, with two and with four sessions.
 
 Against an abstract map, for one arbitrary tuple: a lookup finds it exactly if it was entered and
 its session was not freed since, and under the number that it was entered with, whatever other
@@ -190,6 +190,15 @@ class TableProof(Elaboratable):
             Assert(~self._at("VICTIM", "BUCKET") | unlink),
             Assert(~self._at("HASH") | ~unlink),
         ]
+        # The stock's FIFO takes a cycle to show what was put into it when it was empty.
+        pushed = Signal()
+        m.d.sync += pushed.eq(dut.reap)
+        m.d.comb += [
+            Assert(self._at("IDLE") | (clearing & bucket[0]) | stock.r_rdy | (stock.level == 0)),
+            Assert(pushed | reaped.r_rdy | (reaped.level == 0)),
+        ]
+        if n == 2:  # so does the other one, which then is as deep as that
+            m.d.comb += Assume(~pushed | ~dut.reap)
         for fifo in (stock, reaped):
             m.d.comb += Assert(fifo.r_rdy | (fifo.level <= 1))
             m.d.comb += Assert(~fifo.w_en | fifo.w_rdy)
@@ -314,13 +323,13 @@ class TableProof(Elaboratable):
         m.d.comb += Assert(self._at("CLEAR", "IDLE", *begins, *WALK))
 
 
-PROOFS = (
+PROOFS = tuple(
     Proof(
-        name="tcp_table",
-        core="cores.tcp.table.SessionTable(4 sessions)",
+        name=f"tcp_table_{n}",
+        core=f"cores.tcp.table.SessionTable({n} sessions)",
         says="agrees with a map from tuples to numbers; each number is in use or free, never both",
         module="trebuchet.cores.tcp.table",
-        build=lambda cores: TableProof(cores.SessionTable(TcpConfig(sessions=4))),
+        build=lambda cores, n=n: TableProof(cores.SessionTable(TcpConfig(sessions=n))),
         depth=1,
         cover_depth=58,
         mutants=(
@@ -339,5 +348,6 @@ PROOFS = (
         assumes="the dialogue's rules; sessions in use are reaped, once; a function as the cipher",
         not_proved="other sizes",
         quick=False,
-    ),
+    )
+    for n in (2, 4)
 )
