@@ -206,6 +206,7 @@ class StoreProof(Elaboratable):
                 Assert(Value.cast(record) == Value.cast(self.before)),
                 Assert(Value.cast(after) == Value.cast(self.after)),
                 Assert(~record.on_event | (after.service == record.service)),
+                *(Assert(after[f"on_{name}"] == record[f"on_{name}"]) for name in LISTS),
                 Assert(self._owns("transmit") == serves["active"]),
                 Assert(self._owns("events") == serves["event"]),
                 Assert(dut.serves_recycle == serves["recycle"]),
