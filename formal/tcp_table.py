@@ -346,7 +346,7 @@ PROOFS = (
             Mutant("wrong_bucket", "data.bucket.eq(bucket)", "data.bucket.eq(bucket + 1)", 26),
             Mutant("counts_up_only", "self.in_use + taken - self.freed", "self.in_use + taken", 34),
         ),
-        assumes="the dialogue's rules; sessions in use are reaped, once, not two in a row; a function",
+        assumes="the dialogue's rules; what is in use is reaped, once, not two in a row",
         not_proved="other sizes",
         quick=False,
     ),
