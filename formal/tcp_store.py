@@ -342,10 +342,10 @@ PROOFS = (
         mutants=(
             Mutant("forgets_who_waits", "range(1, len(names) + 1)", "range(1, len(names))", 20),
             Mutant(
-                "frees_while_read",
-                "& (after.flight == 0)\n                & (after.rcv_nxt",
-                "& (after.rcv_nxt",
-                16,
+                "frees_while_written",
+                "                & (after.rcv_nxt == after.rcv_pub)\n",
+                "",
+                14,
             ),
             Mutant(
                 "gives_twice", "~(after.has_segment & ~free)", "~after.has_segment | free | 1", 16
