@@ -213,6 +213,8 @@ class LiteDramAdapter(wiring.Component):
         full = Signal()
         push = Signal()
         packed_addr = Signal(self._word_bits)
+        # For the invariants of the proofs, as the other registers that are attributes.
+        self.packer = active, addr, lane, left, tag, full, packed, packed_addr, bursts
         m.d.comb += [
             push.eq(full & words.w_rdy & addrs.w_rdy),
             words.w_data.eq(packed),
@@ -275,6 +277,7 @@ class LiteDramAdapter(wiring.Component):
         request = stream.Signature(data.StructLayout({"addr": self._word_bits})).create()
         start = Signal()
         taken = Signal()
+        self.asker, self.asks = (active, addr, words, reserved), request
         m.d.comb += [
             start.eq(~active & reads.r_rdy & unpack.w_rdy),
             reads.r_en.eq(start),
@@ -316,6 +319,7 @@ class LiteDramAdapter(wiring.Component):
         left_now = Signal(BEATS_WIDTH)
         move = Signal()
         ends = Signal()
+        self.unpacker = fresh, lane, left
         m.d.comb += [
             lane_now.eq(Mux(fresh, head.lane, lane)),
             left_now.eq(Mux(fresh, head.beats, left)),
@@ -344,6 +348,7 @@ class LiteDramAdapter(wiring.Component):
         writing = Signal()
         turn = Signal(range(TURN))
         choose_write = Signal()
+        self.turns = writing, turn
         tired = turn == TURN - 1
         m.d.comb += [
             free.eq(~cmd.valid | cmd.ready),

@@ -146,6 +146,7 @@ class MemoryModel(wiring.Component):
         m.submodules.commands = commands = StreamFifo(command, self.outstanding)
         m.submodules.finished = done = StreamFifo(finished, self.outstanding)
         offset = Signal(BEATS_WIDTH)
+        self.now, self.offset = now, offset  # for the invariants of its proof, as those below
         current = commands.o.payload
         m.d.comb += [
             commands.i.valid.eq(cmd.valid & cmd.payload.write),
@@ -172,6 +173,7 @@ class MemoryModel(wiring.Component):
             done.o.ready.eq(port.wdone.valid & port.wdone.ready),
         ]
         m.d.sync += due.eq(port.wdone.valid & ~port.wdone.ready)
+        self.overdue = due
         return commands.i.ready
 
     # A table of bursts. Each counts down its own delay and remembers which older entries it must
@@ -220,6 +222,8 @@ class MemoryModel(wiring.Component):
         queued, queued_valid, next_burst = Signal(burst), Signal(), Signal(burst)
         active, active_valid, left = Signal(burst), Signal(), Signal(BEATS_WIDTH)
         take, step, ends = Signal(), Signal(), Signal()
+        self.waiting, self.reading = (table, used, after), (queued, queued_valid, active, left)
+        self.busy, self.delays = active_valid, delay
         for k in reversed(range(count)):
             with m.If(due[k]):
                 m.d.comb += [next_burst.eq(table[k]), leaving.eq(Mux(take, 1 << k, 0))]

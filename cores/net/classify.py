@@ -107,6 +107,7 @@ class Classifier(wiring.Component):
         index = Signal(range(beats + 1))
         miss = Signal()
         verdict, decided = Signal(), Signal()
+        self.index, self.miss = index, miss  # for the invariants of the proofs, like those below
         m.d.sync += decided.eq(0)
         ip = Cat(self.ip.word_select(3 - i, 8) for i in range(4))
         wanted = {12: 0x08, 13: 0x00, 23: 6}
@@ -147,6 +148,8 @@ class Classifier(wiring.Component):
         move = Signal()
         cutting, owed = Signal(), Signal()  # dropping this frame's rest; a closing beat is due
         stall = Signal(self.patience.bit_length())
+        self.inside, self.to_toe, self.cutting, self.owed = inside, to_toe_held, cutting, owed
+        self.stall = stall
         stuck = stall[-1]
         for name, out in (("toe", self.toe), ("other", self.other)):
             m.d.comb += room[name].eq(~out.valid | out.ready)

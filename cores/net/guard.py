@@ -77,6 +77,7 @@ class FrameGuard(wiring.Component):
         m.submodules.store = store = PacketFifo(self.width, 2048 // n, drop_when_full=False)
         wiring.connect(m, store.o, wiring.flipped(self.o))
         beats = Signal(range(2048 // n))  # whole beats before this one, saturating
+        self.beats = beats  # for the invariants of its proof
         i, kept = self.i, store.i
         short, long = Signal(), Signal()
 

@@ -62,6 +62,8 @@ class RollbackFifo(wiring.Component):
         wp, rp = ram.write_port(), ram.read_port()
         write, kept, read = Signal(bits + 1), Signal(bits + 1), Signal(bits + 1)
         after = Signal(bits + 1)
+        self.ram, self.reader = ram, rp  # for the invariants of its proof, as the pointers are
+        self.write, self.kept, self.read = write, kept, read
         m.d.comb += [
             self.full.eq(Cat(write[:bits], ~write[bits]) == read),
             wp.addr.eq(write[:bits]),
@@ -80,6 +82,7 @@ class RollbackFifo(wiring.Component):
         fetched = Signal()
         load = Signal()
         fetch = Signal()
+        self.fetched = fetched
         m.d.comb += [
             load.eq(~self.output.valid | self.output.ready),
             fetch.eq((~fetched | load) & (read != kept)),

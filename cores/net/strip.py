@@ -32,8 +32,9 @@ class EthernetStrip(wiring.Component):
     ==========  ====  =============  =============================================================
 
     A frame yields beats only if it goes on past the beat that holds the header's end. ``mac`` and
-    ``type`` hold from the frame's first beat to its last. *Latency* two cycles; *throughput*
-    one beat a cycle, no gap between frames.
+    ``type`` hold from the frame's first beat to its last; above 32 bits they may already be the
+    next frame's when a frame's last beat is made of what its last input beat left over. *Latency*
+    two cycles; *throughput* one beat a cycle, no gap between frames.
     """
 
     def __init__(self, width=32):
@@ -67,6 +68,7 @@ class EthernetStrip(wiring.Component):
         flush, flush_bytes = Signal(), Signal.like(self.bytes)
         flush_error = Signal()
         count = Signal.like(self.bytes)
+        self.index, self.previous = index, previous  # for the invariants of its proof
         m.d.comb += [self.i.ready.eq(1), count.eq(n - beat.empty)]
 
         m.d.sync += [self.valid.eq(0), self.first.eq(0), self.last.eq(0), self.error.eq(0)]
@@ -87,6 +89,7 @@ class EthernetStrip(wiring.Component):
                 ]
             m.d.sync += self.runt.eq(beat.last & ~past)
         started = Signal()
+        self.started, self.flushing = started, (flush, flush_bytes, flush_error)
         with m.If(self.i.valid & (index == head)):
             m.d.sync += started.eq(1)
         with m.If(self.i.valid & (index == head + 1)):

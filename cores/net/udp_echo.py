@@ -137,6 +137,7 @@ class UdpEcho(wiring.Component):
             word.empty.eq(beat.empty),
             word.last.eq(beat.last),
         ]
+        self.count, self.lost = count, full  # for the invariants of the proofs, like those below
         lost = full | (fifo.w_en & fifo.full)
         m.d.sync += full.eq(lost & ~ended)
         keep = Signal()
@@ -164,6 +165,7 @@ class UdpEcho(wiring.Component):
 
     def _answer(self, m, source, answers, layout):
         first, to, out = Signal(init=1), Signal(layout), self.tx.payload
+        self.first = first
         m.d.comb += [
             to.eq(answers.r_data),
             self.tx.valid.eq(source.valid & answers.r_rdy),
@@ -203,6 +205,7 @@ class UdpDiscard(wiring.Component):
         n = self.width // 8
         beat, count, total = self.rx.payload, Signal(16), Signal(16)
         good, bad, octets = Signal(), Signal(), Signal(16)
+        self.count, self.strobes = count, (good, bad, octets)
         ended = self.rx.valid & beat.last
         m.d.comb += [self.rx.ready.eq(1), total.eq(count + n - beat.empty)]
         with m.If(self.rx.valid):

@@ -147,6 +147,9 @@ class ReceiveDma(wiring.Component):
                 with m.If(prepend.o.valid & prepend.o.payload.last):
                     m.d.comb += pending.i.valid.eq(1)
                     m.next = "IDLE"
+        # For the invariants of its proof.
+        self.job, self.fsm, self.commands = job, fsm, (asking, bursts, low, high)
+        self.beats = at, end, first, end_lane
         m.d.comb += [
             pending.i.payload.session.eq(job.session),
             pending.i.payload.end.eq(job.end),
@@ -179,6 +182,7 @@ class ReceiveDma(wiring.Component):
         done = Signal(12)  # bursts done that no payload has been credited with
         head = pending.payload
         enough, take = Signal(), Signal()
+        self.done = done
         m.d.comb += [
             self.mem.wdone.ready.eq(1),
             enough.eq(done >= head.bursts),

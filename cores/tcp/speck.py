@@ -34,6 +34,7 @@ class Speck(wiring.Component):
         m = Module()
         x, y = self.result[32:], self.result[:32]
         k, l0, l1, l2 = (Signal(32, name=n) for n in ("k", "l0", "l1", "l2"))
+        self.schedule = k, l0, l1, l2  # for the invariants of its proof
         new_l, new_x = Signal(32), Signal(32)
         m.d.comb += [
             new_x.eq((x.rotate_right(8) + y) ^ k),

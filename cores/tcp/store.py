@@ -152,6 +152,8 @@ class SessionStore(wiring.Component):
         # Both copies of the record are 0, a free slot, while the store is being cleared, so that
         # what is written then needs no gate of its own: 800 LUTs.
         returning = fsm.ongoing("RETURN")
+        self.ram, self.fsm, self.owner = ram, fsm, owner  # for the invariants of its proof
+        self.lent, self.serves_recycle = (session, record, after), recycling
         pushes = self._file(m, record, after, session, written, skip, returning)
         m.d.comb += [ram_w.addr.eq(session), ram_w.data.eq(written)]
         pops = {

@@ -110,7 +110,7 @@ class SessionTable(wiring.Component):
             self.session.eq(at.session),
         ]
 
-        with m.FSM(init="CLEAR"):
+        with m.FSM(init="CLEAR") as fsm:
             with m.State("CLEAR"):  # twice: a bucket a cycle, a free number every other
                 m.d.comb += head_w.en.eq(1)
                 m.d.sync += bucket.eq(bucket + 1)
@@ -176,6 +176,9 @@ class SessionTable(wiring.Component):
                         m.d.comb += [next_w.en.eq(1), next_w.addr.eq(self.free_session)]
                         m.d.comb += next_w.data.eq(head)
                     m.next = "IDLE"
+        self.fsm = fsm  # for the invariants of its proof, as what follows
+        self.walk = bucket, head, at, step, same
+        self.removes = unlink, victim, previous
         taken = self.finish & self.insert
         m.d.sync += self.in_use.eq(self.in_use + taken - self.freed)
         return m
