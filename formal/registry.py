@@ -10,8 +10,13 @@ from . import (
     memory_arbiter,
     packet_fifo,
     router,
+    router_adapter,
     router_arbiter,
     router_buffer,
+    router_credits,
+    router_network,
+    router_phit,
+    router_routing,
 )
 
 __all__ = ["PROOFS"]
@@ -26,8 +31,13 @@ MODULES = (
     memory_arbiter,
     packet_fifo,
     router,
+    router_adapter,
     router_arbiter,
     router_buffer,
+    router_credits,
+    router_network,
+    router_phit,
+    router_routing,
 )
 
 PROOFS = tuple(proof for module in MODULES for proof in module.PROOFS)
