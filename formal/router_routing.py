@@ -117,7 +117,7 @@ def _checked(routing, topology, vcs):
     """What ``check`` returns, with channels as in :func:`_dependencies`; None if it refuses."""
     try:
         graph = routing.check(topology, vcs)
-    except routing.RoutingError:
+    except Exception:
         return None
 
     def channel(c):
@@ -143,13 +143,19 @@ class WayProof(Elaboratable):
         self.topology, self.spec, self.vcs = topology, spec, vcs
         self.checks = _checked(routing, topology, vcs) == _dependencies(spec, vcs)
 
+    def _ask(self, *place):
+        """The function under proof; a way that does not exist if it fails."""
+        try:
+            return self.topology.route(*place)
+        except Exception:
+            return 7, 7
+
     def _table(self, m, router, port, vc, dest):
         """``(there is a way, its port, its VC)``: the function under proof."""
         rows = {}
         for r, names in enumerate(self.topology.ports):
             for p, v, d in product(range(len(names)), range(self.vcs), range(8)):
-                way = self.topology.route(r, p, v, d)
-                if way is not None:
+                if (way := self._ask(r, p, v, d)) is not None:
                     rows[r, p, v, d] = (1, way[0] & 7, way[1] & 7)
         return _look_up(m, (router, port, vc, dest), rows, (1, 3, 3))
 
