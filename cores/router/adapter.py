@@ -130,13 +130,14 @@ class FlitsToPackets(wiring.Component):
             }
         )
         bits = config.flit_width + config.user_width
-        # No port: for proofs.
+        # No ports: for proofs.
+        self.receiver = PhitReceiver(config)
         self.buffer = ElasticBuffer(config.vcs, config.buffer_flits, bits, 2, through=False)
 
     def elaborate(self, platform):
         m = Module()
         config, buffer = self.config, self.buffer
-        m.submodules.receiver = receiver = PhitReceiver(config)
+        m.submodules.receiver = receiver = self.receiver
         m.submodules.buffer = buffer
         flit = receiver.flit
         m.d.comb += [
