@@ -11,8 +11,10 @@ one of each), from the cycle after they came, whatever the other streams do; the
 a beat that is taken gives a credit back in the next cycle, nothing else does; what the link's
 sender counts as held is what is in the buffer and that credit; no overflow.
 
-Not proved: a reset while running; other sizes than those named; links of several phits at
-``FlitsToPackets`` (``router_phit.py`` proves the part that joins them).
+Where a flit has several phits, those at ``FlitsToPackets`` are what its receiver collects
+(``router_phit.py``).
+
+Not proved: a reset while running; other sizes than those named.
 """
 
 from amaranth.asserts import AnyConst
@@ -115,11 +117,14 @@ class FlitsToPacketsProof(Elaboratable):
     def elaborate(self, platform):
         m = new_harness()
         m.submodules.dut = dut = self.dut
-        link, phit = dut.i, dut.i.phit
-        free(m, link.valid, phit)
-        comes = [link.valid & (phit.vc == v) for v in range(VCS)]
+        link, valid, phit = dut.i, dut.i.valid, dut.i.phit
+        free(m, valid, phit)
+        if dut.config.phits > 1:  # flits, as the receiver collects them
+            valid, phit = dut.receiver.get, dut.receiver.flit
+        self.flit = phit
+        comes = [valid & (phit.vc == v) for v in range(VCS)]
         self.held, may, lent = _held(m, "sent", comes, link.credit)
-        with m.If(link.valid):
+        with m.If(valid):
             m.d.comb += Assume(Cat(c & ok for c, ok in zip(comes, may, strict=True)).any())
             with m.If(~phit.tail):
                 m.d.comb += Assume(phit.user == 0)
@@ -138,7 +143,7 @@ class FlitsToPacketsProof(Elaboratable):
         return m
 
     def _stream(self, m, v, comes):
-        link, phit, o, ghost = self.dut.i, self.dut.i.phit, self.dut.o[v], self.ghost
+        link, phit, o, ghost = self.dut.i, self.flit, self.dut.o[v], self.ghost
         free(m, o.ready)
         place, level = ghost.place[v], ghost.level[v]
         opened, moved, want = (
@@ -255,6 +260,23 @@ PROOFS = (
                 "credits_the_wrong_vc",
                 "self.i.credit.eq(buffer.take)",
                 "self.i.credit.eq(buffer.take[::-1])",
+            ),
+        ),
+    ),
+    _proof(
+        "phits_to_packets",
+        "FlitsToPackets",
+        FlitsToPacketsProof,
+        16,
+        "streams keep the rules, content and order of each VC; a credit for each beat that leaves",
+        (
+            Mutant(
+                "stores_each_phit", "receiver.get & (flit.vc == v)", "self.i.valid & (flit.vc == v)"
+            ),
+            Mutant(
+                "low_half_twice",
+                "Cat(flit.data, flit.user)",
+                "Cat(flit.data[:16], flit.data[:16], flit.user)",
             ),
         ),
     ),

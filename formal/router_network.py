@@ -173,7 +173,7 @@ PROOFS = (
         mutants=(
             Mutant("leaves_out_faults", "(r.dropped, r.malformed, r.overflow)", "(r.dropped,)"),
             Mutant("idle_but_for_one", "in self.routers[1:]:", "in self.routers[2:]:"),
-            Mutant("one_way_more", "dest >= n or", "dest > n or"),
+            Mutant("another_way", "port, vc, dest)\n", "port, vc, dest ^ 1)\n"),
             Mutant("back_to_itself", "self.routers[b].i[into]", "self.routers[a].i[out]"),
         ),
         assumes="nothing",
