@@ -10,6 +10,8 @@ Not proved: parameters that are not on the list.
 from amaranth.asserts import AnySeq
 from amaranth.hdl import Assert, Const, Cover, Elaboratable, Signal
 
+from ..cores.router import adapter, arbiter, buffer, network, router, routing
+from ..cores.router.contract import LinkConfig
 from .proof import Mutant, Proof
 from .stream import new_harness
 
@@ -81,9 +83,34 @@ def _cases(contract):
     yield default.user_width == 0
 
 
+def _refusals():
+    """What the other constructors must refuse."""
+    right = LinkConfig(**RIGHT)
+    packets = {"flit_width": 32, "user_width": adapter.user_width(32)}
+
+    def way(out):
+        return lambda port, vc, dest: out if (port, vc, dest) == (1, 1, 2) else None
+
+    yield adapter.user_width(32) == 3 and adapter.user_width(64) == 4
+    for make in (
+        lambda: router.Router(1, right),
+        lambda: router.Router(2.0, right),
+        *(lambda out=out: router.Router(2, right, way(out)) for out in ((2, 0), (-1, 0), (0, 2))),
+        lambda: network.Network(routing.mesh(3, 3), right),
+        lambda: arbiter.RoundRobin(0),
+        lambda: buffer.ElasticBuffer(0, 2, 1, 1),
+        lambda: buffer.ElasticBuffer(1, 1, 1, 1),
+        lambda: buffer.ElasticBuffer(1, 2, 0, 1),
+        lambda: adapter.PacketsToFlits(LinkConfig(**packets | {"user_width": 2})),
+        lambda: adapter.FlitsToPackets(LinkConfig(**packets | {"user_width": 4})),
+        lambda: adapter.PacketsToFlits(LinkConfig(**packets | {"flit_width": 24})),
+    ):
+        yield _taken(make) is False
+
+
 class ContractProof(Elaboratable):
     def __init__(self, contract):
-        self.cases = list(_cases(contract))
+        self.cases = [*_cases(contract), *_refusals()]
 
     def elaborate(self, platform):
         m = new_harness()
