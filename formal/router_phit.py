@@ -111,7 +111,10 @@ class ReceiverProof(Elaboratable):
         flits = Signal(2)
         with m.If(dut.get & (flits != 3)):
             m.d.sync += flits.eq(flits + 1)
-        m.d.comb += [Cover((flits == 3) & ~dut.valid), Cover(dut.get & (dut.flit.data == 0b0110))]
+        m.d.comb += [
+            Cover((flits == 3) & ~dut.valid),
+            Cover(dut.get & (dut.flit.data == 0b0110 % (1 << config.flit_width))),
+        ]
         # Invariants: what is here is the top of `held`.
         m.d.comb += [Assert(number < phits), Assert(dut.count == number)]
         for k in range(1, phits):
@@ -164,7 +167,7 @@ PROOFS = (
         2,
         2,
         (
-            Mutant("sends_twice", "config.phits - 1)", "config.phits)"),
+            Mutant("drops_a_field", 'if name != "data"]', 'if name not in ("data", "head")]'),
             Mutant("sends_nothing", "self.put | (self.left != 0)", "self.left != 0"),
         ),
     ),
