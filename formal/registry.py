@@ -52,6 +52,7 @@ from . import (
     packet_fifo,
     realign,
     router,
+    router_adapter,
     router_arbiter,
     router_buffer,
     tcp_judge,
@@ -94,6 +95,11 @@ from . import (
     tcp_store,
     tcp_table,
     udp_echo,
+    router_contract,
+    router_credits,
+    router_network,
+    router_phit,
+    router_routing,
 )
 from .runner import tasks_of
 
@@ -151,6 +157,7 @@ MODULES = (
     packet_fifo,
     realign,
     router,
+    router_adapter,
     router_arbiter,
     router_buffer,
     tcp_judge,
@@ -193,6 +200,11 @@ MODULES = (
     tcp_store,
     tcp_table,
     udp_echo,
+    router_contract,
+    router_credits,
+    router_network,
+    router_phit,
+    router_routing,
 )
 
 PROOFS = tuple(proof for module in MODULES for proof in module.PROOFS)

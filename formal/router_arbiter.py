@@ -1,8 +1,9 @@
 """Proof of ``RoundRobin`` in ``cores/router/arbiter.py``.
 
-Exactly one requester is granted when there is one, and only one that asks. Fairness: a requester
-that keeps asking sees at most ``n - 1`` grants to others, so it waits for at most ``n - 1`` cycles,
-whatever the others do.
+Exactly one requester is granted when there is one, and only one that asks: the first of them after
+the one that was granted last, counted round; after the reset, requester 0 comes first. Fairness: a
+requester that keeps asking sees at most ``n - 1`` grants to others, so it waits for at most
+``n - 1`` cycles, whatever the others do.
 
 Not proved: a reset while running; other numbers of requesters than those named.
 """
@@ -38,6 +39,8 @@ class RoundRobinProof(Elaboratable):
             m.d.sync += waited.eq(waited + 1)
         m.d.comb += [Assert(waited <= n - 1), Cover((waited == n - 1) & has)]
 
+        self._next(m)
+
         # Invariants: `behind` is all above some requester; those before the asker have had turns.
         m.d.comb += Assert((~dut.behind & (~dut.behind + 1)[:n]) == 0)
         start = Signal(range(n + 1))  # who has the highest priority; n: nobody is behind
@@ -48,6 +51,24 @@ class RoundRobinProof(Elaboratable):
         )
         m.d.comb += Assert(waited + ahead <= n - 1)
         return m
+
+    def _next(self, m):
+        """Who has the grant is the first that asks after the one that had it last."""
+        dut, n = self.dut, self.dut.n
+        last = Signal(range(n), init=n - 1)
+        first = Signal(n)
+        with m.Switch(last):
+            for k in range(n):
+                with m.Case(k):
+                    for step in reversed(range(1, n + 1)):  # the nearest wins
+                        other = (k + step) % n
+                        with m.If(dut.i[other]):
+                            m.d.comb += first.eq(1 << other)
+        for k in range(n):
+            with m.If(dut.o[k]):
+                m.d.sync += last.eq(k)
+            m.d.comb += Assert(dut.behind[k] == (last < k))  # an invariant
+        m.d.comb += [Assert(dut.o == first), Assert(last < n)]
 
 
 MUTANTS = (
@@ -61,7 +82,7 @@ PROOFS = tuple(
     Proof(
         name=f"router_arbiter_{n}",
         core=f"cores.router.arbiter.RoundRobin({n})",
-        says="one grant a cycle; who keeps asking waits for at most n - 1",
+        says="one grant a cycle, to the next in turn; who keeps asking waits for at most n - 1",
         module="trebuchet.cores.router.arbiter",
         build=lambda cores, n=n: RoundRobinProof(cores.RoundRobin(n)),
         depth=2,

@@ -9,14 +9,15 @@ Link, a counter that sends to a buffer by way of a register, credits coming back
 for each VC the credits that are missing are the flits on the wire, in the buffer and the credits on
 the way back; what is lent is what VCs hold beyond their reserve; the buffer never overflows; a VC
 that holds less than its reserve may send, whatever the others do; one that holds nothing more than
-it was lent gets all of it back.
+it was lent gets all of it back. If the receiver takes each VC's flits within some cycles, a VC that
+does not send may do so after a bounded time, whatever others do, and from then on until it does.
 
 Not proved: a reset while running; other sizes than those named (the circuits do not differ but in
 constants).
 """
 
 from amaranth.asserts import AnyConst, AnySeq
-from amaranth.hdl import Array, Assert, Assume, Cover, Elaboratable, Mux, Signal
+from amaranth.hdl import Array, Assert, Assume, Cover, Elaboratable, Mux, Signal, Value
 from trebuchet.cores.router.buffer import ElasticBuffer
 from trebuchet.cores.router.contract import LinkConfig
 
@@ -29,13 +30,17 @@ __all__ = ["PROOFS", "BufferGhost"]
 class BufferGhost:
     """What each queue of a buffer must hold, told from the ports; and the invariants.
 
-    ``level[v]``: words in memory. Numbers of words count modulo more than twice the depth.
+    ``level[v]``: words in memory. Numbers of words count modulo more than twice the depth. Of queue
+    v, ``chosen[v]`` tells that the word which comes in is the chosen one, and ``place[v]`` how many
+    words leave before it, ``word[v]`` and ``tag[v]`` what it is; ``tags[v]`` are those of all its
+    words, first to last.
     """
 
     def __init__(self, m, dut):
         self.m, self.dut = m, dut
         self.bits = (2 * dut.depth).bit_length()
-        self.level, self.chains = [], []
+        self.level, self.chains, self.tags = [], [], []
+        self.chosen, self.place, self.word, self.tag = [], [], [], []
         # All of `next`, for the chains: a read port for each place.
         self.next = [dut.next.read_port(domain="comb") for _ in range(dut.depth)]
         m.d.comb += [port.addr.eq(s) for s, port in enumerate(self.next)]
@@ -78,19 +83,27 @@ class BufferGhost:
         peek = dut.ram.read_port(domain="comb")
         m.d.comb += peek.addr.eq(chain[0])
         places = Array(port.data.place for port in self.next)
-        tags = Array(port.data.tag for port in self.next)
+        tags = Array(Value.cast(port.data.tag) for port in self.next)
         for k in range(1, dut.depth):
             chain.append(Signal(dut.bits, name=f"chain{v}_{k}"))
             m.d.comb += chain[k].eq(places[chain[k - 1]])
             with m.If((place == k) & (k < level)):
-                m.d.comb += [peek.addr.eq(chain[k]), Assert(tags[chain[k - 1]] == tag)]
+                m.d.comb += [peek.addr.eq(chain[k]), Assert(tags[chain[k - 1]] == Value.cast(tag))]
         with m.If(place < level):
             m.d.comb += Assert(peek.data == word)
         for k, at in enumerate(chain):
+            m.d.comb += Assert((k >= level) | (at < dut.depth))
             with m.If(level == k + 1):
                 m.d.comb += Assert(dut.last[v] == at)
         self.level.append(level)
         self.chains.append(chain)
+        shape = dut.tag.shape()
+        behind = [shape(tags[at]) if callable(shape) else tags[at] for at in chain[:-1]]
+        self.tags.append([dut.first_tag[v], *behind])
+        self.chosen.append(sent == index)
+        self.place.append(place)
+        self.word.append(word)
+        self.tag.append(tag)
 
     def _places(self):
         """Each place has exactly one owner."""
@@ -100,6 +113,7 @@ class BufferGhost:
             for level, chain in zip(self.level, self.chains, strict=True):
                 owners += [(k < level) & (at == s) for k, at in enumerate(chain)]
             m.d.comb += Assert(sum(owners) == 1)
+        m.d.comb += Assert(~dut.chosen_valid | (dut.chosen < dut.depth))
         # While none is chosen all free places became free in the last cycle.
         freed = Signal(dut.depth)
         m.d.sync += freed.eq(0)
@@ -176,6 +190,7 @@ class LinkProof(Elaboratable):
                 Assert(held == ghost.level[v] + buffer.put[v] + counter.credit[v]),
                 Assert((held >= config.reserved) | counter.ready[v]),
             ]
+        self._progress(m, ghost, wanted)
         others = Signal()
         with m.If(counter.held[0] == config.buffer_flits - (config.vcs - 1) * config.reserved):
             m.d.sync += others.eq(1)
@@ -187,7 +202,37 @@ class LinkProof(Elaboratable):
         ]
         return m
 
+    def _progress(self, m, ghost, wanted):
+        """A VC that is served within ``PATIENCE`` cycles may send again, whatever others do."""
+        config, counter, buffer = self.config, self.counter, self.buffer
+        vc, late = Signal(range(config.vcs)), Signal(range(PATIENCE))
+        waited, bound = Signal(6), config.buffer_flits * PATIENCE
+        m.d.comb += [vc.eq(AnyConst(len(vc))), Assume(vc < config.vcs)]
+        valid, takes = buffer.valid.bit_select(vc, 1), wanted.bit_select(vc, 1)
+        with m.If(~valid | takes):
+            m.d.sync += late.eq(0)
+        with m.Else():
+            m.d.sync += late.eq(late + 1)
+            m.d.comb += Assume(late < PATIENCE - 1)
+        with m.If(counter.send.bit_select(vc, 1)):
+            m.d.sync += waited.eq(0)
+        with m.Elif(waited != bound + 2):
+            m.d.sync += waited.eq(waited + 1)
+        m.d.comb += [
+            Assert(counter.ready.bit_select(vc, 1) | (waited < bound + 2)),
+            Cover(waited == PATIENCE + 2),
+        ]
+        # Invariants: while something of it is there, the wait is paid for by flits that left.
+        there, credit = Signal(4), counter.credit.bit_select(vc, 1)
+        m.d.comb += [
+            there.eq(Array(ghost.level)[vc] + buffer.put.bit_select(vc, 1)),
+            Assert((there == 0) | (waited <= (config.buffer_flits - there) * PATIENCE + late)),
+            Assert((there != 0) | ~credit | (waited <= bound)),
+            Assert(late < PATIENCE),
+        ]
 
+
+PATIENCE = 3
 BUFFER_MUTANTS = (
     Mutant("forgets_the_link", "link.en.eq(filled)", "link.en.eq(0)"),
     Mutant("writes_any_link", "link.en.eq(filled)", "link.en.eq(1)"),
@@ -202,6 +247,9 @@ COUNTER_MUTANTS = (
     Mutant("forgets_what_is_lent", "up & (held >= reserved)", "up & (held > reserved)"),
     Mutant("repays_too_much", "down & (held > reserved)", "down"),
     Mutant("counts_one_way", "credit & ~self.send[v]", "credit"),
+    Mutant(
+        "keeps_the_reserve", "(held < reserved) | (self.lent", "(held < 0) | (self.lent", depth=20
+    ),
 )
 _NOT = "a reset while running"
 
@@ -224,13 +272,14 @@ PROOFS = (
     Proof(
         name="router_link",
         core="cores.router.credits.CreditCounter(2 VCs, 4 flits, 1 reserved) and ElasticBuffer",
-        says="credits + wire + buffer = capacity; no overflow; the reserve can always be used",
+        says="credits + wire + buffer = capacity; no overflow; each VC may send within a bound",
         module="trebuchet.cores.router.credits",
         build=lambda cores: LinkProof(cores.CreditCounter(LINK)),
         depth=3,
         cover_depth=14,
         mutants=COUNTER_MUTANTS,
-        assumes="one flit a cycle is sent, only with its bit of `ready`",
+        assumes="one flit a cycle is sent, only with `ready`; each VC is served within 3 cycles",
         not_proved=_NOT,
+        quick=False,
     ),
 )

@@ -64,13 +64,16 @@ class PacketsToFlits(wiring.Component):
                 "idle": Out(1),
             }
         )
+        # No ports: for proofs.
+        self.counter, self.sender = CreditCounter(config), PhitSender(config)
+        self.arbiter = RoundRobin(config.vcs)
 
     def elaborate(self, platform):
         m = Module()
         vcs = range(self.config.vcs)
-        m.submodules.counter = counter = CreditCounter(self.config)
-        m.submodules.arbiter = arbiter = RoundRobin(self.config.vcs)
-        m.submodules.sender = sender = PhitSender(self.config)
+        m.submodules.counter = counter = self.counter
+        m.submodules.arbiter = arbiter = self.arbiter
+        m.submodules.sender = sender = self.sender
         valid = Cat(self.i[v].valid for v in vcs)
         vc = Signal.like(sender.flit.vc)
         for b, bit in enumerate(vc):
@@ -126,15 +129,16 @@ class FlitsToPackets(wiring.Component):
                 "overflow": Out(1),
             }
         )
+        bits = config.flit_width + config.user_width
+        # No ports: for proofs.
+        self.receiver = PhitReceiver(config)
+        self.buffer = ElasticBuffer(config.vcs, config.buffer_flits, bits, 2, through=False)
 
     def elaborate(self, platform):
         m = Module()
-        config = self.config
-        bits = config.flit_width + config.user_width
-        m.submodules.receiver = receiver = PhitReceiver(config)
-        m.submodules.buffer = buffer = ElasticBuffer(
-            config.vcs, config.buffer_flits, bits, 2, through=False
-        )
+        config, buffer = self.config, self.buffer
+        m.submodules.receiver = receiver = self.receiver
+        m.submodules.buffer = buffer
         flit = receiver.flit
         m.d.comb += [
             receiver.valid.eq(self.i.valid),

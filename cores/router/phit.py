@@ -87,12 +87,14 @@ class PhitReceiver(wiring.Component):
                 "flit": Out(config.flit_layout),
             }
         )
-        self.count = Signal(range(config.phits))  # phits of the flit that are here; for proofs
+        # For proofs: phits of the flit that are here; their data, the latest on top.
+        self.count = Signal(range(config.phits))
+        self.held = Signal(config.flit_width - config.phit_width)
 
     def elaborate(self, platform):
         m = Module()
         config, width = self.config, self.config.phit_width
-        held = Signal(config.flit_width - width)
+        held = self.held
         last = self.count == config.phits - 1
         m.d.comb += self.get.eq(self.valid & last)
         m.d.comb += _copy(self.flit, self.phit, Cat(held, self.phit.data))
