@@ -25,8 +25,8 @@ from amaranth.asserts import AnyConst
 from amaranth.hdl import Assert, Assume, Cat, Const, Cover, Elaboratable, Module, Mux, Signal, Value
 
 from ..cores.stream import PacketSignature, beat_layout
-from .standins import elaborated, only_part, stand_in
 from .proof import Mutant, Proof
+from .standins import elaborated, only_part, stand_in
 from .stream import Queue, free, new_harness, stream_rules, within
 
 __all__ = ["PROOFS"]

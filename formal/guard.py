@@ -12,8 +12,8 @@ nothing else. Not proved: behaviour under a reset while running; other lengths t
 
 from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Mux, Signal, Value
 
-from .standins import elaborated
 from .proof import Mutant, Proof
+from .standins import elaborated
 from .stream import Queue, free, new_harness, stream_rules
 
 __all__ = ["PROOFS"]

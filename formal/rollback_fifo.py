@@ -12,8 +12,8 @@ Not proved: behaviour under a reset while running; other depths and shapes than 
 from amaranth.asserts import AnyConst
 from amaranth.hdl import Assert, Cover, Elaboratable, Signal
 
-from .standins import elaborated
 from .proof import Mutant, Proof
+from .standins import elaborated
 from .stream import free, new_harness, stream_rules, within
 
 __all__ = ["PROOFS"]

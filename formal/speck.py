@@ -10,8 +10,8 @@ Not proved: that the function is a good one.
 
 from amaranth.hdl import Assert, Cat, Cover, Elaboratable, Mux, Signal
 
-from .standins import elaborated
 from .proof import Mutant, Proof
+from .standins import elaborated
 from .stream import free, new_harness
 
 __all__ = ["PROOFS"]

@@ -12,8 +12,8 @@ Not proved: behaviour under a reset while running.
 
 from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Mux, Signal
 
-from .standins import elaborated
 from .proof import Mutant, Proof
+from .standins import elaborated
 from .stream import free, new_harness, stream_rules
 
 __all__ = ["PROOFS"]

@@ -22,8 +22,8 @@ Not proved: the aligner; behaviour under a reset while running; other sizes.
 from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Mux, Signal, Value
 from trebuchet.cores.tcp.config import TcpConfig
 
-from .standins import elaborated, only_part, state_is
 from .proof import Mutant, Proof
+from .standins import elaborated, only_part, state_is
 from .stream import Queue, free, new_harness, stream_rules
 
 __all__ = ["PROOFS"]

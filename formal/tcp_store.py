@@ -22,8 +22,8 @@ from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Mux, Signal, 
 from trebuchet.cores.tcp.config import TcpConfig
 from trebuchet.cores.tcp.record import Phase, record_layout
 
-from .standins import buffered_fifo_words, elaborated, state_is
 from .proof import Mutant, Proof
+from .standins import buffered_fifo_words, elaborated, state_is
 from .stream import free, new_harness, within
 
 __all__ = ["PROOFS"]

@@ -18,8 +18,8 @@ from amaranth.asserts import AnyConst, AnySeq
 from amaranth.hdl import Array, Assert, Assume, Cat, Cover, Elaboratable, Mux, Signal, Value
 from trebuchet.cores.tcp.config import TcpConfig
 
-from .standins import buffered_fifo_words, elaborated, only_part, state_is
 from .proof import Mutant, Proof
+from .standins import buffered_fifo_words, elaborated, only_part, state_is
 from .stream import free, new_harness, within
 
 __all__ = ["PROOFS"]

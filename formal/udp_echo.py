@@ -19,8 +19,8 @@ Not proved: the buffer and the queue; behaviour under a reset while running.
 from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Mux, Signal, Value
 from amaranth.lib import data
 
-from .standins import elaborated, only_part
 from .proof import Mutant, Proof
+from .standins import elaborated, only_part
 from .stream import free, new_harness, stream_rules
 
 __all__ = ["PROOFS"]
