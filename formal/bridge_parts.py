@@ -275,6 +275,5 @@ PROOFS = (
             ),
         ),
         assumes="the stream rules on the inputs; no packet is longer than the quantum",
-        quick=False,
     ),
 )

@@ -242,6 +242,5 @@ PROOFS = (
         mutants=MUTANTS,
         assumes="the stream rules on the inputs and on the headers that the transfer offers",
         not_proved="a bound in cycles, which depends on the transfer; a reset while running",
-        quick=False,
     ),
 )

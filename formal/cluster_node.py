@@ -215,6 +215,5 @@ PROOFS = (
         mutants=MUTANTS,
         assumes="nothing",
         not_proved="the parts, which have proofs of their own; a reset while running",
-        quick=False,
     ),
 )

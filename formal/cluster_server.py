@@ -267,6 +267,5 @@ PROOFS = (
         mutants=MUTANTS,
         assumes="the stream rules on the inputs; the role answers each job once, and none else",
         not_proved="a bound in cycles, which depends on role and transfer; a reset while running",
-        quick=False,
     ),
 )

@@ -253,6 +253,5 @@ PROOFS = (
         mutants=MUTANTS,
         assumes="the stream rules on the inputs; role and callers answer only jobs they have",
         not_proved="a bound in cycles, which depends on role and peers; a reset while running",
-        quick=False,
     ),
 )

@@ -182,6 +182,5 @@ PROOFS = (
         mutants=MUTANTS,
         assumes="the stream rules on inputs and parts; no drop while a store is on offer",
         not_proved="the parts, which have proofs of their own; a reset while running",
-        quick=False,
     ),
 )

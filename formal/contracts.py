@@ -230,7 +230,7 @@ def contract(where, make, mutants, *, more=None, size="", **rest):
     snake = "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
     area = path.split(".")[0]
     options = {k: rest.pop(k) for k in ("keep", "loose", "quiet", "through") if k in rest}
-    defaults = {"depth": 2, "cover_depth": 6, "quick": False}
+    defaults = {"depth": 2, "cover_depth": 6}
     return Proof(
         name=f"contract_{area}_{snake}",
         core=f"cores.{where}({size})",

@@ -198,6 +198,5 @@ PROOFS = (
         ),
         assumes="nothing",
         not_proved="the bus; a reset while running",
-        quick=False,
     ),
 )

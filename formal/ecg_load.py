@@ -350,7 +350,6 @@ PROOFS = (
         ),
         assumes="nothing",
         not_proved="other shapes; a reset while running",
-        quick=False,
     ),
     Proof(
         name="ecg_configure",
@@ -379,7 +378,6 @@ PROOFS = (
         ),
         assumes="a reader that gives the operand as one packet; the stream rules",
         not_proved="other numbers of words; a reset while running",
-        quick=False,
     ),
     Proof(
         name="ecg_vector_store",
@@ -393,7 +391,6 @@ PROOFS = (
             Mutant("offers_parts", "offered.eq(complete != 0)", "offered.eq(1)"),
             Mutant("counts_values", "self.o.ready & self.o.payload.last", "self.o.ready"),
         ),
-        quick=False,
     ),
     Proof(
         name="ecg_pair_packer",
@@ -408,6 +405,5 @@ PROOFS = (
             Mutant("takes_always", "self.i.ready.eq(self.o.ready | ~end)", "self.i.ready.eq(1)"),
             Mutant("never_first", "begun.eq(~self.i.payload.last)", "begun.eq(1)"),
         ),
-        quick=False,
     ),
 )

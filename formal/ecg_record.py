@@ -310,7 +310,6 @@ PROOFS = (
         ),
         assumes="the streams' rules; lengths that are allowed",
         not_proved="other tails and widths; that the memory answers; a reset",
-        quick=False,
     ),
     Proof(
         name="ecg_block_loader",
@@ -331,6 +330,5 @@ PROOFS = (
             ),
         ),
         assumes="the streams' rules",
-        quick=False,
     ),
 )

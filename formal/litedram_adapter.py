@@ -426,6 +426,5 @@ PROOFS = (
             Mutant("frees_twice", "reserved + taken - pop", "reserved + taken - 2 * pop", 16),
         ),
         assumes=f"{_ASSUMES}; LiteDRAM takes and gives only what it was asked for",
-        quick=False,
     ),
 )

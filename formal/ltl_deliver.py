@@ -17,7 +17,7 @@ from amaranth.lib.wiring import In, Out
 from trebuchet.cores.ltl.config import LtlConfig
 from trebuchet.cores.stream import PacketSignature
 
-from .ltl_parts import LateFifo, opened
+from .ltl_parts import LateFifo, Law, opened
 from .proof import Mutant, Proof
 from .stream import free, new_harness, stream_rules, within
 
@@ -48,7 +48,7 @@ class DeliverProof(Elaboratable):
 
     def elaborate(self, platform):
         self.m = m = new_harness()
-        dut = self.dut
+        self.law, dut = Law(m), self.dut
         m.submodules.dut = opened(
             dut,
             platform,
@@ -83,9 +83,9 @@ class DeliverProof(Elaboratable):
             level.eq(level + comes * dut.words - moves),
             messages.eq(messages + comes - (moves & last)),
         ]
+        self.law(origins.level == messages)
         m.d.comb += [
             Assert(dut.level[v] == level),
-            Assert(origins.level == messages),
             Assert(messages <= level),
             Assert(level <= SMALL.buffer_beats),
             Assert(~comes | origins.i.ready),

@@ -330,6 +330,5 @@ PROOFS = (
             ),
         ),
         assumes="nothing of the parts",
-        quick=False,
     ),
 )

@@ -345,7 +345,6 @@ PROOFS = tuple(
         mutants=MUTANTS if width == 64 else MUTANTS[:1] + MUTANTS[3:4],
         assumes="addresses are constant; lengths are those of messages",
         not_proved="a reset while running; that there are no gaps",
-        quick=False,
     )
     for width in (32, 64)
 )

@@ -185,6 +185,5 @@ PROOFS = (
             Mutant("gives_back_wrong", "& (self.release.vc == v)", "", 14),
         ),
         assumes="the stream rules; a slot is released once, by the channel that has it",
-        quick=False,
     ),
 )

@@ -303,7 +303,6 @@ PROOFS = tuple(
         mutants=MUTANTS if width == 64 else MUTANTS[:1] + MUTANTS[3:5],
         assumes="addresses are constant",
         not_proved="a reset while running",
-        quick=False,
     )
     for width in (32, 64)
 )

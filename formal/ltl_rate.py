@@ -286,6 +286,5 @@ PROOFS = (
             Mutant("alpha_wraps", "Mux(alpha[16], 0xFFFF, alpha)", "alpha", 16),
         ),
         assumes="parameters are constant; a question at a time; only what was allowed is spent",
-        quick=False,
     ),
 )

@@ -326,6 +326,5 @@ PROOFS = (
         ),
         assumes="the parser's rules (ltl_parser proves them); no frame while the table is cleared",
         not_proved="32-bit sequence numbers; a reset while running",
-        quick=False,
     ),
 )

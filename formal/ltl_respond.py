@@ -238,6 +238,5 @@ PROOFS = (
         ),
         assumes="the stream rules; no request is lost",
         not_proved="queue of 64; 8-bit credits; a reset while running",
-        quick=False,
     ),
 )

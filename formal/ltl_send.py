@@ -461,6 +461,5 @@ PROOFS = (
         ),
         assumes="the stream rules; the pacer answers once, after 3 cycles or more",
         not_proved="larger windows and tables; a reset while running",
-        quick=False,
     ),
 )

@@ -432,6 +432,5 @@ PROOFS = (
         ),
         assumes="copiers as in their proofs; an engine that opens a number after its release",
         not_proved="more sessions, other sizes; a reset while running",
-        quick=False,
     ),
 )

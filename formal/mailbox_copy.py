@@ -280,7 +280,6 @@ PROOFS = (
         ),
         assumes="a start only after `done`; one beat comes for each command",
         not_proved="other sizes; that the memory answers; a reset while running",
-        quick=False,
     ),
     Proof(
         name="mailbox_response",
@@ -308,6 +307,5 @@ PROOFS = (
         ),
         assumes="nothing is appended while it writes; address, length stay; one answer a burst",
         not_proved="other sizes; that the memory answers; a reset while running",
-        quick=False,
     ),
 )

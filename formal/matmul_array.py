@@ -213,7 +213,6 @@ PROOFS = tuple(
         mutants=mutants,
         assumes="steps and sweeps as the data sheet asks (matmul_sequencer gives them so)",
         not_proved="other orders and widths; a reset while running",
-        quick=False,
     )
     for name, shape, depth, mutants in (
         ("groups", (8, 8, 64), 16, MUTANTS),

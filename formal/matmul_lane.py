@@ -97,6 +97,5 @@ PROOFS = (
         ),
         assumes="numbers of five bits; no word is read in the cycle in which it is written",
         not_proved="other bits; a reset",
-        quick=False,
     ),
 )

@@ -240,6 +240,5 @@ PROOFS = (
         ),
         assumes="the streams' rules; the writer is done when it has its packet",
         not_proved="that memory and multiplier come to an end; other orders; a reset",
-        quick=False,
     ),
 )

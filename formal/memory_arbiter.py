@@ -248,7 +248,6 @@ PROOFS = (
             Mutant("wrong_port", "source.payload.tag[self.tag_width :]", "source.payload.tag[:2]"),
         ),
         not_proved="write data (memory_arbiter proves them without FIFOs); a reset while running",
-        quick=False,
     ),
     Proof(
         name="memory_narrow",

@@ -278,7 +278,6 @@ PROOFS = tuple(
         mutants=MUTANTS if reorder else MUTANTS[:4],
         assumes="the stream rules on commands and write data",
         not_proved="an upper bound of a read's delay; the external RAM; other sizes",
-        quick=False,
     )
     for name, reorder in (("reorders", True), ("in_order", False))
 )

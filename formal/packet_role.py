@@ -212,7 +212,6 @@ PROOFS = (
         ),
         assumes="the streams' rules; reader and writer end once and keep what they say",
         not_proved="that body and memory come to an end; other ranges; a reset while running",
-        quick=False,
     ),
     Proof(
         name="packet_role_any_length",
@@ -231,6 +230,5 @@ PROOFS = (
         ),
         assumes="the streams' rules; reader and writer end once and keep what they say",
         not_proved="that body and memory come to an end; a reset while running",
-        quick=False,
     ),
 )

@@ -145,7 +145,6 @@ PROOFS = (
         ),
         assumes="nothing",
         not_proved="anything that moves",
-        quick=False,
     ),
     Proof(
         name="smp_tables",
@@ -166,6 +165,5 @@ PROOFS = (
         ),
         assumes="nothing",
         not_proved="anything that moves",
-        quick=False,
     ),
 )

@@ -270,6 +270,5 @@ PROOFS = (
         ),
         assumes="the stream rules; session numbers in range, opened anew only after their release",
         not_proved="more sessions, other sizes; a reset while running",
-        quick=False,
     ),
 )

@@ -88,6 +88,5 @@ PROOFS = (
                 "self.mem.cmd.valid & ~write",
             ),
         ),
-        quick=False,
     ),
 )

@@ -268,7 +268,6 @@ PROOFS = (
         mutants=READER_MUTANTS[:4],
         assumes="a ring of at least a burst, at a multiple of its size; what is asked for comes",
         not_proved="other widths; that the memory answers; a reset while running",
-        quick=False,
     ),
     Proof(
         name="role_operand_bytes",
@@ -281,6 +280,5 @@ PROOFS = (
         mutants=READER_MUTANTS[4:],
         assumes="a ring of 256 bytes at address 0; only beats that were asked for come",
         not_proved="other widths; that the memory answers; a reset while running",
-        quick=False,
     ),
 )

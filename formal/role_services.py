@@ -217,7 +217,6 @@ PROOFS = (
             ),
         ),
         assumes="the stream rules on the inputs; session numbers in range",
-        quick=False,
     ),
     Proof(
         name="service_responder",
@@ -245,6 +244,5 @@ PROOFS = (
             ),
         ),
         assumes="the stream rules on the inputs; session numbers in range",
-        quick=False,
     ),
 )

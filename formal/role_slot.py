@@ -371,6 +371,5 @@ PROOFS = (
         ),
         assumes="a role that answers jobs it has, once; the stream rules; no job names the CPU",
         not_proved="the gate, which has its own proof; that the role or the memory answers",
-        quick=False,
     ),
 )

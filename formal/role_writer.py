@@ -217,6 +217,5 @@ PROOFS = (
         ),
         assumes="the rules of the streams and of `finish`; each burst is answered once, at its end",
         not_proved="other widths; that the memory answers; a reset while running",
-        quick=False,
     ),
 )

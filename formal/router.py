@@ -406,7 +406,6 @@ def _proof(name, core, ports, route, rude, through, mutants, **link):
         mutants=mutants,
         assumes="senders have credits (not if rude); receivers give back what they owe",
         not_proved="how long a packet waits for the end of another; a reset while running",
-        quick=False,
     )
 
 

@@ -280,6 +280,5 @@ PROOFS = (
         mutants=COUNTER_MUTANTS,
         assumes="one flit a cycle is sent, only with `ready`; each VC is served within 3 cycles",
         not_proved=_NOT,
-        quick=False,
     ),
 )

@@ -162,6 +162,5 @@ PROOFS = (
         ),
         assumes="nothing",
         not_proved="parameters that are not on the list",
-        quick=False,
     ),
 )

@@ -178,7 +178,6 @@ PROOFS = (
         ),
         assumes="nothing",
         not_proved="other topologies",
-        quick=False,
     ),
     Proof(
         name="router_mesh_delivers",
@@ -201,6 +200,5 @@ PROOFS = (
         not_proved="more flits than one from each endpoint, other topologies, endpoints that wait",
         bounded="to be delivered within a bound speaks of whole runs of four routers, with buffers "
         "that begin empty; what holds for ever is proved of router, wiring and ways apart",
-        quick=False,
     ),
 )

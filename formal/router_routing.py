@@ -363,7 +363,6 @@ def _way(name, says, make, spec, vcs, mutants):
         mutants=mutants,
         assumes="endpoints, VCs and destinations that exist, but for what is said of others",
         not_proved="other sizes",
-        quick=False,
     )
 
 

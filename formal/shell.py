@@ -122,6 +122,5 @@ PROOFS = (
         ),
         assumes="nothing",
         not_proved="how the shell's parts are connected",
-        quick=False,
     ),
 )

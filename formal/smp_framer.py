@@ -429,6 +429,5 @@ PROOFS = (
         mutants=MUTANTS,
         assumes="a role that answers jobs it has; an engine that opens a number after its release",
         not_proved="the header reader, which has a proof of its own; more sessions; a reset",
-        quick=False,
     ),
 )

@@ -129,6 +129,5 @@ PROOFS = (
         ),
         assumes="base and offset stay until `done`; only beats that were asked for come",
         not_proved="other widths; that the memory answers; a reset while running",
-        quick=False,
     ),
 )

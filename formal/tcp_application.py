@@ -261,7 +261,6 @@ PROOFS = tuple(
         assumes="the stream rules; the store lends any record after any wait; time stands still "
         "while it is lent; a session has at most 4 descriptors" + more,
         not_proved="that all sources get their turn; a reset while running",
-        quick=False,
     )
     for name, config, mutants, more in (
         ("plain", PLAIN, MUTANTS, ""),

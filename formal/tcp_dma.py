@@ -329,7 +329,6 @@ PROOFS = (
         ),
         assumes="the stream rules; what is to be written arrived, and fits a ring",
         not_proved="the aligner; other sizes",
-        quick=False,
     ),
     Proof(
         name="tcp_dma_report",

@@ -156,6 +156,5 @@ PROOFS = (
         ),
         assumes="the store lends any record after any wait; heads of lists stay until fetched",
         not_proved="that every service gets its turn; a reset while running",
-        quick=False,
     ),
 )

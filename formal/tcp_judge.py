@@ -230,7 +230,6 @@ PROOFS = (
             Mutant("recovers_late", "~to_recover[31])", "~to_recover[31] & (to_recover != 0))"),
         ),
         assumes=_RULES,
-        quick=False,
     ),
     Proof(
         name="tcp_window_edge",

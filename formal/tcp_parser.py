@@ -493,7 +493,6 @@ PROOFS = tuple(
         cover_depth=18,
         mutants=PARSER_MUTANTS if width == 32 else PARSER_MUTANTS[:2],
         assumes="the contracts of the parts: stripper, checksums, options, buffer, queue",
-        quick=False,
     )
     for width in (32, 64)
 )

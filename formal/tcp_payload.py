@@ -189,6 +189,5 @@ PROOFS = (
         not_proved="longer payloads; later jobs",
         bounded="two jobs are over by then unless memory or reader wait; where a byte lands needs "
         "a ghost of the whole pipeline to be inductive",
-        quick=False,
     ),
 )

@@ -106,7 +106,6 @@ PROOFS = tuple(
         assumes="the store lends any record after any wait; time and settings stand still while it "
         "is lent" + ("; RCV.PUB is at most a segment ahead of what is consumed" * sliding),
         not_proved="behaviour under a reset while running",
-        quick=False,
     )
     for name, config, sliding, depth, mutants in (
         ("plain", PLAIN, False, 3, MUTANTS),

@@ -394,7 +394,6 @@ PROOFS = (
         ),
         assumes=_ASSUMES,
         not_proved="a reset while running; see the module's docstring",
-        quick=False,
     ),
     Proof(
         name="tcp_receive_make",
@@ -411,6 +410,5 @@ PROOFS = (
             Mutant("una_past_the_syn", "w.snd_una.eq(self.iss)", "w.snd_una.eq(self.iss_1)", 14),
         ),
         assumes="the segment and the registers stand still (tcp_receive_flow)",
-        quick=False,
     ),
 )

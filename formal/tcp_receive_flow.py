@@ -311,6 +311,5 @@ PROOFS = (
         ),
         assumes="the contracts of session table, store, memory and sender; registers stand still",
         not_proved="progress, which depends on the partners; a reset while running",
-        quick=False,
     ),
 )

@@ -199,7 +199,6 @@ PROOFS = (
             ),
         ),
         assumes=_ASSUMES,
-        quick=False,
     ),
     Proof(
         name="tcp_receive_bytes",
@@ -218,6 +217,5 @@ PROOFS = (
             Mutant("skips_nothing", "verdict.skip.eq(j.skip)", "verdict.skip.eq(0)", 14),
         ),
         assumes=_ASSUMES,
-        quick=False,
     ),
 )

@@ -359,7 +359,6 @@ PROOFS = (
         not_proved="longer payloads; other back-pressure",
         bounded="one segment is in and out again after 58 cycles, so nothing is left to check; the "
         "fields of later ones are the matter of tcp_sender_order",
-        quick=False,
     ),
     Proof(
         name="tcp_sender_order",
@@ -388,6 +387,5 @@ PROOFS = (
         ),
         assumes="the payload reader is done once for each job, in order",
         not_proved="that a frame goes out at all (tcp_sender_frame)",
-        quick=False,
     ),
 )

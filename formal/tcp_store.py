@@ -364,6 +364,5 @@ PROOFS = (
         ),
         assumes="the checkout rules; a session on an event list keeps its service",
         not_proved="order within a list; other numbers of sessions, services and engines",
-        quick=False,
     ),
 )

@@ -348,6 +348,5 @@ PROOFS = (
         ),
         assumes="the dialogue's rules; what is in use is reaped, once, not two in a row",
         not_proved="other sizes",
-        quick=False,
     ),
 )

@@ -166,6 +166,5 @@ PROOFS = (
         assumes="the store lends any record after any wait; settings stand still while it is lent; "
         "the phase is one of the five",
         not_proved="which sessions are visited when (tcp_timer_wheel)",
-        quick=False,
     ),
 )

@@ -418,7 +418,6 @@ PROOFS = (
         ),
         assumes=ASSUMED,
         not_proved="which session comes when; a reset while running",
-        quick=False,
     ),
     Proof(
         name="tcp_transmit_bounds",
@@ -439,6 +438,5 @@ PROOFS = (
         assumes=ASSUMED
         + "; the record's numbers are in order, its descriptors one behind the other",
         not_proved="which session comes when; a reset while running",
-        quick=False,
     ),
 )

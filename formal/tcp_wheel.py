@@ -255,6 +255,5 @@ PROOFS = (
         assumes="a session is placed only while it is not on the wheel; 255 ticks never wait; "
         "settings stand still while a record is lent",
         not_proved="that time moves on; what a visit does (tcp_timer_visit)",
-        quick=False,
     ),
 )
