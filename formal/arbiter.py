@@ -153,6 +153,7 @@ PROOFS = (
     ),
     Proof(
         name="stream_demux",
+        quick=True,
         core="cores.arbiter.StreamDemux(3 bits, 3)",
         says="a beat goes to the output named, unchanged, at once; one for nowhere is swallowed",
         module="trebuchet.cores.arbiter",

@@ -230,6 +230,7 @@ TAP_MUTANTS = (
 PROOFS = (
     Proof(
         name="bridge_mux",
+        quick=True,
         core="cores.bridge.fair.FairMux(32, quantum=3)",
         says="packets stay whole and unaltered; nobody starves; no cycle is lost",
         module="trebuchet.cores.bridge.fair",

@@ -141,6 +141,7 @@ def fifo_invariants(m, fifo, queue, waited=None):
 PROOFS = (
     Proof(
         name="skid_buffer",
+        quick=True,
         core="cores.buffers.SkidBuffer(4)",
         says="a queue of 2 that keeps the stream rules; full speed; no delay beyond one cycle",
         module="trebuchet.cores.buffers",

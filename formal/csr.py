@@ -171,6 +171,7 @@ def _raises(declare):
 PROOFS = (
     Proof(
         name="csr",
+        quick=True,
         core="cores.csr: a block of four registers, and the standard ones of a role",
         says="registers have their members, widths, directions and resets; wrong ones are refused",
         module="trebuchet.cores.csr",

@@ -158,6 +158,7 @@ class MemoryGateProof(Elaboratable):
 PROOFS = (
     Proof(
         name="memory_gate",
+        quick=True,
         core="cores.roles.gate.MemoryGate(32, 1)",
         says="a requester can be reset at any time: every burst ends as it was commanded",
         module="trebuchet.cores.roles.gate",

@@ -89,6 +89,7 @@ class CommandsProof(Elaboratable):
 PROOFS = (
     Proof(
         name="ltl_commands",
+        quick=True,
         core="cores.ltl.commands.Commands(3 connections)",
         says="each command reaches its table once, with its fields, or is told to be wrong",
         module="trebuchet.cores.ltl.commands",

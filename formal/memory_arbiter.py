@@ -212,6 +212,7 @@ class NarrowProof(Elaboratable):
 PROOFS = (
     Proof(
         name="memory_arbiter",
+        quick=True,
         core="cores.memory_arbiter.MemoryArbiter(2, 32, 1, write_bursts=2)",
         says="commands, write data and responses go between a port and its owner, in order",
         module="trebuchet.cores.memory_arbiter",

@@ -278,6 +278,7 @@ PROOFS = (
     ),
     Proof(
         name="packet_prepend",
+        quick=True,
         core="cores.realign.PacketPrepend(32)",
         says="`count` bytes of `head`, then those of the packet leave, marked, in order, at once",
         module="trebuchet.cores.realign",

@@ -181,7 +181,7 @@ class FlitsToPacketsProof(Elaboratable):
         m.d.comb += Assert(now == ~opened)
 
 
-def _proof(name, core, harness, phit, says, mutants, quick=False):
+def _proof(name, core, harness, phit, says, mutants):
     def build(cores):
         contract = __import__("trebuchet.cores.router.contract", fromlist=["LinkConfig"])
         config = contract.LinkConfig(
@@ -205,7 +205,6 @@ def _proof(name, core, harness, phit, says, mutants, quick=False):
         cover_depth=14,
         mutants=mutants,
         assumes="the stream rules at streams, those of the contract at links",
-        quick=quick,
     )
 
 

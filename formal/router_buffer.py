@@ -271,6 +271,7 @@ PROOFS = (
     ),
     Proof(
         name="router_link",
+        quick=True,
         core="cores.router.credits.CreditCounter(2 VCs, 4 flits, 1 reserved) and ElasticBuffer",
         says="credits + wire + buffer = capacity; no overflow; each VC may send within a bound",
         module="trebuchet.cores.router.credits",

@@ -71,7 +71,6 @@ def _proof(name, vcs, places, reserved, mutants):
         cover_depth=16,
         mutants=mutants,
         assumes="one flit a cycle is sent, only with its bit of `ready`",
-        quick=name == "3",
     )
 
 

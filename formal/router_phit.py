@@ -143,7 +143,6 @@ def _proof(name, core, build, flit, phit, mutants):
         cover_depth=14,
         mutants=mutants,
         assumes="a flit is put only with `ready`" if sends else "nothing",
-        quick=name == "sender",
     )
 
 

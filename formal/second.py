@@ -62,6 +62,7 @@ class PromptArbiterProof(Elaboratable):
 PROOFS = (
     Proof(
         name="second_fifo",
+        quick=True,
         core="formal.second_cores.ShiftFifo(4, 3), an example",
         says="the contract of our FIFO holds of a shift register too",
         module="trebuchet.formal.second_cores",

@@ -139,6 +139,7 @@ class EventProof(Elaboratable):
 PROOFS = (
     Proof(
         name="tcp_events",
+        quick=True,
         core="cores.tcp.events.EventEngine(4 sessions, 2 services)",
         says="each note of a record is told once, in the contract's order, to the service served; "
         "a descriptor is answered only when acknowledged or given up, and no segment needs it",

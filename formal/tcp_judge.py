@@ -233,6 +233,7 @@ PROOFS = (
     ),
     Proof(
         name="tcp_window_edge",
+        quick=True,
         core="cores.tcp.window.WindowEdge, segments of 2**17 and 2**12 bytes",
         says="the edge is the nearer of: room in the ring, the largest window from what arrived",
         module="trebuchet.cores.tcp.window",
