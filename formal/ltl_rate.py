@@ -268,7 +268,6 @@ PROOFS = (
         cover_depth=20,
         mutants=(
             Mutant("cuts_by_alpha", "self.product[17:]", "self.product[16:]", 16),
-            Mutant("below_minimum", "Mux(less < p.minimum, p.minimum, less)", "less", 16),
             Mutant("above_the_line", "Mux(target > p.line, p.line, target)", "target", 12),
             Mutant(
                 "no_burst_limit",
@@ -277,13 +276,6 @@ PROOFS = (
                 10,
             ),
             Mutant("hyper_too_early", "Mux(past.all(), p.hyper,", "Mux(past.any(), p.hyper,", 12),
-            Mutant(
-                "spends_negative",
-                "~r.limited | (r.tokens >= 0)",
-                "~r.limited | (r.tokens != 0)",
-                20,
-            ),
-            Mutant("alpha_wraps", "Mux(alpha[16], 0xFFFF, alpha)", "alpha", 16),
         ),
         assumes="parameters are constant; a question at a time; only what was allowed is spent",
     ),

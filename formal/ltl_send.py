@@ -453,11 +453,7 @@ PROOFS = (
                 10,
             ),
             Mutant("over_the_window", "r.queued == self.config.window)", "r.queued == 3)", 10),
-            Mutant(
-                "frees_one_more", "self.free_count.eq(delta)", "self.free_count.eq(delta + 1)", 12
-            ),
             Mutant("stays_after_timeout", "                    r.sent.eq(0),\n", "", 10),
-            Mutant("forgets_to_list", "r.listed | sendable", "r.listed", 10),
         ),
         assumes="the stream rules; the pacer answers once, after 3 cycles or more",
         not_proved="larger windows and tables; a reset while running",

@@ -254,14 +254,12 @@ MUTANTS = (
         "answers_late", "max(0, self.latency - 4) + extra", "max(0, self.latency - 3) + extra", 14
     ),
     Mutant("one_beat_more", "(step & (left == 0))", "(step & (left + 1 == 0))", 20),
-    Mutant("overtakes_itself", "after[k].eq(older & ~leaving)", "after[k].eq(0)", 40),
     Mutant(
         "skips_storage",
         "offset.eq(Mux(port.wdata.payload.last, 0, offset + 1))",
         "offset.eq(offset + 1)",
         14,
     ),
-    Mutant("accepts_without_room", "cmd.payload.write & room)", "cmd.payload.write)", 20),
 )
 
 PROOFS = tuple(
@@ -275,7 +273,7 @@ PROOFS = tuple(
         ),
         depth=3,
         cover_depth=45 if reorder else 24,
-        mutants=MUTANTS if reorder else MUTANTS[:4],
+        mutants=MUTANTS[:2] + MUTANTS[4:] if reorder else MUTANTS[:4],
         assumes="the stream rules on commands and write data",
         not_proved="an upper bound of a read's delay; the external RAM; other sizes",
     )

@@ -194,8 +194,6 @@ class SingleReplyProof(Elaboratable):
 MUTANTS = (
     Mutant("replies_again", "post.eq(~old.posted)", "post.eq(1)", 16),
     Mutant("releases_early", "release.eq(~old.unanswered)", "release.eq(1)", 16),
-    Mutant("forgets_the_end", "release.eq(old.dead)", "release.eq(0)", 20),
-    Mutant("keeps_flags", "new.as_value().eq(0)", "new.dead.eq(0)", 20),
     Mutant("wrong_session", "write.addr.eq(event.session)", "write.addr.eq(0)", 16),
 )
 

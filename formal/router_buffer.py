@@ -239,7 +239,6 @@ BUFFER_MUTANTS = (
     Mutant("loses_the_only_one", "Mux(self.pops[v], single, ~filled)", "~filled"),
     Mutant("frees_what_passed", "self.take[v] & filled)", "self.take[v])"),
     Mutant("keeps_places", "| _any(freed))", ")"),
-    Mutant("chooses_twice", "self.free & ~taken", "self.free"),
 )
 LINK = LinkConfig(vcs=2, flit_width=1, buffer_flits=4, reserved=1)
 COUNTER_MUTANTS = (
@@ -247,9 +246,6 @@ COUNTER_MUTANTS = (
     Mutant("forgets_what_is_lent", "up & (held >= reserved)", "up & (held > reserved)"),
     Mutant("repays_too_much", "down & (held > reserved)", "down"),
     Mutant("counts_one_way", "credit & ~self.send[v]", "credit"),
-    Mutant(
-        "keeps_the_reserve", "(held < reserved) | (self.lent", "(held < 0) | (self.lent", depth=20
-    ),
 )
 _NOT = "a reset while running"
 

@@ -413,7 +413,6 @@ MUTANTS = (
         14,
     ),
     Mutant("counts_clean_ends", "(state.busy | (self.unread != 0))", "1", 14),
-    Mutant("one_too_large", "size > self.largest - HEADER_BYTES", "size > self.largest", 24),
 )
 
 PROOFS = (

@@ -317,15 +317,10 @@ PROOFS = (
             Mutant("a_byte_more", "(k < end_lane)", "(k <= end_lane)"),
             Mutant("beat_off_by_one", "job.length - 1) >> lane)", "job.length) >> lane)"),
             Mutant("leaves_the_ring", "job.addr[ring:])", "job.addr[ring + 1 :])"),
-            Mutant("forgets_the_wrap", "[low.eq(0), high.eq(high + 1)]", "[low.eq(0)]", 14),
             Mutant(
                 "ends_late", "final | at[:BEATS_WIDTH].all()", "final | (at[:BEATS_WIDTH] == 0)", 12
             ),
             Mutant("reloads_early", "prepend.o.valid & ~(final & asking))", "prepend.o.valid)"),
-            Mutant("eats_the_next", "valid.eq(p.valid & ~self._fed)", "valid.eq(p.valid)"),
-            Mutant(
-                "notes_what_is_dropped", "pending.i.valid.eq(job.commit)", "pending.i.valid.eq(1)"
-            ),
         ),
         assumes="the stream rules; what is to be written arrived, and fits a ring",
         not_proved="the aligner; other sizes",

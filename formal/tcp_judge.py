@@ -227,7 +227,6 @@ PROOFS = (
             Mutant("fin_ends_nowhere", "((left == 0) & seg.flags.fin)", "(left == 0)"),
             Mutant("acks_the_unsent", "(gained[:18] <= out)),", "(gained[:17] <= out)),"),
             Mutant("joins_any", "(end == r.kept_from)", "(end != r.kept_from)"),
-            Mutant("recovers_late", "~to_recover[31])", "~to_recover[31] & (to_recover != 0))"),
         ),
         assumes=_RULES,
     ),

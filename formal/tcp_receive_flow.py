@@ -284,12 +284,6 @@ PROOFS = (
         mutants=(
             Mutant("judges_early", "with m.If(step == 5):", "with m.If(step == 3):", 14),
             Mutant(
-                "no_room",
-                'with m.If(~self.verdict.valid):\n                    m.next = "CLAIM"',
-                'with m.If(1):\n                    m.next = "CLAIM"',
-                18,
-            ),
-            Mutant(
                 "one_too_many",
                 "self.half_open >= self.settings",
                 "self.half_open > self.settings",
@@ -301,7 +295,6 @@ PROOFS = (
                 "with m.If(1):\n                m.next",
                 10,
             ),
-            Mutant("drops_what_is_written", "            self.owed.eq(0),\n", "", 18),
             Mutant(
                 "acks_no_fin",
                 "seg.length + seg.flags.syn + seg.flags.fin",

@@ -214,7 +214,6 @@ PROOFS = (
                 "starts_anywhere", "with m.If(~r.kept | ~j.append):", "with m.If(~j.append):", 14
             ),
             Mutant("forgets_the_run", "r.kept & ~j.reach & ~fin", "r.kept", 14),
-            Mutant("skips_nothing", "verdict.skip.eq(j.skip)", "verdict.skip.eq(0)", 14),
         ),
         assumes=_ASSUMES,
     ),

@@ -334,15 +334,8 @@ PROOFS = (
         depth=1,
         cover_depth=58,
         mutants=(
-            Mutant("forgets_the_rest", "next_w.data.eq(head)", "next_w.data.eq(0)", 38),
             Mutant("keeps_the_head", "head_w.en.eq(first)", "head_w.en.eq(0)", 34),
             Mutant("keeps_the_number", "free.r_en.eq(1), entry_w", "free.r_en.eq(0), entry_w", 26),
-            Mutant(
-                "looks_at_half",
-                "entry_r.data.tuple == self.tuple",
-                "entry_r.data.tuple[:32] == self.tuple[:32]",
-                36,
-            ),
             Mutant("wrong_bucket", "data.bucket.eq(bucket)", "data.bucket.eq(bucket + 1)", 26),
             Mutant("counts_up_only", "self.in_use + taken - self.freed", "self.in_use + taken", 34),
         ),

@@ -187,15 +187,9 @@ PROOFS = (
         cover_depth=20,
         mutants=(
             Mutant("ignores_length", "| (total != self.rx_length)", ""),
-            Mutant(
-                "counts_unused",
-                "count + n - beat.empty)\n        m.d.sync += ended",
-                "count + n)\n        m.d.sync += ended",
-            ),
             Mutant("forgets_the_gap", "full.eq(lost & ~ended)", "full.eq(0)"),
             Mutant("answers_services", "self.rx_port[10:] == 0", "self.rx_port[12:] == 0"),
             Mutant("keeps_too_long", "total > self.max_payload", "total > self.max_payload + 1"),
-            Mutant("uses_up_early", "self.tx.ready & out.last)", "self.tx.ready)"),
         ),
         assumes="the stream rules on the input; handshakes of buffer and queue",
         not_proved="the buffer (rollback_fifo_4) and Amaranth's SyncFIFO",
