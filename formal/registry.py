@@ -88,6 +88,7 @@ from . import (
     tcp_sender,
     tcp_table,
     tcp_timer,
+    tcp_transmit,
     tcp_wheel,
     udp_echo,
 )
@@ -183,6 +184,7 @@ MODULES = (
     tcp_sender,
     tcp_table,
     tcp_timer,
+    tcp_transmit,
     tcp_wheel,
     udp_echo,
 )
