@@ -135,13 +135,14 @@ def select(proofs: Iterable[Proof], names: Iterable[str], everything: bool) -> l
             raise TrebuchetError(f"there is no proof {name!r}; there are: {known}")
     if names:
         return [p for p in proofs if any(p.name.startswith(name) for name in names)]
-    return [p for p in proofs if everything or p.quick or stale(p)]
+    ledger = Ledger(LEDGER)
+    return [p for p in proofs if everything or p.quick or stale(p, ledger)]
 
 
-def stale(proof: Proof) -> bool:
+def stale(proof: Proof, ledger: Ledger) -> bool:
     """Whether what is proved has changed since the ledger's row was made."""
     task = tasks_of(proof)[0]
-    return Ledger(LEDGER).current(task.name, input_hash(task)) is None
+    return ledger.current(task.name, input_hash(task)) is None
 
 
 def _rtlil(proof: Proof, mutant: Mutant | None = None, source: bool = False) -> str:

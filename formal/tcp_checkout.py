@@ -14,6 +14,7 @@ from amaranth.hdl import Assert, Assume, Mux, Signal, Value
 from amaranth.lib import data
 from trebuchet.cores.tcp.record import record_layout
 
+from . import inside as named
 from .stream import free
 
 __all__ = ["CLOSED", "FREE", "OPEN", "SYN_RCVD", "TIME_WAIT"]
@@ -59,37 +60,23 @@ def descriptor_ram(m, dut, checkout, constant=False):
     return slots, Mux(right, at, 4)
 
 
-class Inside:
-    """Elaborates ``dut`` as a part of ``m``; its signals and states by name, for invariants."""
+class Inside(named.Inside):
+    """Signals of an engine by ``[name]``. A state is told by its number, which adds no signal."""
 
-    def __init__(self, m, dut, name="dut"):
-        module = dut.elaborate("formal")
-        dut._MustUse__used = True  # the module is added in its place
-        m.submodules[name] = module
-        self._fsms = module._generated
-        self._signals = {}
-        for signal in module._driving:
-            self._signals.setdefault(signal.name, signal)
-
-        self._parts = {key: part for key, (part, _) in module._named_submodules.items()}
+    known = named.Inside.fsm_bounded
 
     def __getitem__(self, name):
-        return self._signals[name]
+        return self.signal(name)
 
     def view(self, name, layout):
-        return data.View(layout, self._signals[name])
+        return data.View(layout, self[name])
 
     def part(self, name):
-        return self._parts[name]
+        return self.parts[name]
 
     def state(self, name, fsm="fsm"):
         machine = self._fsms[fsm]
         return machine.state == machine.encoding[name]
-
-    def known(self, fsm="fsm"):
-        """The state register holds the number of a state."""
-        machine = self._fsms[fsm]
-        return machine.state < len(machine.encoding)
 
 
 class Checkout:
