@@ -95,22 +95,12 @@ def _packages(text, name):
 
 
 def _proofs(text, name):
-    match = re.search(r"^from \. import (?:\(([^)]*)\)|(.*))$", text, re.M)
-    if match is None:
-        raise TrebuchetError("formal/registry.py must import the proofs' modules, but does not")
-    listed = match.group(1) or match.group(2)
-    names = sorted([name, *re.findall(r"\w+", listed)])
-    text = text.replace(match.group(0), _one_line_or_many("from . import ", names))
-    modules = _one_line_or_many("MODULES = ", names, always="(")
-    return re.sub(r"^MODULES = \([^)]*\)", modules, text, count=1, flags=re.M)
-
-
-def _one_line_or_many(head, names, always=""):
-    """As ruff formats it."""
-    line = head + always + ", ".join(names) + (")" if always else "")
-    if len(line) <= 100:
-        return line
-    return head + "(\n" + "".join(f"    {name},\n" for name in names) + ")"
+    listed = re.search(r"^MODULES = \(([^)]*)\)", text, re.M)
+    if listed is None:
+        raise TrebuchetError("formal/registry.py must list the proofs' modules, but does not")
+    names = sorted([name, *re.findall(r"\w+", listed[1])])
+    modules = "".join(f'    "{each}",\n' for each in names)
+    return text.replace(listed[0], f"MODULES = (\n{modules})")
 
 
 def _budgets(text, name):
