@@ -372,7 +372,7 @@ PROOFS = (
         mutants=(
             Mutant("beat_without_room", "made.target <= free)", "made.target <= free + 1)", 20),
             Mutant("forgets_to_reserve", "Mux(reserve, made.target, 0)", "0", 14),
-            Mutant("burst_too_long", "long = left > _BURST", "long = left >= _BURST", 14),
+            Mutant("asks_for_less", "left - _BURST, 0))", "left - _BURST - 1, 0))", 16),
             Mutant("line_not_moved", "line.eq(line + _BURST)", "line.eq(line)", 16),
             Mutant("source_rounded_down", "(start_end + n - 1) >> bits", "start_end >> bits", 12),
         ),
