@@ -8,7 +8,7 @@ mailbox and loader compute: base, and number times size.
 
 A result slot holds the longest result and its header.
 
-Not proved: how the shell's parts are connected (the simulations of whole boards show it).
+Not proved here: how the parts are connected (``shell_parts``).
 """
 
 from amaranth.asserts import AnyConst
