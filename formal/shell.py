@@ -121,6 +121,6 @@ PROOFS = (
             Mutant("forgets_scratch", "(self.sessions << STORE_LOG2 if self.records else 0)", "0"),
         ),
         assumes="nothing",
-        not_proved="how the shell's parts are connected",
+        not_proved="how the parts are connected (shell_parts)",
     ),
 )
