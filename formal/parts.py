@@ -7,7 +7,7 @@ their contracts, which is how the proofs compose; and no memory or multiplier is
 """
 
 from amaranth.asserts import AnySeq
-from amaranth.hdl import Assert, Const, Fragment, Module, Value
+from amaranth.hdl import Assert, Const, Elaboratable, Fragment, Module, Value
 from amaranth.lib.wiring import Out
 
 __all__ = ["Opened", "hollow", "moves", "same", "same_memory"]
@@ -26,7 +26,17 @@ def hollow(component):
         return m
 
     component.elaborate = elaborate
+    _spare(component)
     return component
+
+
+def _spare(component):
+    """Parts that it has made already are left out on purpose: no warning that they are unused."""
+    for made in getattr(component, "__dict__", {}).values():
+        for part in made if isinstance(made, list | tuple) else (made,):
+            if isinstance(part, Elaboratable) and not part._MustUse__used:
+                part._MustUse__used = True
+                _spare(part)
 
 
 class Opened:
