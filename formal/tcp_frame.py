@@ -328,7 +328,7 @@ PROOFS = (
                 "*network(meta.remote_port),\n            *network(meta.local_port)",
                 20,
             ),
-            Mutant("pads_too_little", "length < _MIN_FRAME", "length < _MIN_FRAME - 2", 20),
+            Mutant("pads_too_little", "length < _MIN_FRAME", "length < _MIN_FRAME - 4", 20),
             Mutant("sum_too_early", "with m.If(over[-1]):", "with m.If(over[-2]):", 30),
             Mutant("header_lost", "word | (self.reader", "word & (self.reader", 30),
             Mutant("a_beat_too_many", "((length + n - 1) >> bits)", "((length + n) >> bits)", 20),
