@@ -7,7 +7,7 @@ their contracts, which is how the proofs compose; and no memory or multiplier is
 """
 
 from amaranth.asserts import AnySeq
-from amaranth.hdl import Assert, Fragment, Module, Value
+from amaranth.hdl import Assert, Const, Elaboratable, Fragment, Module, Value
 from amaranth.lib.wiring import Out
 
 __all__ = ["Opened", "hollow", "moves", "same", "same_memory"]
@@ -20,12 +20,23 @@ def hollow(component):
         m = Module()
         for _, member, port in component.signature.flatten(component):
             raw = Value.cast(port)
-            if member.flow is Out and len(raw):
+            # A stream that is always ready says so by a constant.
+            if member.flow is Out and len(raw) and not isinstance(raw, Const):
                 m.d.comb += raw.eq(AnySeq(len(raw)))
         return m
 
     component.elaborate = elaborate
+    _spare(component)
     return component
+
+
+def _spare(component):
+    """Parts that it has made already are left out on purpose: no warning that they are unused."""
+    for made in getattr(component, "__dict__", {}).values():
+        for part in made if isinstance(made, list | tuple) else (made,):
+            if isinstance(part, Elaboratable) and not part._MustUse__used:
+                part._MustUse__used = True
+                _spare(part)
 
 
 class Opened:

@@ -8,7 +8,7 @@ mailbox and loader compute: base, and number times size.
 
 A result slot holds the longest result and its header.
 
-Not proved: how the shell's parts are connected (the simulations of whole boards show it).
+Not proved here: how the parts are connected (``shell_parts``).
 """
 
 from amaranth.asserts import AnyConst
@@ -121,6 +121,6 @@ PROOFS = (
             Mutant("forgets_scratch", "(self.sessions << STORE_LOG2 if self.records else 0)", "0"),
         ),
         assumes="nothing",
-        not_proved="how the shell's parts are connected",
+        not_proved="how the parts are connected (shell_parts)",
     ),
 )

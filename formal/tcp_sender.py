@@ -5,7 +5,7 @@ header fields and payload sum that a frame is made of are those of the segments,
 none lost or doubled, each only after its payload was read; at most eight are inside. The payload
 reader is any circuit that is done once for each job, in order, at any time.
 
-Not proved: a reset while running; the bytes of frames, which tests compare with scapy's.
+Not proved: a reset while running; the bytes of frames (tcp_sender_frame).
 """
 
 from amaranth.asserts import AnyConst, AnySeq
@@ -188,6 +188,6 @@ PROOFS = (
             Mutant("not_cut", "Mux(cut, self.max_payload, segment.length)", "segment.length", 16),
         ),
         assumes="the payload reader is done once for each job, in order",
-        not_proved="that a frame goes out at all; the bytes of frames (tests/test_tcp_sender.py)",
+        not_proved="that a frame goes out at all; the bytes of frames (tcp_sender_frame)",
     ),
 )

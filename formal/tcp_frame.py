@@ -1,0 +1,339 @@
+"""Proof of ``cores/tcp/sender.py``: the bytes of every frame, for any segment and back-pressure.
+
+The format is written down anew, from RFC 791, RFC 9293, 3.1, and the pseudo header of the latter.
+Summed: of the header's beats, once each, those half words that IP's and TCP's checksums cover, with
+the fields that hold the checksums 0; with TCP's goes, in time, the payload's sum, its protocol and
+its length. Sent: the same beats with the complements of what the adders gave, as late as
+they say, payload behind, zeros up to 60 bytes; ``first``, ``last``, ``empty``; as many beats are
+read from the payload's buffer as it has, each in its turn. The counters count.
+
+That a frame's segment is the next one is proved by tcp_sender_order, what the payload's beats hold
+by tcp_payload_fill, the adder by net_checksum_32; all three are played by the solver here.
+
+Not proved: 64 bits; a reset while running.
+"""
+
+from amaranth.asserts import AnyConst
+from amaranth.hdl import Assert, Assume, Cat, Const, Cover, Elaboratable, Module, Mux, Signal, Value
+from amaranth.lib import data
+
+from .inside import patched
+from .proof import Mutant, Proof
+from .stream import free, new_harness
+from .tcp_checkout import Inside
+from .tcp_sender import AnyReader
+
+__all__ = ["PROOFS"]
+
+LONGEST, HEADER_BEATS, ADDS = 1460, 15, 4
+
+
+class AnyChecksum(Elaboratable):
+    """In the place of an adder: any sum at any time."""
+
+    def __init__(self, width):
+        self.start, self.en, self.keep = Signal(), Signal(), Signal(width // 16)
+        self.data, self.extra, self.sum = Signal(width), Signal(18), Signal(16)
+
+    def elaborate(self, platform):
+        m = Module()
+        free(m, self.sum)
+        return m
+
+
+class HeldReader(AnyReader):
+    """Like the payload reader it shows a beat until the next one is read."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        held, was = Signal(len(self.r_data)), Signal()
+        m.d.sync += [held.eq(self.r_data), was.eq(self.r_en)]
+        with m.If(~was):
+            m.d.comb += Assume(self.r_data == held)
+        return m
+
+
+def _network(value):
+    return [value[8 * k : 8 * k + 8] for k in reversed(range(len(value) // 8))]
+
+
+def _wire(value):
+    return [value[8 * k : 8 * k + 8] for k in range(len(value) // 8)]
+
+
+def _bytes(*values):
+    return [Const(b, 8) for b in values]
+
+
+def _octets(seg, mac, ip, sizes, checks):
+    """The first 60 bytes of a frame without its payload."""
+    has = seg.mss != 0
+    frame = [*_wire(seg.mac), *_wire(mac), *_bytes(0x08, 0x00)]
+    frame += [*_bytes(0x45, 0x00), *_network(sizes[0]), *_bytes(0, 0, 0x40, 0, 64, 6)]
+    frame += [*_wire(checks[0]), *_network(ip), *_network(seg.ip)]
+    frame += [*_network(seg.local_port), *_network(seg.remote_port)]
+    frame += [*_network(seg.seq), *_network(seg.ack), Mux(has, Const(0x60, 8), Const(0x50, 8))]
+    frame += [seg.flags.as_value(), *_network(seg.window), *_wire(checks[1]), *_bytes(0, 0)]
+    frame += [Mux(has, b, Const(0, 8)) for b in (*_bytes(2, 4), *_network(seg.mss))]
+    return [*frame, *_bytes(0, 0)]
+
+
+def _beat(m, octets, number, name):
+    """Beat ``number`` of a frame that goes on with zeros."""
+    beat = Signal(32, name=name)
+    with m.Switch(number):
+        for k in range(HEADER_BEATS):
+            with m.Case(k):
+                m.d.comb += beat.eq(Cat(octets[4 * k : 4 * k + 4]))
+    return beat
+
+
+def _covers(m, number, begin, end, name):
+    """Half words of header beat ``number`` that lie in bytes ``begin`` to ``end - 1``."""
+    keep = Signal(2, name=name)
+    with m.Switch(number):
+        for k in range(HEADER_BEATS):
+            with m.Case(k):
+                m.d.comb += keep.eq(Cat(begin <= 4 * k + h < end for h in (0, 2)))
+    return keep
+
+
+#: Signals of the core without a name of their own, by the order in which they are driven.
+WORD, IP_CHECK, IP_LENGTH = 1, 13, 14
+ONE = data.StructLayout(
+    {"sum": 1, "start": 1, "over": 1, "frame": 1, "ram": 1, "first": 1, "last": 1, "empty": 2}
+)
+OUT = data.StructLayout({"data": 32, "empty": 2, "first": 1, "last": 1})
+
+
+class FrameProof(Elaboratable):
+    def __init__(self, cores):
+        self.cores = cores
+
+    def elaborate(self, platform):
+        m = new_harness()
+        self.dut = dut = self.cores.Sender(32, tag_width=1)
+        with patched(self.cores, PayloadReader=HeldReader, Checksum=AnyChecksum):
+            self.inside = inside = Inside(m, dut)
+        self.seg = dut.meta
+        free(m, dut.segment.valid, dut.segment.payload, dut.frame.ready, dut.sent.ready)
+        m.d.comb += [dut.mac.eq(AnyConst(48)), dut.ip.eq(AnyConst(32))]
+        (stored,) = inside.part("metas").read_ports
+        m.d.comb += Assume(stored.data.length <= LONGEST)  # tcp_sender_order proves it
+        self.begin = inside["begin"]
+        self._sizes(m)
+        self._summed(m)
+        self._sent(m)
+        self._counters(m)
+        self._invariants(m)
+        return m
+
+    def _at(self, *names):
+        return Cat(self.inside.state(name, "emit") for name in names).any()
+
+    def _sizes(self, m):
+        seg, has = self.seg, self.seg.mss != 0
+        self.ip_size, self.tcp_size, self.size = (Signal(16, name=f"size{k}") for k in range(3))
+        self.beats, self.texts, self.head = (Signal(10, name=f"beats{k}") for k in range(3))
+        padded = Mux(self.size < 60, 60, self.size)
+        self.empty = (-padded)[:2]
+        m.d.comb += [
+            self.size.eq(14 + 20 + 20 + Mux(has, 4, 0) + seg.length),
+            self.ip_size.eq(self.size - 14),
+            self.tcp_size.eq(self.size - 34),
+            self.beats.eq((padded + 3) >> 2),
+            self.head.eq(Mux(has, 14, 13)),  # the beat in which the header ends
+            # Payload begins in the upper half of a beat.
+            self.texts.eq(Mux(seg.length == 0, 0, (2 + seg.length + 3) >> 2)),
+        ]
+
+    def _summed(self, m):
+        """What the adders are given; their results when they are due."""
+        dut, inside, seg = self.dut, self.inside, self.seg
+        units = [inside.part(name) for name in ("ip_sum", "tcp_sum")]
+        zeros = (Const(0, 16), Const(0, 16))
+        octets = _octets(seg, dut.mac, dut.ip, (self.ip_size, self.tcp_size), zeros)
+        self.summed = k = Signal(5)
+        beat = _beat(m, octets, k, "beat_to_sum")
+        keeps = [_covers(m, k, 14, 34, "of_ip"), _covers(m, k, 26, 58, "of_tcp")]
+        self.checks = [Signal(16, name=f"check{i}") for i in range(2)]
+        self.later = [Signal(name=f"later{i}") for i in range(ADDS)]
+        last = units[0].en & (k == HEADER_BEATS - 1)
+        m.d.sync += [b.eq(a) for a, b in zip([last, *self.later], self.later, strict=False)]
+        m.d.comb += Assert(units[0].en == units[1].en)
+        with m.If(self.begin):
+            m.d.sync += k.eq(0)
+        with m.Elif(units[0].en):
+            m.d.sync += k.eq(k + 1)
+        for unit, keep, check in zip(units, keeps, self.checks, strict=True):
+            m.d.comb += Assert(unit.en | ~unit.start)
+            with m.If(unit.en):
+                m.d.comb += [
+                    Assert(k < HEADER_BEATS),
+                    Assert(unit.start == (k == 0)),
+                    Assert(unit.data == beat),
+                    Assert(unit.keep == keep),
+                ]
+            with m.If(self.later[-1]):
+                m.d.sync += check.eq(~unit.sum)
+        swapped = Cat(self.tcp_size[8:], self.tcp_size[:8])
+        self.extra = Signal(18)
+        m.d.comb += self.extra.eq(dut.payload_sum + swapped + Cat(Const(0, 8), Const(6, 8)))
+        with m.If(self.later[0]):
+            m.d.comb += [Assert(units[0].extra == 0), Assert(units[1].extra == self.extra)]
+
+    def _sent(self, m):
+        """The frame, by a pipeline of two stages that is filled as the core sends."""
+        dut, inside, seg = self.dut, self.inside, self.seg
+        reader, frame = inside.part("reader"), dut.frame
+        sizes = (self.ip_size, self.tcp_size)
+        self.number = j = Signal(10)  # beats of this frame that have entered
+        beat = _beat(m, _octets(seg, dut.mac, dut.ip, sizes, self.checks), j, "beat_to_send")
+        self.one, self.text, self.there = Signal(OUT, name="one_"), Signal(), Signal(name="there")
+        two, shown = Signal(OUT, name="two_"), Signal(name="shown")
+        moves, enters = Signal(), Signal()
+        text = (j >= self.head) & (j < self.head + self.texts)
+        last = j == self.beats - 1
+        m.d.comb += [moves.eq(~self.there | ~shown | frame.ready)]
+        m.d.comb += [enters.eq(self._at("SEND") & moves)]
+        with m.If(moves):
+            m.d.sync += self.there.eq(enters)
+        with m.If(enters):
+            m.d.sync += [
+                self.one.data.eq(beat),
+                self.one.first.eq(j == 0),
+                self.one.last.eq(last),
+                self.one.empty.eq(Mux(last, self.empty, 0)),
+                self.text.eq(text),
+            ]
+        with m.If(self.begin):
+            m.d.sync += j.eq(0)
+        with m.Elif(enters):
+            m.d.sync += j.eq(j + 1)
+        m.d.comb += Assert(reader.r_en == (enters & text))
+        m.d.comb += Assert(~enters | (j < self.beats))
+        with m.If(~shown | frame.ready):
+            m.d.sync += [shown.eq(self.there), two.eq(self.one)]
+            m.d.sync += two.data.eq(self.one.data | Mux(self.text, reader.r_data, 0))
+        m.d.comb += Assert(frame.valid == shown)
+        m.d.comb += Assert(~frame.payload.error)
+        with m.If(frame.valid):
+            for name in OUT.members:
+                m.d.comb += Assert(frame.payload[name] == two[name])
+        m.d.comb += [
+            Cover(frame.valid & frame.payload.first & (seg.length == LONGEST)),
+            Cover(frame.valid & frame.ready & ~frame.payload.first & (seg.mss != 0)),
+        ]
+
+    def _counters(self, m):
+        dut, begun = self.dut, Signal()
+        counts = {name: Signal(32, name=f"count_{name}") for name in ("frames", "bytes", "cut")}
+        taken = dut.segment.valid & dut.segment.ready
+        too_long = taken & (dut.segment.payload.length > LONGEST)
+        m.d.sync += [
+            begun.eq(self.begin),
+            counts["frames"].eq(counts["frames"] + self.begin),
+            counts["bytes"].eq(counts["bytes"] + Mux(begun, self.seg.length, 0)),
+            counts["cut"].eq(counts["cut"] + too_long),
+        ]
+        for name, field in (("frames", "frames"), ("bytes", "payload_bytes"), ("cut", "cut")):
+            register = Value.cast(getattr(dut.csr, field))
+            m.d.comb += Assert(register == counts[name][: len(register)])
+        m.d.comb += Assert(begun == self._at("SIZE"))
+
+    def _invariants(self, m):
+        inside, at, seg = self.inside, self._at, self.seg
+        one = data.View(ONE, inside["one"])
+        beat, left, stored = inside["beat"], inside["left"], inside["stored"]
+        k, j, later = self.summed, self.number, Cat(self.later)
+        unit = inside.part("ip_sum")
+        m.d.comb += [
+            Assert(inside.known("emit")),
+            Assert(one.frame == self.there),
+            Assert(~(one.sum & one.frame)),
+            Assert(~one.sum | at("SUM", "FOLD")),
+            Assert(at("IDLE") | (seg.length <= LONGEST)),
+            Assert(inside["over"] == later),
+            Assert(~one.over | one.sum),
+            Assert(unit.en == one.sum),
+        ]
+        with m.If(self.there):
+            m.d.comb += [
+                Assert(inside.unnamed(WORD) == self.one.data),
+                Assert(one.ram == self.text),
+                Assert(one.first == self.one.first),
+                Assert(one.last == self.one.last),
+                Assert(one.empty == self.one.empty),
+            ]
+        with m.If(one.sum):
+            m.d.comb += Assert(one.over == (k == HEADER_BEATS - 1))
+        with m.If(at("IDLE", "SIZE")):
+            m.d.comb += [Assert(later == 0)]
+        with m.If(at("SIZE")):
+            m.d.comb += [Assert(k == 0), Assert(j == 0), Assert(beat == 0)]
+            m.d.comb += [Assert(inside.unnamed(IP_CHECK) == 0), Assert(inside["tcp_check"] == 0)]
+        with m.If(at("SUM", "FOLD", "SEND")):
+            m.d.comb += [
+                Assert(inside["with_mss"] == (seg.mss != 0)),
+                Assert(inside["length"] == self.size),
+                Assert(inside.unnamed(IP_LENGTH) == self.ip_size),
+                Assert(inside["tcp_length"] == self.tcp_size),
+            ]
+        with m.If(at("SUM")):
+            m.d.comb += [
+                Assert((beat == k + one.sum) & (beat < HEADER_BEATS) & (j == 0)),
+                Assert(later == 0),
+                Assert(inside.unnamed(IP_CHECK) == 0),
+                Assert(inside["tcp_check"] == 0),
+            ]
+        with m.If((at("SUM") & (beat != 0)) | at("FOLD")):
+            m.d.comb += Assert(inside["extra"] == self.extra)
+        with m.If((at("SUM") & (beat != 0)) | at("FOLD") | (at("SEND") & (j == 0))):
+            m.d.comb += [Assert(left == self.beats - 1), Assert(stored == self.texts)]
+        with m.If(at("FOLD")):
+            # One beat after the other goes through the adder, and then its last sum.
+            m.d.comb += [Assert(beat == 0), Assert(j == 0)]
+            m.d.comb += Assert(one.over | (later != 0))
+            m.d.comb += Assert((later & (later - 1))[:ADDS] == 0)
+            m.d.comb += Assert(~(one.sum & (later != 0)))
+            m.d.comb += Assert(k == HEADER_BEATS - one.sum)
+        with m.If(at("SEND")):
+            done = Mux(j < self.head, 0, Mux(j < self.head + self.texts, j - self.head, self.texts))
+            m.d.comb += [
+                Assert(later == 0),
+                Assert(beat == j),
+                Assert(j < self.beats),
+                Assert(left == (self.beats - 1 - j)[: len(left)]),
+                Assert(stored == (self.texts - done)[: len(stored)]),
+                Assert(inside.unnamed(IP_CHECK) == self.checks[0]),
+                Assert(inside["tcp_check"] == self.checks[1]),
+            ]
+
+
+PROOFS = (
+    Proof(
+        name="tcp_sender_frame",
+        core="cores.tcp.sender.Sender(32, 4096, 1460), its payload reader and adders any",
+        says="every byte of a frame, lengths, padding, what both checksums cover and when they are "
+        "taken, are those of RFC 791 and 9293 for any segment",
+        module="trebuchet.cores.tcp.sender",
+        build=FrameProof,
+        depth=2,
+        cover_depth=30,
+        mutants=(
+            Mutant("a_port_in_ips_sum", "_keep(beat, 14, 34)", "_keep(beat, 14, 36)", 20),
+            Mutant(
+                "swapped_ports",
+                "*network(meta.local_port),\n            *network(meta.remote_port)",
+                "*network(meta.remote_port),\n            *network(meta.local_port)",
+                20,
+            ),
+            Mutant("pads_too_little", "length < _MIN_FRAME", "length < _MIN_FRAME - 4", 20),
+            Mutant("sum_too_early", "with m.If(over[-1]):", "with m.If(over[-2]):", 30),
+            Mutant("header_lost", "word | (self.reader", "word & (self.reader", 30),
+            Mutant("a_beat_too_many", "((length + n - 1) >> bits)", "((length + n) >> bits)", 20),
+        ),
+        assumes="beats of the payload stay until the next one is read",
+        not_proved="64 bits; which segment it is (tcp_sender_order); a reset while running",
+    ),
+)
