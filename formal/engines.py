@@ -136,11 +136,12 @@ def race(
                 solver, joins = waiting.pop(0), False
                 runs.append(_Run(solver, folder / solver, files(solver), tools))
                 begun = time.monotonic()
-            for run in runs:
-                if run.over and (status := run.status()) != "unknown":
+            over = [run for run in runs if run.over]  # asked once: it may change at any moment
+            for run in over:
+                if (status := run.status()) != "unknown":
                     return Verdict(status, run.solver, run.folder)
             # What one gave up on by itself is not for the next: the induction does not close.
-            if all(run.over for run in runs):
+            if len(over) == len(runs):
                 return Verdict("unknown", runs[0].solver, runs[0].folder)
             time.sleep(0.05)
     finally:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from amaranth.back import rtlil
 from amaranth.hdl import Assert, Cover, Elaboratable, Signal
-from trebuchet.formal import runner, trace
+from trebuchet.formal import engines, runner, trace
 from trebuchet.formal.engines import SOLVERS, Slots, race
 from trebuchet.formal.proof import Mutant, Proof
 from trebuchet.formal.solvers import commands
@@ -57,6 +57,30 @@ def test_every_solver_decides(solver, run):
     good, bad = run(Sum(), solvers=[solver]), run(Sum(limit=3), solvers=[solver])
     assert [(r.status, r.solver) for r in (good, bad)] == [("proved", solver), ("failed", solver)]
     assert run(Sum(), task=1, solvers=[solver]).status == "proved"
+
+
+class EndsWhenLookedAt:
+    """In the place of a solver: over from the second look on, and its verdict is good."""
+
+    def __init__(self, solver, folder, files, tools):
+        self.solver, self.folder, self.looks = solver, folder, 0
+
+    @property
+    def over(self):
+        self.looks += 1
+        return self.looks > 1
+
+    def status(self):
+        return "proved"
+
+    def stop(self):
+        pass
+
+
+def test_a_solver_that_ends_between_two_looks_is_heard(tmp_path, monkeypatch):
+    monkeypatch.setattr(engines, "_Run", EndsWhenLookedAt)
+    verdict = race(tmp_path, lambda solver: {}, tmp_path, Slots(1), ("yices",))
+    assert verdict.status == "proved"
 
 
 class Factors(Elaboratable):
