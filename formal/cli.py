@@ -79,8 +79,10 @@ def prove(
 
 
 def _table(results):
-    table = Table("proof", "method", "depth", "status", "s", "solver")
-    table.columns[0].no_wrap = True
+    table = Table("proof", "method", "depth", "status", "s", "solver", box=None)
+    # In a narrow place, such as a file, names are folded and nothing is cut.
+    for column in table.columns:
+        column.overflow, column.no_wrap = "fold", column.header != "proof"
     for r in results:
         colour = "green" if r.good else "red"
         status = f"[{colour}]{r.status}[/]{' (cached)' if r.cached else ''}"

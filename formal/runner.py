@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 from amaranth.back import rtlil
@@ -131,8 +132,10 @@ def select(proofs: Iterable[Proof], names: Iterable[str], everything: bool) -> l
     proofs, names = list(proofs), list(names)
     for name in names:
         if not any(p.name.startswith(name) for p in proofs):
-            known = ", ".join(sorted(p.name for p in proofs))
-            raise TrebuchetError(f"there is no proof {name!r}; there are: {known}")
+            near = get_close_matches(name, [p.name for p in proofs], cutoff=0.5) or ["none"]
+            raise TrebuchetError(
+                f"there is no proof {name!r}; near it: {', '.join(near)}; all are in docs/proofs.md"
+            )
     if names:
         return [p for p in proofs if any(p.name.startswith(name) for name in names)]
     ledger = Ledger(LEDGER)

@@ -181,8 +181,10 @@ def test_select():
     assert runner.select(registry.PROOFS, ["skid"], False)[0].name == "skid_buffer"
     assert runner.select(registry.PROOFS, [], True) == list(registry.PROOFS)
     assert runner.select(registry.PROOFS, [], False) == QUICK
-    with pytest.raises(TrebuchetError, match="there is no proof 'none'; there are: .*skid_buffer"):
-        runner.select(registry.PROOFS, ["none"], False)
+    with pytest.raises(TrebuchetError, match="no proof 'skid_bufer'; near it: skid_buffer.*all"):
+        runner.select(registry.PROOFS, ["skid_bufer"], False)
+    with pytest.raises(TrebuchetError, match="no proof '###'; near it: none"):
+        runner.select(registry.PROOFS, ["###"], False)
 
 
 def test_json_output_is_nothing_but_json():
