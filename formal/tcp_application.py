@@ -16,6 +16,8 @@ Each request is carried out once, with the record of its own session.
 Not proved: that all sources get their turn; a reset while running.
 """
 
+from dataclasses import replace
+
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Mux, Signal, Value
 from trebuchet.cores.tcp.config import TcpConfig
 
@@ -47,7 +49,7 @@ class ApplicationProof(Elaboratable):
             for name, port in (("tx", dut.tx[k]), ("free", dut.free[k])):
                 free(m, port.valid, port.payload)
                 stream_rules(m, port, Assume, f"{name}{k}")
-        m.d.comb += [Assume(lent.phase <= CLOSED), Assume(r.count <= 4)]
+        m.d.comb += [Assume(lent.bounded), Assume(r.count <= 4)]
         self._which(m)
         self.counted = Signal.like(dut.count)
         self.write = Signal()
@@ -77,7 +79,7 @@ class ApplicationProof(Elaboratable):
                 Assert(~tx.ready | ~tx.valid | lent.done),
                 Assert(~consumed.ready | ~consumed.valid | lent.done),
             ]
-            mine = (lent.phase != FREE) & (lent.phase != SYN_RCVD) & (lent.record.service == k)
+            mine = (lent.phase != FREE) & self._told() & (lent.record.service == k)
             with m.If(consumed.valid & consumed.ready):
                 m.d.comb += [Assert(~self.is_tx), self.is_free.eq(1)]
                 m.d.comb += Value.cast(self.consumed).eq(consumed.payload)
@@ -96,6 +98,11 @@ class ApplicationProof(Elaboratable):
             m.d.comb += Assert(~told)
             m.d.sync += [told.eq(1), who.eq(dut.sent.payload)]
         self._invariants(m, told, who)
+
+    def _told(self):
+        """The service knows of the session; in SYN-RECEIVED if both ends have opened it."""
+        both = self.lent.record.opened if self.dut.config.active else 0
+        return (self.lent.phase != SYN_RCVD) | both
 
     def _invariants(self, m, told, who):
         dut, lent, inside = self.dut, self.lent, self.inside
@@ -246,11 +253,16 @@ EDGE_MUTANTS = (
     Mutant("silly_windows", "(grown >= config.update)", "(grown != 0)", 14),
     Mutant("flight_below_nothing", "r.flight - (r.flight != 0)", "r.flight - 1", 14),
 )
+ACTIVE_MUTANTS = (
+    Mutant("nobody_was_told", "told = r.opened if config.active else C(0)", "told = C(0)", 14),
+    Mutant("everybody_was", "told = r.opened if config.active else C(0)", "told = C(1)", 14),
+)
 
 PROOFS = tuple(
     Proof(
         name=f"tcp_application_{name}",
-        core=f"cores.tcp.application.ApplicationEngine(2**{config.segment_log2}-byte segments)",
+        core=f"cores.tcp.application.ApplicationEngine(2**{config.segment_log2}-byte segments"
+        + (", that can open connections)" if config.active else ")"),
         says="each tx, free and sent is carried out once, on its own session, as the service's "
         "contract says: descriptors, window edge, segment, FIN, abort and all counters",
         module="trebuchet.cores.tcp.application",
@@ -264,6 +276,7 @@ PROOFS = tuple(
     )
     for name, config, mutants, more in (
         ("plain", PLAIN, MUTANTS, ""),
+        ("active", replace(PLAIN, active=True), ACTIVE_MUTANTS, ""),
         (
             "sliding",
             SLIDING,

@@ -10,18 +10,18 @@ not named are unchanged.
 """
 
 from amaranth.asserts import AnyConst, AnySeq
-from amaranth.hdl import Assert, Assume, Mux, Signal, Value
+from amaranth.hdl import Assert, Assume, C, Mux, Signal, Value
 from amaranth.lib import data
 from trebuchet.cores.tcp.record import record_layout
 
 from . import inside as named
 from .stream import free
 
-__all__ = ["CLOSED", "FREE", "OPEN", "SYN_RCVD", "TIME_WAIT"]
+__all__ = ["CLOSED", "FREE", "OPEN", "SYN_RCVD", "SYN_SENT", "TIME_WAIT"]
 __all__ += ["Checkout", "Inside", "descriptor_ram", "signed", "steady"]
 
 #: Values of the field ``phase``, as the table of ``cores/tcp/record.py`` orders them.
-FREE, SYN_RCVD, OPEN, TIME_WAIT, CLOSED = range(5)
+FREE, SYN_RCVD, OPEN, TIME_WAIT, CLOSED, SYN_SENT = range(6)
 
 
 def signed(a):
@@ -82,7 +82,8 @@ class Inside(named.Inside):
 class Checkout:
     """Lends records to ``port``. Attributes: ``record``, ``phase`` (as a number), ``session``
     (whose record it is), ``held`` (cycles since the grant), ``done`` (the record is handed back),
-    ``after`` (the record expected then).
+    ``after`` (the record expected then), ``opening`` (it is in SYN-SENT), ``bounded`` (the phase is
+    one that there is).
 
     With ``constant`` every checkout shows the same record, any one: what an engine kept from an
     earlier one is then any value that the invariants allow, which makes long checkouts cheap.
@@ -129,6 +130,9 @@ class Checkout:
             m.d.sync += fetch.eq(port.request & AnySeq(1))
         m.d.comb += [Assert(~(fetch & lent)), Assert(~lent_before | lent | ~fetch)]
 
+        active = port.signature.config.active
+        self.opening = self.phase == SYN_SENT if active else C(0)
+        self.bounded = self.phase <= (SYN_SENT if active else CLOSED)
         self.after = Signal(layout, name="after")
         m.d.comb += self.after.eq(self.record)
 
@@ -144,12 +148,15 @@ class Checkout:
         return [Value.cast(self.after[name]).eq(value) for name, value in fields.items()]
 
     def killed(self, reset):
-        """Statements: the session is over at once; with ``reset`` its peer gets a RST."""
+        """Statements: the session is over at once; with ``reset`` its peer gets a RST.
+
+        But not if we have only sent it a SYN (RFC 9293, 3.10.5).
+        """
         r = self.record
         nothing = ("ack_due", "syn_due", "resend", "probe", "keepalive", "ok")
         return [
             *self.put(**dict.fromkeys(nothing, 0)),
             # A service that was never told of the session need not be told of its end.
-            *self.put(phase=CLOSED, rst_due=reset, check=1, ev_closed=r.opened),
+            *self.put(phase=CLOSED, rst_due=reset & ~self.opening, check=1, ev_closed=r.opened),
             *self.put(released=~r.opened),
         ]

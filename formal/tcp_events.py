@@ -11,6 +11,8 @@ taken, and is never overwritten.
 Not proved: that every service gets its turn; a reset while running.
 """
 
+from dataclasses import replace
+
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Signal, Value
 from trebuchet.cores.tcp.config import TcpConfig
 
@@ -46,7 +48,7 @@ class EventProof(Elaboratable):
                     m.d.comb += oldest.eq(slot)
         m.d.comb += [
             settled.eq(signed(r.snd_una - oldest.end) >= 0),
-            over.eq((lent.phase != OPEN) & (lent.phase != SYN_RCVD)),
+            over.eq((lent.phase != OPEN) & (lent.phase != SYN_RCVD) & ~lent.opening),
             told.eq(1),
             ok.eq(1),
         ]
@@ -154,6 +156,21 @@ PROOFS = (
             Mutant(
                 "overwrites_an_event", "self.event_valid[k] & ~out.valid", "self.event_valid[k]", 14
             ),
+        ),
+        assumes="the store lends any record after any wait; heads of lists stay until fetched",
+        not_proved="that every service gets its turn; a reset while running",
+    ),
+    Proof(
+        name="tcp_events_active",
+        core="cores.tcp.events.EventEngine(4 sessions, 2 services, that can open connections)",
+        says="the same; in SYN-SENT no descriptor is given up",
+        module="trebuchet.cores.tcp.events",
+        build=lambda cores: EventProof(cores.EventEngine(replace(CONFIG, active=True))),
+        depth=5,
+        cover_depth=10,
+        mutants=(
+            Mutant("gives_up_early", " & ~opening(config, r)", "", 14),
+            Mutant("gives_up_late", "~opening(config, r)", "opening(config, r)", 14),
         ),
         assumes="the store lends any record after any wait; heads of lists stay until fetched",
         not_proved="that every service gets its turn; a reset while running",

@@ -17,8 +17,10 @@ Not proved here: that the parts have had the time they need (``tcp_receive_flow`
 mean together (``tcp_receive_rules``).
 """
 
+from dataclasses import replace
+
 from amaranth.asserts import AnyConst
-from amaranth.hdl import Assert, Cover, Elaboratable, Fragment, Mux, Signal, Value
+from amaranth.hdl import Assert, C, Cover, Elaboratable, Fragment, Mux, Signal, Value
 from trebuchet.cores.tcp.record import Phase
 
 from .proof import Mutant, Proof
@@ -58,6 +60,13 @@ class Kinds:
 
         text = named("text", (seg.length != 0) | f.fin)
         live = (phase != Phase.CLOSED) & (phase != Phase.TIME_WAIT)
+        opening = phase == Phase.SYN_SENT if dut.config.active else C(0)
+        live = live & ~opening
+        # SYN-SENT (RFC 9293, 3.10.7.3).
+        bad = named("astray", opening & f.ack & ~j.ack_new)
+        named("denied", opening & ~bad & f.rst & f.ack)
+        named("opens", opening & ~bad & ~f.rst & f.syn & f.ack)
+        named("meets", opening & ~f.rst & f.syn & ~f.ack)
         half = phase == Phase.SYN_RCVD
         named("closed", phase == Phase.CLOSED)
         named("waiting", phase == Phase.TIME_WAIT)
@@ -87,7 +96,7 @@ class Kinds:
         named("idle", same & j.ack_all & (phase == Phase.OPEN))
         named("grows", new & ~r.recovering)
         named("partial", new & r.recovering & ~j.ack_recovered)
-        named("sampled", new & r.rtt_on & j.ack_timed)
+        named("sampled", (new | (self.opens & j.ack_new)) & r.rtt_on & j.ack_timed)
         # Its text.
         named("gap", taken & j.ahead & ~j.keep)
         place = r.has_segment | dut.pool.valid | ((j.take == 0) & ~j.keep)
@@ -106,29 +115,41 @@ def update(dut, k):
     acks = k.new | k.same
     fresh = r.challenge_time != slot
     last = Mux(r.passive, Phase.CLOSED, Phase.TIME_WAIT)
+    syncs, over = k.opens | k.meets, k.reset | k.denied
+    told = r.opened if dut.config.active else C(0)
+    mss, first = dut.handshake.mss, dut.handshake.seq  # of a SYN: tcp_receive_make
     rules = {
-        "phase": [(k.reset, Phase.CLOSED), (k.ends, last), (k.establishes, Phase.OPEN)],
+        "phase": [
+            (over, Phase.CLOSED),
+            (k.ends, last),
+            (k.establishes | k.opens, Phase.OPEN),
+            (k.meets, Phase.SYN_RCVD),
+        ],
         "opened": [(k.establishes, 1)],
-        "ev_open": [(k.establishes, 1)],
-        "ev_closed": [(k.reset, r.opened), (k.ends, 1)],
-        "ok": [(k.reset, 0), (k.ends, 1)],
-        "released": [(k.reset, ~r.opened)],
+        "ev_open": [(k.establishes & ~told, 1)],
+        "ev_closed": [(over, r.opened), (k.ends, 1)],
+        "ok": [(over, 0), (k.ends, 1)],
+        "released": [(over, ~r.opened)],
         # What is to be sent.
         "ack_due": [
-            (k.reset, 0),
+            (over, 0),
+            (k.opens, 1),
             (k.waiting & (k.text | seg.flags.syn), ~seg.flags.rst),
             (k.challenged | k.answered | k.keeps | k.stale | (k.gap & k.text), 1),
         ],
-        "syn_due": [(k.reset | k.establishes, 0), (k.resyn, 1)],
-        "rst_due": [(k.reset, 0)],
-        "resend": [(k.partial | k.fast, 1), (k.reset | k.new, 0)],
-        "probe": [(k.reset | k.new, 0)],
-        "keepalive": [(k.reset, 0)],
-        "check": [(k.reset | k.new, 1)],
+        "syn_due": [(over | k.establishes | k.opens, 0), (k.resyn | k.meets, 1)],
+        "rst_due": [(over, 0)],
+        "resend": [(k.partial | k.fast, 1), (over | k.new, 0)],
+        "probe": [(over | k.new, 0)],
+        "keepalive": [(over, 0)],
+        "check": [(over | k.new | k.opens, 1)],
         "challenge_time": [(k.challenged, slot)],
         "challenges": [(k.challenged & fresh, 1), (k.challenged, r.challenges + 1)],
         # Receive.
-        "rcv_nxt": [(k.accepts & j.jump, j.kept_to), (k.accepts, j.next + k.fin)],
+        **{name: [(syncs, first)] for name in ("rcv_base", "rcv_pub", "rcv_cons")},
+        "rcv_edge": [(syncs, dut.handshake.edge)],
+        "mss": [(syncs, mss)],
+        "rcv_nxt": [(syncs, first), (k.accepts & j.jump, j.kept_to), (k.accepts, j.next + k.fin)],
         "fin_seen": [(k.accepts, k.fin)],
         "has_segment": [(k.keeps | (k.accepts & (j.take != 0)), 1)],
         "segment": [(k.keeps | (k.accepts & (j.take != 0)), held(dut))],
@@ -136,29 +157,29 @@ def update(dut, k):
         "kept_from": [(k.keeps & ~(r.kept & j.append), seg.seq[:18])],
         "kept_to": [(k.keeps & (~r.kept | j.append), j.end)],
         # Send.
-        "snd_una": [(k.new, seg.ack)],
+        "snd_una": [(k.new | k.opens, seg.ack)],
         "snd_nxt": [(k.new & j.ack_past_nxt, seg.ack)],
-        "snd_wnd": [(acks, seg.window)],
+        "snd_wnd": [(acks | syncs, seg.window)],
         "fin_acked": [(k.new, r.fin_queued & j.ack_all)],
         "blocked": [(k.new | (acks & (seg.window != r.snd_wnd)), 0)],
         "dup_acks": [(k.new, 0), (k.duplicate, r.dup_acks + 1)],
         "recovering": [(k.new & j.ack_recovered, 0), (k.fast, 1)],
         "recover": [(k.fast, r.snd_max)],
-        "cwnd": [(k.grows, window.grown), (k.fast, window.half)],
+        "cwnd": [(syncs, dut.handshake.cwnd), (k.grows, window.grown), (k.fast, window.half)],
         "credit": [(k.grows, window.credit_new)],
         "ssthresh": [(k.fast, window.half)],
         # Time.
         "srtt8": [(k.sampled, rtt.srtt8_new)],
         "rttvar4": [(k.sampled, rtt.rttvar4_new)],
         "rtt_valid": [(k.sampled, 1)],
-        "rtt_on": [(k.sampled | k.fast, 0)],
-        "rto": [(k.new, rtt.rto)],
-        "retries": [(k.new | k.idle | (acks & (seg.window == 0)), 0)],
-        "progress": [(k.new, now)],
+        "rtt_on": [(k.sampled | k.fast | k.meets, 0)],
+        "rto": [(k.new | k.opens, rtt.rto)],
+        "retries": [(k.new | k.idle | syncs | (acks & (seg.window == 0)), 0)],
+        "progress": [(k.new | syncs, now)],
         "deadline": [
             (k.ends | (k.waiting & seg.flags.fin & ~seg.flags.rst), dut.time_wait),
-            ((k.new & j.ack_all) | k.idle, dut.time_idle),
-            (k.new, dut.time_rto),
+            (((k.new | k.opens) & j.ack_all) | k.idle, dut.time_idle),
+            (k.new | syncs, dut.time_rto),
         ],
     }
     return {name: first_of(*cases, r[name]) for name, cases in rules.items()}
@@ -171,8 +192,6 @@ def held(dut):
 
 COUNTED = {
     "unknown": "closed",
-    "rst_rx": "reset",
-    "established": "establishes",
     "fast_retransmits": "fast",
     "challenge_acks": "challenged",
     "pool_dry": "dry",
@@ -208,7 +227,15 @@ class UpdateProof(Elaboratable):
         self._counts(m, kinds, back)
         self._verdict(m, kinds, back)
         self._parts(m)
-        for name in ("reset", "establishes", "ends", "fast", "partial", "keeps", "resyn", "idle"):
+        names = ("reset", "establishes", "ends", "fast", "partial", "keeps", "resyn", "idle")
+        if dut.config.active:
+            names = ("astray", "denied", "opens", "meets", "establishes")
+            told = kinds.opens | (kinds.establishes & r.opened)
+            m.d.comb += [
+                Assert(dut.opened == (back & told)),
+                Assert(~(back & kinds.astray) | (dut.answer_rst != dut.segment.payload.flags.rst)),
+            ]
+        for name in names:
             m.d.comb += Cover(back & getattr(kinds, name))
         m.d.comb += Cover(back & kinds.accepts & kinds.fin & dut.j.take.any())
         return m
@@ -216,6 +243,8 @@ class UpdateProof(Elaboratable):
     def _counts(self, m, k, back):
         dut, j = self.dut, self.dut.j
         counts = {name: getattr(k, kind) for name, kind in COUNTED.items()}
+        counts["rst_rx"] = k.reset | k.denied
+        counts["established"] = k.establishes | k.opens
         counts["dup"] = k.outside & ~j.ahead
         counts["out_of_order"] = k.gap & k.text
         counts["out_of_window"] = (k.outside & j.ahead) | k.ack_wild | k.stale
@@ -305,8 +334,9 @@ class MakeProof(Elaboratable):
         free(m, dut.segment.valid, port.grant, port.record, dut.now, dut.pool.valid, dut.half_open)
         free(m, dut.idle, dut.done, dut.found, dut.hash_valid, dut.hash, dut.free_valid)
         free(m, dut.session, dut.free_session, dut.verdict.ready, dut.reply.ready)
-        for value in (seg.as_value(), s.as_value()):
+        for value in (seg.as_value(), s.as_value(), dut.connect, dut.service):
             m.d.comb += value.eq(AnyConst(len(value)))
+        asked = dut.connect if config.active else C(0)
 
         # RFC 6528: a clock of its own, and the hash that the table gives.
         clock, iss, first = Signal(40), Signal(32), Signal(24)
@@ -319,7 +349,9 @@ class MakeProof(Elaboratable):
         want = {name: seg.seq + 1 for name in ("rcv_base", "rcv_nxt", "rcv_pub", "rcv_cons")}
         want |= {name: iss + 1 for name in ("snd_nxt", "snd_max", "snd_end")}
         want |= {
-            "phase": Phase.SYN_RCVD,
+            "phase": Mux(asked, Phase.SYN_SENT, Phase.SYN_RCVD),
+            "opened": asked,
+            "ev_open": asked,
             "syn_due": 1,
             "on_wheel": 1,
             "rcv_edge": seg.seq + 1 + min(config.segment_size, 65535),
@@ -342,13 +374,16 @@ class MakeProof(Elaboratable):
                 if name not in loose:
                     value = Signal(len(Value.cast(w[name])), name=f"want_{name}")
                     m.d.comb += [value.eq(want.get(name, 0)), Assert(Value.cast(w[name]) == value)]
-            m.d.comb += Assert(dut.local == self._heard(s, seg))
+            m.d.comb += Assert(dut.handshake.local == self._heard(s, seg))
             for k in range(len(config.ports)):
-                with m.If(self._heard(s, seg) == 1 << k):
+                with m.If((self._heard(s, seg) == 1 << k) & ~asked):
                     m.d.comb += Assert(w.service == k)
+            m.d.comb += Assert(~asked | (w.service == dut.service))
+            if config.active:
+                m.d.comb += Cover(asked)
         m.d.comb += [
             Assert(dut.count.accepted == dut.peer_write),
-            Assert((dut.clock == clock) & (dut.iss == iss)),
+            Assert((dut.handshake.clock == clock) & (dut.handshake.iss == iss)),
             Assert(~dut.peer_write | port.commit),
             *(Assert(dut.peer[name] == seg[name]) for name in dut.peer.shape().members),
             Cover(accepted & (mss == 64)),
@@ -364,7 +399,59 @@ class MakeProof(Elaboratable):
 
 _ASSUMES = "nothing of the record, the segment, the time or the judgement"
 
+ACTIVE = replace(SMALL, active=True)
+
+
+def _in_handshake(name, old, new):
+    return Mutant(name, old, new, 14, where="trebuchet.cores.tcp.handshake")
+
+
 PROOFS = (
+    Proof(
+        name="tcp_receive_active",
+        core="cores.tcp.receive.ReceiveEngine (that can open connections)",
+        says="the same of an engine that opens connections: SYN-SENT, and what follows it",
+        module="trebuchet.cores.tcp.receive",
+        build=lambda cores: UpdateProof(cores.ReceiveEngine(ACTIVE)),
+        depth=1,
+        cover_depth=13,
+        mutants=(
+            Mutant("any_syn_ack", "with m.If(flags.ack & ~j.ack_new):", "with m.If(0):", 13),
+            Mutant(
+                "any_reset",
+                "with m.If(flags.ack):\n                m.d.comb += [kill",
+                "with m.If(1):\n                m.d.comb += [kill",
+                13,
+            ),
+            Mutant("tells_twice", "w.ev_open.eq(r.ev_open), self.opened", "self.opened", 13),
+            Mutant("keeps_the_syn", "w.syn_due.eq(0), w.check.eq(1)", "w.check.eq(1)", 13),
+            Mutant(
+                "no_ack_of_the_syn",
+                "w.snd_una.eq(seg.ack), w.ack_due.eq(1)",
+                "w.snd_una.eq(seg.ack)",
+                13,
+            ),
+        ),
+        assumes=_ASSUMES,
+        not_proved="a reset while running; see the module's docstring",
+    ),
+    Proof(
+        name="tcp_receive_connect",
+        core="cores.tcp.receive.ReceiveEngine (that can open connections)",
+        says="a request makes a SYN-SENT record of the service that it names, a SYN one as before",
+        module="trebuchet.cores.tcp.receive",
+        build=lambda cores: MakeProof(cores.ReceiveEngine(ACTIVE)),
+        depth=3,
+        cover_depth=14,
+        mutants=(
+            Mutant("of_the_wrong_service", "[w.service.eq(self.service), w.phase", "[w.phase", 14),
+            Mutant("half_open", "w.phase.eq(Phase.SYN_SENT)]", "w.phase.eq(Phase.SYN_RCVD)]", 14),
+            Mutant(
+                "tells_nobody", "[w.opened.eq(1), w.ev_open.eq(1)]\n\n", "[w.opened.eq(1)]\n\n", 14
+            ),
+        ),
+        assumes="the segment and the registers stand still (tcp_receive_flow)",
+    ),
     Proof(
         name="tcp_receive_update",
         core="cores.tcp.receive.ReceiveEngine",
@@ -386,10 +473,12 @@ PROOFS = (
         depth=3,
         cover_depth=14,
         mutants=(
-            Mutant("counts_no_syn", "self.seq_1.eq(seg.seq + 1)", "self.seq_1.eq(seg.seq)", 14),
-            Mutant("any_mss", "seg.mss > config.mss, config.mss", "seg.mss < 99, config.mss", 14),
-            Mutant("fast_clock", "self.hash + clock[8:]", "self.hash + clock[1:]", 13),
-            Mutant("una_past_the_syn", "w.snd_una.eq(self.iss)", "w.snd_una.eq(self.iss_1)", 14),
+            _in_handshake("counts_no_syn", "self.seq.eq(seg.seq + 1)", "self.seq.eq(seg.seq)"),
+            _in_handshake("any_mss", "seg.mss > config.mss, config", "seg.mss < 99, config"),
+            _in_handshake("fast_clock", "self.hash + clock[8:]", "self.hash + clock[1:]"),
+            _in_handshake(
+                "una_past_the_syn", "[w[name].eq(self.iss) for", "[w[name].eq(self.iss_1) for"
+            ),
         ),
         assumes="the segment and the registers stand still (tcp_receive_flow)",
     ),

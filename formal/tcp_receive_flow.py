@@ -216,7 +216,7 @@ class FlowProof(Elaboratable):
         m.d.sync += past.eq(heard)
         with m.If(self.busy & ~at["LOOKUP"]):
             syn = seg.flags.syn & ~seg.flags.ack & ~seg.flags.rst & dut.settings.enable
-            m.d.comb += Assert((dut.local.any() & syn) == heard)
+            m.d.comb += Assert((dut.handshake.local.any() & syn) == heard)
 
     def owes(self, seg):
         return (seg.length != 0) & ~(self.given | self.new)

@@ -190,7 +190,12 @@ PROOFS = (
         mutants=(
             Mutant("falls_behind", "with m.If(j.ack_past_nxt):", "with m.If(0):", 13),
             Mutant("any_rst_in_window", "with m.If(j.exact):", "with m.If(j.in_window):", 13),
-            Mutant("syn_is_heeded", "with m.Elif(flags.syn):", "with m.Elif(flags.syn & 0):", 13),
+            Mutant(
+                "syn_is_heeded",
+                "with m.Elif(flags.syn):\n            with m.If((r",
+                "with m.Elif(flags.syn & 0):\n            with m.If((r",
+                13,
+            ),
             Mutant(
                 "leaves_time_wait",
                 "with m.Elif(r.phase == Phase.TIME_WAIT):",

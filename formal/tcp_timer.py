@@ -9,6 +9,8 @@ deadline has come, at the tick itself or up to 2**23 ticks ago, is served.
 Not proved: a reset while running.
 """
 
+from dataclasses import replace
+
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Mux, Signal
 from trebuchet.cores.tcp.config import TcpConfig
 
@@ -41,8 +43,8 @@ class VisitProof(Elaboratable):
         due, over, lost = Signal(), Signal(), Signal()
         m.d.comb += [
             due.eq((r.deadline - dut.now)[:24].as_signed() <= 0),
-            over.eq((lent.phase == OPEN) | (lent.phase == SYN_RCVD) | (lent.phase == TIME_WAIT)),
-            Assume(lent.phase <= CLOSED),
+            over.eq((lent.phase != FREE) & (lent.phase != CLOSED)),
+            Assume(lent.bounded),
         ]
         with m.If(dut.recycling):
             with m.If((lent.phase == TIME_WAIT) & r.released):
@@ -54,7 +56,7 @@ class VisitProof(Elaboratable):
         with m.Elif(s.abort_all & over):
             m.d.comb += [lent.killed(1), self.counted.aborts.eq(1)]
         with m.Elif(due):
-            with m.If(lent.phase == SYN_RCVD):
+            with m.If((lent.phase == SYN_RCVD) | lent.opening):
                 m.d.comb += lent.put(syn_due=1)
                 self._again(m, r.retries >= s.syn_retries, 0)
             with m.Elif((lent.phase == OPEN) & (r.snd_una == r.snd_end)):
@@ -164,7 +166,29 @@ PROOFS = (
             Mutant("reset_before_the_handshake", "r.phase == Phase.OPEN)", "1)", 20),
         ),
         assumes="the store lends any record after any wait; settings stand still while it is lent; "
-        "the phase is one of the five",
+        "the phase is one that there is",
+        not_proved="which sessions are visited when (tcp_timer_wheel)",
+    ),
+    Proof(
+        name="tcp_timer_active",
+        core="cores.tcp.timer.TimerEngine(2 sessions, 4 slots, that can open connections)",
+        says="the same; in SYN-SENT a SYN is sent again, and given up without a RST",
+        module="trebuchet.cores.tcp.timer",
+        build=lambda cores: VisitProof(cores.TimerEngine(replace(CONFIG, active=True))),
+        depth=2,
+        cover_depth=16,
+        mutants=(
+            Mutant("one_syn", "*([Phase.SYN_SENT] if self.config.active else [])", "", 20),
+            Mutant(
+                "resets_a_stranger",
+                "reset & (record.phase != Phase.SYN_SENT)",
+                "reset",
+                20,
+                where="trebuchet.cores.tcp.record",
+            ),
+        ),
+        assumes="the store lends any record after any wait; settings stand still while it is lent; "
+        "the phase is one that there is",
         not_proved="which sessions are visited when (tcp_timer_wheel)",
     ),
 )

@@ -1,6 +1,6 @@
 """The application engine: what services and the sender tell the TCP engine."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import C, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -68,7 +68,8 @@ class ApplicationEngine(wiring.Component):
         service = Signal.like(r.service)
         mine = Signal()
         m.d.comb += port.session.eq(who)
-        m.d.comb += mine.eq((r.phase != Phase.FREE) & (r.phase != Phase.SYN_RCVD))
+        told = r.opened if config.active else C(0)  # a simultaneous open's is the service's already
+        m.d.comb += mine.eq((r.phase != Phase.FREE) & ((r.phase != Phase.SYN_RCVD) | told))
         mine = mine & (r.service == service) & (who >> s == 0)
 
         end, delta = Signal(32), Signal(32)

@@ -58,6 +58,10 @@ class TcpConfig:
         Longest time that data may wait without any progress (csr).
     time_wait : int
         Length of TIME-WAIT (csr).
+    active : bool
+        Connections can also be opened from this side (:mod:`~trebuchet.cores.tcp.connect`).
+    inspect : bool
+        Software can look at each session (:mod:`~trebuchet.cores.tcp.inspect`).
     isn_key : int
         128-bit key of the initial sequence numbers (csr); firmware writes a random one.
     isn_start : int
@@ -95,6 +99,8 @@ class TcpConfig:
     isn_start: int = 0
     counter_width: int = 32
     programmable: bool = True
+    active: bool = False
+    inspect: bool = False
 
     def __post_init__(self):
         check_data_width(self.width)

@@ -11,11 +11,13 @@ from ..memory import MemorySignature
 from ..stream import PacketSignature
 from . import application, events, publish, receive, timer, transmit
 from .config import TcpConfig
+from .connect import ConnectPort
 from .dma import ReceiveDma
+from .inspect import Inspector
 from .record import descriptor_layout, peer_layout
 from .registers import COUNTERS, programmable, settings_layout, tcp_block
 from .segment import RxSegmentLayout, TxSegmentLayout
-from .service import SESSION_WIDTH, TX_PER_SESSION, ServiceSignature
+from .service import SESSION_WIDTH, TX_PER_SESSION, EventKind, ServiceSignature
 from .store import SessionStore
 from .table import SessionTable
 
@@ -23,7 +25,9 @@ __all__ = ["TcpEngine"]
 
 
 class TcpEngine(wiring.Component):
-    """TCP for ``config.sessions`` passively opened connections (docs/tcp.md).
+    """TCP for ``config.sessions`` connections (docs/tcp.md).
+
+    Peers open them, or with ``config.active`` this side, asked by the registers ``connect…``.
 
     ==============  ===  ======================================================================
     ``segment``     In   stream of RxSegmentLayout, from the parser
@@ -86,6 +90,9 @@ class TcpEngine(wiring.Component):
             "application": application.WRITES,
             "events": events.WRITES,
         }
+        if config.inspect:
+            m.submodules.inspector = self.inspector = Inspector(config)
+            engines["inspector"] = ()
         m.submodules.store = self.store = SessionStore(config, engines)
         for name in engines:
             wiring.connect(m, getattr(self, name).port, getattr(self.store, name))
@@ -112,7 +119,10 @@ class TcpEngine(wiring.Component):
     def _outside(self, m):
         """The engine's own ports."""
         rx, dma, app = self.receive, self.dma, self.application
-        wiring.connect(m, wiring.flipped(self.segment), rx.segment)
+        if self.config.active:
+            self._connect(m)
+        else:
+            wiring.connect(m, wiring.flipped(self.segment), rx.segment)
         wiring.connect(m, wiring.flipped(self.payload), dma.payload)
         wiring.connect(m, dma.mem, wiring.flipped(self.mem))
         wiring.connect(m, self.transmit.tx_segment, wiring.flipped(self.tx_segment))
@@ -124,8 +134,35 @@ class TcpEngine(wiring.Component):
             wiring.connect(m, wiring.flipped(port.free), app.free[k])
         m.d.comb += self.timer.tick.eq(self.tick)
 
+    def _connect(self, m):
+        """Requests to open sessions, between the segments."""
+        csr, rx, events = self.csr, self.receive, self.events
+        m.submodules.connect = port = ConnectPort(self.config)
+        wiring.connect(m, wiring.flipped(self.segment), port.segment)
+        wiring.connect(m, port.o, rx.segment)
+        m.d.comb += [
+            port.ask.eq(csr.connect & (csr.connect_service < len(events.event))),
+            port.mac.eq(csr.connect_mac),
+            port.ip.eq(csr.connect_ip),
+            port.port.eq(csr.connect_port),
+            port.local.eq(csr.connect_local),
+            rx.connect.eq(port.connect),
+            rx.service.eq(csr.connect_service),
+            port.accepted.eq(rx.accepted),
+            port.opened.eq(rx.opened),
+            port.made.eq(rx.port.session),
+            csr.connect_state.eq(port.state),
+            csr.connect_session.eq(port.session),
+        ]
+        with m.Switch(csr.connect_service):
+            for k, event in enumerate(events.event):
+                with m.Case(k):
+                    over = event.payload.kind == EventKind.CLOSED
+                    m.d.comb += port.closed.eq(event.valid & event.ready & over)
+                    m.d.comb += port.over.eq(event.payload.session)
+
     def _receive_side(self, m):
-        rx, table, seg = self.receive, self.table, self.segment.payload
+        rx, table, seg = self.receive, self.table, self.receive.segment.payload
         wiring.connect(m, rx.verdict, self.dma.verdict)
         wiring.connect(m, self.dma.written, self.publish.written)
         wiring.connect(m, rx.reply, self.transmit.reply)
@@ -185,6 +222,18 @@ class TcpEngine(wiring.Component):
         write, read = ram.write_port(), ram.read_port()
         m.d.comb += [write.en.eq(rx.peer_write), write.addr.eq(rx.port.session)]
         m.d.comb += [write.data.eq(rx.peer), read.addr.eq(tx.session), tx.peer.eq(read.data)]
+        if self.config.inspect:
+            self._inspect(m, ram.read_port())
+
+    def _inspect(self, m, read):
+        csr, look = self.csr, self.inspector
+        m.d.comb += [
+            Cat(look.session, look.word, look.ask).eq(csr.inspect),
+            read.addr.eq(look.port.session),
+            look.peer.eq(read.data),
+            csr.inspect_busy.eq(look.busy),
+            csr.inspect_value.eq(look.value),
+        ]
 
     def _pool(self, m):
         """The pool: each segment is used for the first time, then comes from a FIFO."""

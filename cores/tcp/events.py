@@ -4,7 +4,7 @@ from amaranth.hdl import Array, C, Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .record import CheckoutSignature, Phase, descriptor_layout, keep
+from .record import CheckoutSignature, Phase, descriptor_layout, keep, opening
 from .service import EventKind, EventLayout
 
 __all__ = ["WRITES", "EventEngine"]
@@ -105,7 +105,7 @@ class EventEngine(wiring.Component):
                     event.position.eq(position),
                     event.tag.eq(self.descriptor.tag),
                 ]
-                over = (r.phase != Phase.OPEN) & (r.phase != Phase.SYN_RCVD)
+                over = (r.phase != Phase.OPEN) & (r.phase != Phase.SYN_RCVD) & ~opening(config, r)
                 sure = ~settled[31]
                 with m.If(r.ev_open):
                     m.d.comb += [event.kind.eq(EventKind.OPEN), w.ev_open.eq(0), strobe.eq(1)]

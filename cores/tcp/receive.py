@@ -1,13 +1,24 @@
 """The receive engine: what an arriving segment does to its session (RFC 9293, 3.10.7)."""
 
-from amaranth.hdl import Module, Mux, Signal, unsigned
+from amaranth.hdl import C, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..memory import ADDR_WIDTH
 from .estimator import CongestionWindow, RttEstimator
+from .handshake import Handshake
 from .judge import SegmentJudge
-from .record import KILL_WRITES, TIME_WIDTH, CheckoutSignature, Phase, keep, kill, peer_layout
+from .record import (
+    KILL_WRITES,
+    TIME_WIDTH,
+    CheckoutSignature,
+    Phase,
+    keep,
+    kill,
+    opening,
+    peer_layout,
+    record_layout,
+)
 from .registers import settings_layout
 from .segment import RxSegmentLayout, TxSegmentLayout
 from .service import SESSION_WIDTH
@@ -53,6 +64,10 @@ class ReceiveEngine(wiring.Component):
 
     ==============  ===  ======================================================================
     ``segment``     In   stream of RxSegmentLayout
+    ``connect``     In   with ``segment``: it is a request to open a session for ``service``
+                         (:class:`~trebuchet.cores.tcp.connect.ConnectPort`)
+    ``accepted``    Out  as a request is taken: it has become session ``port.session``
+    ``opened``      Out  strobe: ``port.session`` has gone from SYN-SENT to ESTABLISHED
     ``start`` …     …    the dialogue with :class:`~trebuchet.cores.tcp.table.SessionTable`
     ``port``        Out  checkout port
     ``verdict``     Out  stream of :func:`verdict_layout`, one for each payload
@@ -76,6 +91,10 @@ class ReceiveEngine(wiring.Component):
         super().__init__(
             {
                 "segment": In(stream.Signature(RxSegmentLayout)),
+                "connect": In(1),
+                "service": In(record_layout(config).members["service"]),
+                "accepted": Out(1),
+                "opened": Out(1),
                 "start": Out(1),
                 "finish": Out(1),
                 "insert": Out(1),
@@ -105,16 +124,17 @@ class ReceiveEngine(wiring.Component):
     # drops the payload if it has got no verdict yet.
     def elaborate(self, platform):
         m = Module()
-        seg, port = self.segment.payload, self.port
+        config, seg, port = self.config, self.segment.payload, self.port
         m.submodules.judge = self.judge = judge = SegmentJudge(self.config)
         m.d.comb += [judge.segment.eq(seg), judge.record.eq(port.record), keep(port)]
         m.d.comb += [self.peer[name].eq(seg[name]) for name in self.peer.shape().members]
         self.j = judge.judgement
         self._arithmetic(m)
-        self._prepare(m)
+        self._handshake(m)
         r = port.record
         syn_only = seg.flags.syn & ~seg.flags.ack & ~seg.flags.rst
-        accept = syn_only & self.local.any() & self.settings.enable
+        self.connects = connects = self.connect if config.active else C(0)
+        accept = syn_only & (self.handshake.local.any() | connects) & self.settings.enable
         fresh, made, gone, owed = (Signal(name=n) for n in ("fresh", "made", "gone", "owed"))
         self.fresh, self.made, self.gone, self.owed = fresh, made, gone, owed
         self.answer_rst = Signal()
@@ -134,7 +154,7 @@ class ReceiveEngine(wiring.Component):
             with m.State("IDLE"):
                 m.d.sync += [gone.eq(0), made.eq(0), owed.eq(seg.length != 0)]
                 with m.If(self.segment.valid & self.idle):
-                    m.d.comb += [self.start.eq(1), self.count.syn_rx.eq(syn_only)]
+                    m.d.comb += [self.start.eq(1), self.count.syn_rx.eq(syn_only & ~connects)]
                     m.next = "LOOKUP"
             with m.State("LOOKUP"):
                 with m.If(self.done & (self.hash_valid | ~seg.flags.syn)):
@@ -182,23 +202,25 @@ class ReceiveEngine(wiring.Component):
             with m.State("TAIL"):
                 with m.If(~owed | ~self.verdict.valid):
                     m.d.comb += [self.finish.eq(1), self.insert.eq(made)]
-                    m.d.comb += self.segment.ready.eq(1)
+                    m.d.comb += [self.accepted.eq(made), self.segment.ready.eq(1)]
                     with m.If(owed):
                         self._drop(m)
                     m.next = "IDLE"
         return m
 
     def _decide(self, m, accept, fresh, gone):
-        seg = self.segment.payload
+        seg, connects = self.segment.payload, self.connects
         m.d.sync += [fresh.eq(0), self.port.session.eq(self.session)]
-        with m.If(self.found & ~gone):
+        with m.If(connects & ((self.found & ~gone) | ~accept)):
+            m.next = "TAIL"
+        with m.Elif(self.found & ~gone):
             m.next = "ROOM"
         with m.Elif(accept):
             m.d.sync += [self.port.session.eq(self.free_session), fresh.eq(1)]
             m.next = "TAIL"
             with m.If(~self.free_valid):
                 m.d.comb += self.count.refused_full.eq(1)
-            with m.Elif(self.half_open >= self.settings.half_open_limit):
+            with m.Elif((self.half_open >= self.settings.half_open_limit) & ~connects):
                 m.d.comb += self.count.refused_half_open.eq(1)
             with m.Else():
                 m.next = "ROOM"
@@ -240,66 +262,25 @@ class ReceiveEngine(wiring.Component):
             self.time_wait.eq(self.now + self.settings.time_wait),
         ]
 
-    def _prepare(self, m):
+    def _handshake(self, m):
         """What a new session needs, ready long before MAKE."""
-        seg, config = self.segment.payload, self.config
-        n = len(config.ports)
-        self.local, self.service = Signal(n), Signal.like(self.port.record.service)
-        self.mss, self.cwnd = Signal(11), Signal(17)
-        self.seq_1, self.edge, self.iss, self.iss_1 = (
-            Signal(32, name=k) for k in ("seq_1", "edge", "iss", "iss_1")
-        )
-        self.time_first = Signal(TIME_WIDTH)
-        self.clock = clock = Signal(40, init=config.isn_start << 8)
-        m.d.sync += clock.eq(clock + 1)
-        with m.If(self.done & ~self.port.grant):
-            m.d.sync += self.iss.eq(self.hash + clock[8:])
-        for k in range(n):
-            heard = self.settings.listen[k] & (seg.local_port == self.settings[f"port_{k}"])
-            m.d.sync += self.local[k].eq(heard)
-            with m.If(self.local[k]):
-                m.d.sync += self.service.eq(k)
-        m.d.sync += [
-            self.mss.eq(Mux(seg.mss > config.mss, config.mss, seg.mss)),
-            self.cwnd.eq((self.mss << 3) + (self.mss << 1)),  # ten segments (RFC 6928)
-            self.seq_1.eq(seg.seq + 1),
-            self.edge.eq(self.seq_1 + config.window),
-            self.iss_1.eq(self.iss + 1),
-            self.time_first.eq(self.now + self.settings.rto_initial),
+        m.submodules.handshake = self.handshake = new = Handshake(self.config)
+        m.d.comb += [
+            new.segment.eq(self.segment.payload),
+            new.now.eq(self.now),
+            new.settings.eq(self.settings),
+            new.take.eq(self.done & ~self.port.grant),
+            new.hash.eq(self.hash),
         ]
-        with m.If(seg.mss == 0):
-            m.d.sync += self.mss.eq(536)
-        with m.Elif(seg.mss < 64):
-            m.d.sync += self.mss.eq(64)
 
     def _make(self, m):
-        """SYN in LISTEN: a session in SYN-RCVD, whose SYN-ACK is due."""
-        seg, w = self.segment.payload, self.port.result
-        zero = ("ack_due", "rst_due", "resend", "probe", "keepalive", "check", "ev_closed", "ok")
-        zero += ("released", "fin_seen", "fin_told", "fin_queued", "fin_acked", "passive", "opened")
-        zero += ("has_segment", "credit", "recovering", "dup_acks", "first", "count", "ahead")
-        zero += ("flight", "rtt_valid", "rtt_on", "retries", "challenges", "ev_open", "ev_data")
-        zero += ("ev_eof", "srtt8", "rttvar4", "blocked", "kept")
-        m.d.comb += [
-            [w[name].eq(0) for name in zero],
-            [w[name].eq(self.seq_1) for name in ("rcv_base", "rcv_nxt", "rcv_pub", "rcv_cons")],
-            [w[name].eq(self.iss_1) for name in ("snd_nxt", "snd_max", "snd_end")],
-            self.peer_write.eq(1),
-            w.service.eq(self.service),
-            w.phase.eq(Phase.SYN_RCVD),
-            w.syn_due.eq(1),
-            w.rcv_edge.eq(self.edge),
-            w.snd_una.eq(self.iss),
-            w.recover.eq(self.iss),
-            w.snd_wnd.eq(seg.window),
-            w.mss.eq(self.mss),
-            w.cwnd.eq(self.cwnd),
-            w.ssthresh.eq(0xFFFF),
-            w.rto.eq(self.settings.rto_initial),
-            w.deadline.eq(self.time_first),
-            w.progress.eq(self.now),
-            w.on_wheel.eq(1),
-        ]
+        """SYN in LISTEN: a session in SYN-RCVD; or a request: one in SYN-SENT."""
+        w = self.port.result
+        m.d.comb += [self.handshake.new(w), self.peer_write.eq(1)]
+        if self.config.active:
+            with m.If(self.connect):  # the service may queue what it wants to send
+                m.d.comb += [w.service.eq(self.service), w.phase.eq(Phase.SYN_SENT)]
+                m.d.comb += [w.opened.eq(1), w.ev_open.eq(1)]
 
     def _challenge(self, m):
         """An ACK that says where we are; three in 128 ticks, or two ends could go on for ever."""
@@ -317,6 +298,8 @@ class ReceiveEngine(wiring.Component):
         text = (seg.length != 0) | flags.fin
         with m.If(r.phase == Phase.CLOSED):
             m.d.comb += [self.count.unknown.eq(1), self.answer_rst.eq(~flags.rst)]
+        with m.Elif(opening(self.config, r)):
+            self._opening(m)
         with m.Elif(r.phase == Phase.TIME_WAIT):
             with m.If(text | flags.syn):  # a RST does not end TIME-WAIT (RFC 1337)
                 m.d.comb += w.ack_due.eq(~flags.rst)
@@ -348,12 +331,42 @@ class ReceiveEngine(wiring.Component):
             self._acknowledged(m)
             self._text(m)
 
+    def _opening(self, m):
+        """SYN-SENT (RFC 9293, 3.10.7.3). Text and FIN that come with a SYN come once more."""
+        seg, j, w = self.segment.payload, self.j, self.port.result
+        flags = seg.flags
+        with m.If(flags.ack & ~j.ack_new):
+            m.d.comb += self.answer_rst.eq(~flags.rst)
+        with m.Elif(flags.rst):
+            with m.If(flags.ack):
+                m.d.comb += [kill(self.port, 0), self.count.rst_rx.eq(1)]
+        with m.Elif(flags.syn):
+            m.d.comb += [self.handshake.peer(w), w.deadline.eq(self.time_rto)]
+            with m.If(flags.ack):
+                m.d.comb += [w.phase.eq(Phase.OPEN), w.snd_una.eq(seg.ack), w.ack_due.eq(1)]
+                m.d.comb += [w.syn_due.eq(0), w.check.eq(1), w.rto.eq(self.rtt.rto)]
+                m.d.comb += w.deadline.eq(Mux(j.ack_all, self.time_idle, self.time_rto))
+                m.d.comb += [self.count.established.eq(1), self.opened.eq(1)]
+                self._sample(m)
+            with m.Else():  # both ends open at once
+                m.d.comb += [w.phase.eq(Phase.SYN_RCVD), w.syn_due.eq(1), w.rtt_on.eq(0)]
+
+    def _sample(self, m):
+        """A round trip has been measured."""
+        w = self.port.result
+        with m.If(self.sampled):
+            m.d.comb += [w.srtt8.eq(self.rtt.srtt8_new), w.rttvar4.eq(self.rtt.rttvar4_new)]
+            m.d.comb += [w.rtt_valid.eq(1), w.rtt_on.eq(0)]
+
     def _acknowledged(self, m):
         """The segment's ACK and window."""
         seg, j, r, w = self.segment.payload, self.j, self.port.record, self.port.result
         with m.If(r.phase == Phase.SYN_RCVD):
             m.d.comb += [w.phase.eq(Phase.OPEN), w.opened.eq(1), w.ev_open.eq(1)]
             m.d.comb += [w.syn_due.eq(0), self.count.established.eq(1)]
+            if self.config.active:
+                with m.If(r.opened):  # both ends opened: the service was told at once
+                    m.d.comb += [w.ev_open.eq(r.ev_open), self.opened.eq(1)]
         with m.If(j.ack_new):
             m.d.comb += [w.snd_una.eq(seg.ack), w.check.eq(1), w.retries.eq(0), w.dup_acks.eq(0)]
             m.d.comb += [w.progress.eq(self.now), w.blocked.eq(0), w.rto.eq(self.rtt.rto)]
@@ -362,9 +375,7 @@ class ReceiveEngine(wiring.Component):
             m.d.comb += w.fin_acked.eq(r.fin_queued & j.ack_all)
             with m.If(j.ack_past_nxt):
                 m.d.comb += w.snd_nxt.eq(seg.ack)
-            with m.If(self.sampled):
-                m.d.comb += [w.srtt8.eq(self.rtt.srtt8_new), w.rttvar4.eq(self.rtt.rttvar4_new)]
-                m.d.comb += [w.rtt_valid.eq(1), w.rtt_on.eq(0)]
+            self._sample(m)
             with m.If(~r.recovering):
                 m.d.comb += [w.cwnd.eq(self.window.grown), w.credit.eq(self.window.credit_new)]
             with m.Elif(j.ack_recovered):

@@ -7,6 +7,7 @@ of RFC 9293 map to the record like this:
 RFC state     record
 ============  =====================================================================
 LISTEN        no session; a service's ``listen`` bit
+SYN-SENT      ``phase`` SYN_SENT; what is received is not yet known
 SYN-RECEIVED  ``phase`` SYN_RCVD
 ESTABLISHED   ``phase`` OPEN
 FIN-WAIT-1    OPEN, ``fin_queued``
@@ -20,13 +21,14 @@ CLOSED        ``phase`` CLOSED until the service has released the slot, then FRE
 """
 
 from amaranth import unsigned
+from amaranth.hdl import C
 from amaranth.lib import data, enum, wiring
 from amaranth.lib.wiring import In, Out
 
 from .service import TAG_WIDTH
 
 __all__ = ["TIME_WIDTH", "CheckoutSignature", "Phase", "descriptor_layout", "keep", "kill"]
-__all__ += ["peer_layout", "record_layout", "FLIGHT_MAX", "KEPT_WIDTH"]
+__all__ += ["opening", "peer_layout", "record_layout", "FLIGHT_MAX", "KEPT_WIDTH"]
 
 #: Width of tick counts: differences up to 2**23 ticks (2.3 hours of milliseconds) are told apart.
 TIME_WIDTH = 24
@@ -44,6 +46,7 @@ class Phase(enum.Enum, shape=3):
     OPEN = 2
     TIME_WAIT = 3
     CLOSED = 4
+    SYN_SENT = 5  # only if ``config.active``
 
 
 def record_layout(config):
@@ -194,9 +197,16 @@ KILL_WRITES += ("ev_closed", "ok", "released")
 __all__ += ["KILL_WRITES"]
 
 
+def opening(config, record):
+    """Whether a record is in SYN-SENT; costs nothing where no session is opened by this side."""
+    return record.phase == Phase.SYN_SENT if config.active else C(0)
+
+
 def kill(port, reset):
     """Statements that end a session at once; with ``reset``, the peer is sent a RST."""
     record, result = port.record, port.result
+    if port.signature.config.active:
+        reset = reset & (record.phase != Phase.SYN_SENT)  # RFC 9293, 3.10.5
     return [
         result.phase.eq(Phase.CLOSED),
         result.ack_due.eq(0),

@@ -4,6 +4,8 @@ from amaranth import unsigned
 from amaranth.lib import data
 
 from ..csr import Register, RegisterBlock
+from .connect import connect_registers
+from .inspect import inspect_registers
 
 __all__ = ["COUNTERS", "programmable", "settings_layout", "tcp_block"]
 
@@ -87,6 +89,7 @@ def tcp_block(config):
         )
         for k in range(4)
     ]
+    registers += connect_registers(config) + inspect_registers(config)
     registers += [
         Register(name, "ro", config.counter_width, description)
         for name, description in COUNTERS.items()

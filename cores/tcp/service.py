@@ -19,7 +19,8 @@ segment size is a power of two and ``base`` a multiple of it.
 
 **Events**, in the order in which they happened to the session:
 
-``OPEN``     the connection is established. Nothing else comes for the session before it.
+``OPEN``     the connection is established, or is being opened by this side; it may then end
+             without ever being established. Nothing else comes for the session before it.
 ``DATA``     in-order bytes up to (not including) ``position`` are in memory and were, or will
              be, acknowledged; ``base`` is where. Several arrivals may be told by one event. The
              latest event's ``base`` holds for every byte not yet consumed.

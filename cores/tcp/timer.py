@@ -188,7 +188,7 @@ class TimerEngine(wiring.Component):
                 m.d.comb += [kill(self.port, 1), self.count.aborts.eq(1)]
         with m.Elif(self.late):
             with m.Switch(r.phase):
-                with m.Case(Phase.SYN_RCVD):
+                with m.Case(Phase.SYN_RCVD, *([Phase.SYN_SENT] if self.config.active else [])):
                     m.d.comb += w.syn_due.eq(1)
                     self._retry(m, settings.syn_retries, self.expiry)
                 with m.Case(Phase.OPEN):

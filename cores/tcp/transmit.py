@@ -11,6 +11,7 @@ from .record import (
     Phase,
     descriptor_layout,
     keep,
+    opening,
     peer_layout,
 )
 from .segment import TxSegmentLayout
@@ -248,7 +249,7 @@ class TransmitEngine(wiring.Component):
                 p.seq.eq(self.seq),
                 p.ack.eq(r.rcv_pub),
                 p.flags.eq(0),
-                p.flags.ack.eq(1),
+                p.flags.ack.eq(~opening(self.config, r)),
                 p.flags.fin.eq(self.fin),
                 p.flags.psh.eq(self.psh),
                 p.flags.syn.eq(r.syn_due & ~r.rst_due),

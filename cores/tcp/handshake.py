@@ -1,0 +1,117 @@
+"""What a SYN puts into a session's record (RFC 9293, 3.10.7.2 and 3.10.7.3)."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from .record import TIME_WIDTH, Phase, record_layout
+from .registers import settings_layout
+from .segment import RxSegmentLayout
+
+__all__ = ["Handshake"]
+
+
+class Handshake(wiring.Component):
+    """Makes a SYN and the time into values for the record, long before they are written.
+
+    ============  ===  ======================================================================
+    ``segment``   In   the SYN; it stands still for six cycles before the values are used
+    ``now``       In   milliseconds
+    ``settings``  In   :func:`~trebuchet.cores.tcp.registers.settings_layout`
+    ``take``      In   strobe: ``hash`` is that of the SYN's addresses
+    ``hash``      In   32 bits (RFC 6528)
+    ``local``     Out  a bit for each service that listens at the SYN's port
+    ``service``   Out  the highest of them, if there is one
+    ``mss``       Out  the peer's, 536 if it names none, between 64 and ``config.mss``
+    ``cwnd``      Out  the initial window, ten segments (RFC 6928)
+    ``iss``       Out  of the last ``take``: hash and clock (RFC 9293, 3.4.1)
+    ``seq``       Out  the peer's sequence number behind its SYN
+    ``edge``      Out  the end of the window that we then offer
+    ``deadline``  Out  when our SYN is sent again
+    ============  ===  ======================================================================
+
+    Latency: one cycle, two for ``service``, ``cwnd``, ``edge`` and what follows from ``iss``. There
+    is no stream, so no back-pressure. *Bad input*: every segment is one; without ``take`` the
+    number is that of another connection. *Reset* sets the clock to ``config.isn_start``.
+    """
+
+    def __init__(self, config):
+        self.config = config
+        super().__init__(
+            {
+                "segment": In(RxSegmentLayout),
+                "now": In(TIME_WIDTH),
+                "settings": In(settings_layout(config)),
+                "take": In(1),
+                "hash": In(32),
+                "local": Out(len(config.ports)),
+                "service": Out(record_layout(config).members["service"]),
+                "mss": Out(11),
+                "cwnd": Out(17),
+                "iss": Out(32),
+                "seq": Out(32),
+                "edge": Out(32),
+                "deadline": Out(TIME_WIDTH),
+            }
+        )
+        self.clock = Signal(40, init=config.isn_start << 8)
+        self.iss_1 = Signal(32)
+
+    def elaborate(self, platform):
+        m = Module()
+        seg, config = self.segment, self.config
+        clock = self.clock
+        m.d.sync += clock.eq(clock + 1)
+        with m.If(self.take):
+            m.d.sync += self.iss.eq(self.hash + clock[8:])
+        for k in range(len(config.ports)):
+            heard = self.settings.listen[k] & (seg.local_port == self.settings[f"port_{k}"])
+            m.d.sync += self.local[k].eq(heard)
+            with m.If(self.local[k]):
+                m.d.sync += self.service.eq(k)
+        m.d.sync += [
+            self.mss.eq(Mux(seg.mss > config.mss, config.mss, seg.mss)),
+            self.cwnd.eq((self.mss << 3) + (self.mss << 1)),
+            self.seq.eq(seg.seq + 1),
+            self.edge.eq(self.seq + config.window),
+            self.iss_1.eq(self.iss + 1),
+            self.deadline.eq(self.now + self.settings.rto_initial),
+        ]
+        with m.If(seg.mss == 0):
+            m.d.sync += self.mss.eq(536)
+        with m.Elif(seg.mss < 64):
+            m.d.sync += self.mss.eq(64)
+        return m
+
+    def peer(self, w):
+        """Statements: the fields of record ``w`` that follow from the peer's SYN."""
+        return [
+            [w[name].eq(self.seq) for name in ("rcv_base", "rcv_nxt", "rcv_pub", "rcv_cons")],
+            w.rcv_edge.eq(self.edge),
+            w.snd_wnd.eq(self.segment.window),
+            w.mss.eq(self.mss),
+            w.cwnd.eq(self.cwnd),
+            w.retries.eq(0),
+            w.progress.eq(self.now),
+        ]
+
+    def new(self, w):
+        """Statements: record ``w`` is a session in SYN-RCVD, whose SYN-ACK is due."""
+        zero = ("ack_due", "rst_due", "resend", "probe", "keepalive", "check", "ev_closed", "ok")
+        zero += ("released", "fin_seen", "fin_told", "fin_queued", "fin_acked", "passive", "opened")
+        zero += ("has_segment", "credit", "recovering", "dup_acks", "first", "count", "ahead")
+        zero += ("flight", "rtt_valid", "rtt_on", "challenges", "ev_open", "ev_data", "ev_eof")
+        zero += ("srtt8", "rttvar4", "blocked", "kept")
+        return [
+            [w[name].eq(0) for name in zero],
+            self.peer(w),
+            [w[name].eq(self.iss_1) for name in ("snd_nxt", "snd_max", "snd_end")],
+            [w[name].eq(self.iss) for name in ("snd_una", "recover")],
+            w.service.eq(self.service),
+            w.phase.eq(Phase.SYN_RCVD),
+            w.syn_due.eq(1),
+            w.ssthresh.eq(0xFFFF),
+            w.rto.eq(self.settings.rto_initial),
+            w.deadline.eq(self.deadline),
+            w.on_wheel.eq(1),
+        ]
