@@ -19,16 +19,21 @@ __all__ = ["NO_COLLISIONS", "BlockFifo", "PacketFifo", "SkidBuffer", "StreamFifo
 NO_COLLISIONS = {"no_rw_check": 1}
 
 
+#: Bits of a list that is not worth a block RAM.
+SMALL_LIST = 512
+
+
 class BlockFifo(SyncFIFOBuffered):
-    """Amaranth's :class:`~amaranth.lib.fifo.SyncFIFOBuffered`, its storage always in block RAM.
+    """Amaranth's :class:`~amaranth.lib.fifo.SyncFIFOBuffered`, its storage mostly in block RAM.
 
     For lists that are some ten places deep: as LUT RAM, which is what the tools choose by
-    themselves, each costs a hundred LUTs, and block RAMs are left over.
+    themselves, one of 64 places of six bits costs a hundred LUTs of an ECP5. With no more bits than
+    that it is left to them all the same: a small board runs out of block RAMs first.
     """
 
     def elaborate(self, platform):
         m = super().elaborate(platform)
-        if self.depth > 1:  # a single place is a register
+        if self.depth * self.width > SMALL_LIST:
             m.submodules.storage.attrs.update(NO_COLLISIONS, ram_style="block")
         return m
 

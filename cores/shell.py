@@ -358,7 +358,9 @@ class Shell(wiring.Component):
         tcp, memory = self.config.tcp, self.config.memory
         echo = Echo(tcp.sessions, tcp.segment_log2)
         discard = Discard(tcp.sessions)
-        mailbox = Mailbox(tcp.width, tcp.sessions, tcp.segment_log2, memory.mailbox_slots)
+        mailbox = Mailbox(
+            tcp.width, tcp.sessions, tcp.segment_log2, memory.mailbox_slots, tcp.unread
+        )
         framer = SmpFramer(
             tcp.width,
             tcp.sessions,

@@ -63,11 +63,13 @@ class _Copier(wiring.Component):
 
 
 class AnyRequest(_Copier):
-    def __init__(self, width, segment_log2):
+    def __init__(self, width, segment_log2, largest):
         members = {
             "base": In(32 - segment_log2),
             "offset": In(segment_log2),
             "available": In(segment_log2 + 1),
+            "expect": In(11),
+            "counted": In(1),
             "length": Out(11),
             "matched": Out(1),
             "full": Out(1),
@@ -99,6 +101,7 @@ class Desk:
         self.place = place = Signal(3, name="desk")
         self.gone, self.drop, self.close = Signal(name="gone"), Signal(name="drop"), Signal()
         self.length, self.final, self.guest = Signal(13, name="length"), Signal(), Signal()
+        self.tag = Signal(2, name="tag")
         self.free, self.shown = place == FREE, place == SHOWN
         self.copied, self.written = place == COPIED, place == WRITTEN
         self.reports = self.copied | self.written | ((place == ANSWERED) & ~self.gone)
@@ -120,6 +123,7 @@ class MailboxProof(Elaboratable):
         free(m, svc.event.valid, svc.event.payload, svc.tx.ready, svc.free.ready)
         free(m, mem.cmd.ready, mem.wdata.ready, mem.wdone.valid, mem.rdata.valid, mem.rdata.payload)
         free(m, csr.send, csr.drop, csr.tx_write, csr.tx_data, csr.irq_enable, csr.rx_index)
+        free(m, csr.expect)
         stream_rules(m, svc.event, Assume, "event")
         stream_rules(m, svc.tx, Assert, "tx")
         stream_rules(m, svc.free, Assert, "free")
@@ -177,10 +181,10 @@ class MailboxProof(Elaboratable):
                 Assert((self.kind != 2) | (desk.reports & (desk.guest == self.who))),
             ]
         # What the desk had when it was decided on.
-        self.then = Signal(36)
+        self.then = Signal(49)
         now = Cat(
             desk.free, desk.shown, desk.copied, desk.written, desk.drop, desk.close, desk.final,
-            desk.matched, desk.full, desk.length, desk.count,
+            desk.matched, desk.full, desk.length, desk.count, self.dut.csr.expect,
         )  # fmt: skip
         decided = self._states("EVENT", "DECIDE", "RUN")
         with m.If(decided):
@@ -290,7 +294,7 @@ class MailboxProof(Elaboratable):
             with m.Case(FREE):
                 with m.If(run & step.invites):
                     m.d.sync += [place.eq(COPY), desk.guest.eq(self.who), desk.gone.eq(0)]
-                    m.d.sync += desk.final.eq(self.old.eof)
+                    m.d.sync += [desk.final.eq(self.old.eof), desk.tag.eq(self.old.tag)]
             with m.Case(COPY):
                 with m.If(dut.request.done):
                     m.d.sync += place.eq(COPIED)
@@ -323,6 +327,7 @@ class MailboxProof(Elaboratable):
             Assert(desk.free | (dut.gone == desk.gone)),
             Assert(desk.free | desk.shown | (place == ANSWERED) | ~desk.gone),
             Assert(desk.free | (dut.final == desk.final)),
+            Assert(desk.free | (dut.tag == desk.tag)),
             Assert(~late | (dut.drop == desk.drop)),
             Assert(~late | (dut.close == desk.close)),
             Assert(~late | (dut.length == desk.length)),
@@ -343,6 +348,8 @@ class MailboxProof(Elaboratable):
             Assert(csr.responses == responses),
             Assert(csr.dropped == dropped),
             Cover(desk.shown & dut.response.append),
+            # The last request of a connection that the client has ended.
+            Cover(desk.shown & desk.final & (dut.request.length != 0)),
         ]
 
     @property
@@ -360,7 +367,8 @@ class MailboxProof(Elaboratable):
             Assert(response.clear == (decide & step.shows)),
             Assert(response.append == (csr.tx_write & desk.shown)),
             Assert(response.word == csr.tx_data),
-            Assert(csr.status == Cat(desk.shown, ~request.matched, dut.gone, ~desk.free)),
+            Assert(csr.status[:4] == Cat(desk.shown, ~request.matched, dut.gone, ~desk.free)),
+            Assert(desk.free | (csr.status[4:] == desk.tag)),
             Assert(dut.irq == (desk.shown & csr.irq_enable)),
             Assert(desk.free | (csr.session == desk.guest)),
             Assert(csr.request_length == request.length),
@@ -378,6 +386,8 @@ class MailboxProof(Elaboratable):
                 Assert(request.base == old.base),
                 Assert(request.offset == old.consumed[:LOG2]),
                 Assert(request.available == unread_of(old)),
+                Assert(request.expect == old.expect),
+                Assert(request.counted == (old.expect != 0)),
             ]
         with m.If(response.start | response.busy):
             m.d.comb += Assert(response.addr == BASE + (desk.guest << 12))
@@ -396,7 +406,7 @@ class _Seen:
         flags = ("free", "shown", "copied", "written", "drop", "close", "final", "matched", "full")
         for k, name in enumerate(flags):
             setattr(self, name, bits[k])
-        self.length, self.count = bits[9:22], bits[22:33]
+        self.length, self.count, self.expect = bits[9:22], bits[22:33], bits[33:46]
 
 
 PROOFS = (
@@ -408,7 +418,7 @@ PROOFS = (
         module="trebuchet.cores.roles.mailbox",
         build=MailboxProof,
         depth=1,
-        cover_depth=32,
+        cover_depth=40,
         mutants=(
             Mutant("appends_always", "csr.tx_write & self.shown", "csr.tx_write"),
             Mutant(
@@ -422,6 +432,12 @@ PROOFS = (
                 "more.eq(~state.held & ~state.out)",
                 "more.eq(~state.held & state.out)",
                 16,
+            ),
+            Mutant(
+                "silent_end",
+                "with m.Elif((self.unread == 0) & ~self.awaits):",
+                "with m.Elif(~self.awaits):",
+                26,
             ),
             Mutant(
                 "irq_too_soon",

@@ -1,9 +1,10 @@
 """Proofs of the mailbox's copiers, ``cores/roles/mailbox_copy.py``.
 
 Request: it reads beat by beat from where the request begins, around the ring's end; the bytes in
-the on-chip memory are the ring's (an arbitrary one); it stops behind the first empty line, told by
-an independent recognizer of CR LF CR LF, or at the end of what is there, or at the size of the
-memory; ``length``, ``matched`` and ``full`` say which.
+the on-chip memory are the ring's (an arbitrary one); it stops at the end of the request, or of
+what is there, or at the size of the memory; ``length``, ``matched`` and ``full`` say which. The
+request's end is told by an independent recognizer of CR LF CR LF, or it is the number expected, or
+8 if it begins with a byte less than 9.
 
 Response: words leave in the order in which they were appended, each to its own place and under its
 own strobes, as many as ``length`` needs; ``done`` once, when all are in memory.
@@ -39,14 +40,18 @@ class RequestCopierProof(Elaboratable):
             self.i = Inside(m, dut)
         cmd, rdata = dut.mem_cmd, dut.mem_rdata
         free(m, dut.start, dut.base, dut.offset, dut.available, dut.index)
+        free(m, dut.expect, dut.counted)
         free(m, cmd.ready, rdata.valid, rdata.payload)
         stream_rules(m, cmd, Assert, "cmd")
         self.busy, self.known, self.waits = Signal(), Signal(), Signal()
         self.base, self.offset, self.limit = Signal(32 - LOG2), Signal(LOG2), Signal(5)
+        self.asked = Signal()
+        self.goal = Signal(11)  # bytes of the request; 0: it is text, or nothing of it was seen
         busy = self.busy
         m.d.comb += [
             Assume(~dut.start | ~busy),
             Assume(dut.available <= 1 << LOG2),
+            Assume(dut.counted == (dut.expect != 0)),
             Assume(~rdata.valid | self.waits),
             Assert(~dut.done | busy),
             Assert(rdata.ready),
@@ -54,6 +59,7 @@ class RequestCopierProof(Elaboratable):
         with m.If(dut.start):
             m.d.sync += [busy.eq(1), self.base.eq(dut.base), self.offset.eq(dut.offset)]
             m.d.sync += self.limit.eq(Mux(dut.available > SIZE, SIZE, dut.available))
+            m.d.sync += [self.goal.eq(dut.expect), self.asked.eq(dut.expect != 0)]
         with m.If(dut.done):
             m.d.sync += [busy.eq(0), self.known.eq(1)]
         with m.If(_moves(cmd)):
@@ -73,7 +79,7 @@ class RequestCopierProof(Elaboratable):
         m.d.comb += self.place.eq(self.offset + dut.length)
         with m.If(cmd.valid):
             m.d.comb += [
-                Assert(self.busy & ~self.waits),
+                Assert(self.busy & ~self.waits & (self.limit != 0)),
                 Assert(cmd.payload.addr == Cat(self.place & 0x1C, self.base)),
                 Assert((cmd.payload.beats == 0) & ~cmd.payload.write),
             ]
@@ -91,11 +97,14 @@ class RequestCopierProof(Elaboratable):
             m.d.sync += self.last.eq(0)
         with m.Elif(looked):
             m.d.sync += self.last.eq(Cat(self.last[8:], byte))
+            with m.If((dut.length == 0) & (self.goal == 0) & (byte <= 8)):
+                m.d.sync += self.goal.eq(8)
         self.looked = looked
         m.d.comb += Assert(dut.length == self._count(m))
         with m.If(self.busy):
             empty = self.last == 0x0A0D0A0D
-            m.d.comb += Assert(dut.matched == empty)
+            whole = Mux(self.goal == 0, empty, dut.length == self.goal)
+            m.d.comb += Assert(dut.matched == whole)
         with m.If(dut.done):
             m.d.comb += Assert(dut.matched | (dut.length == self.limit))
         m.d.comb += Assert(dut.full == (dut.length == SIZE))
@@ -137,6 +146,9 @@ class RequestCopierProof(Elaboratable):
         m.d.comb += [
             Cover(dut.done & dut.matched & (self.copied == 5) & (self.offset == 30)),
             Cover(dut.done & ~dut.matched & (self.copied == 2)),
+            Cover(dut.done & dut.matched & (self.copied == 8) & (i.goal == 8) & ~self.asked),
+            Cover(dut.done & dut.matched & (self.copied == 3) & (i.goal == 3)),
+            Cover(dut.done & ~dut.matched & (i.goal == 3) & (self.copied == 0)),
         ]
 
     def _invariants(self, m):
@@ -156,6 +168,10 @@ class RequestCopierProof(Elaboratable):
                 Assert(i.left == self.limit - self.copied),
                 Assert(i.place == self.place),
                 Assert(i.base == self.base),
+                Assert(i.goal == self.goal),
+                Assert(i.counted == (self.goal != 0)),
+                Assert(i.ended == ((self.goal == 0) & (self.last == 0x0A0D0A0D))),
+                Assert(~self.asked | (self.goal != 0)),
                 Assert(dut.matched | (line == Mux(ends[2], 3, Mux(ends[1], 2, ends[0])))),
                 Assert(~dut.matched | (i.state("LOOK") | i.state("NEXT"))),
             ]
@@ -164,7 +180,7 @@ class RequestCopierProof(Elaboratable):
             with m.If(i.state("LOOK")):
                 m.d.comb += Assert(i.skip <= self.place[:2])
                 m.d.comb += Assert((i.skip == 0) | ~dut.matched)
-            with m.If(i.state("NEXT")):
+            with m.If(i.state("NEXT") & (self.copied != 0)):
                 m.d.comb += Assert(self.place[:2] == 0)
             with m.If(i.state("ASK") & (self.copied != 0)):
                 m.d.comb += Assert(self.place[:2] == 0)
@@ -258,17 +274,26 @@ PROOFS = (
     Proof(
         name="mailbox_request",
         core="cores.roles.mailbox_copy.RequestCopier(32, 5), 16 bytes",
-        says="copies the ring's bytes up to the first empty line, and says where it stopped",
+        says="copies the ring's bytes up to the end of the request, and says where it stopped",
         module="trebuchet.cores.roles.mailbox_copy",
         build=RequestCopierProof,
         depth=2,
         cover_depth=28,
         mutants=(
-            Mutant("any_line", "self.matched.eq(line == 3)", "self.matched.eq(line != 0)", 20),
+            Mutant("any_line", "ended.eq((line == 3)", "ended.eq((line != 0)", 20),
+            Mutant("text_in_binary", "(line == 3) & ~counted", "line == 3", 26),
+            Mutant("tab_is_binary", "byte < BINARY", "byte <= BINARY", 20),
+            Mutant("any_byte_decides", "~counted & there & (byte", "~counted & (byte", 20),
+            Mutant(
+                "reads_nothing",
+                'm.next = "NEXT"\n            with m.State("ASK")',
+                'm.next = "ASK"\n            with m.State("ASK")',
+                14,
+            ),
             Mutant("cr_resets", "Mux(line == 2, 3, 1)", "1", 26),
             Mutant(
                 "too_long",
-                "Mux(self.available > REQUEST_BYTES, REQUEST_BYTES, self.available)",
+                "Mux(self.available > self.largest, self.largest, self.available)",
                 "self.available",
                 14,
             ),

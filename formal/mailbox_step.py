@@ -35,8 +35,9 @@ class MailboxStep:
         unread = unread_of(old)
         self.release = work & old.dead
         self.swallows = work & ~old.dead & old.closing
-        self.ends = live & (unread == 0)
-        self.invites = live & (unread != 0) & desk.free
+        awaits = old.expect != 0
+        self.ends = live & (unread == 0) & ~awaits
+        self.invites = live & ((unread != 0) | awaits) & desk.free
         decides = kind == 2
         self.lost = decides & old.dead
         report = decides & ~old.dead
@@ -45,6 +46,7 @@ class MailboxStep:
         self.incomplete = report & desk.copied & ~good
         self.answers = report & ~desk.copied & ~desk.written & ~desk.drop & (desk.length != 0)
         finishes = report & ~desk.copied & ~self.answers
+        self.learns = decides & ~desk.copied
         self.drops = finishes & desk.drop
         self.sends = finishes & ~desk.drop & (desk.written | desk.close)
         self.dismisses = self.lost | self.incomplete | finishes
@@ -73,6 +75,8 @@ class MailboxStep:
             m.d.comb += [after.out.eq(1), after.closing.eq(self.tx_close | self.tx_abort)]
         with m.If(self.dismisses):
             m.d.comb += after.held.eq(0)
+        with m.If(self.learns):
+            m.d.comb += [after.expect.eq(desk.expect), after.tag.eq(desk.expect >> 11)]
         with m.If(self.invites):
             m.d.comb += [after.held.eq(1), after.fresh.eq(0)]
         m.d.comb += Value.cast(new).eq(Value.cast(after))

@@ -12,6 +12,8 @@ type   name                    payload
 3      data                    u32 ID, then any bytes; the answer carries the same ID
 4      stream                  as data, but part of a record; ours, not of the source. The answer
                                is a data message. A board without it says ``BAD_TYPE``
+5      command                 a line of text, as on the board's console; ours
+6      reply                   u8 status, three zero bytes, then text: the answer to a command
 =====  ======================  ==============================================================
 
 A board answers a message that it cannot work on with a type 2 message of 8 bytes: u8 status
@@ -21,6 +23,7 @@ Reserved bytes are sent as 0 and ignored when received.
 
 import socket
 import struct
+import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -44,6 +47,7 @@ __all__ = [
     "describe_status",
     "parse_configuration",
     "parse_data",
+    "parse_reply",
     "parse_response",
     "response_message",
 ]
@@ -55,6 +59,7 @@ MAX_PAYLOAD = 1 << 26
 
 HEADER = struct.Struct("<B3xI")
 RESPONSE = struct.Struct("<B3xI")
+REPLY = struct.Struct("<B3x")
 WORD = struct.Struct("<I")
 SIZES = struct.Struct("<III")
 
@@ -68,6 +73,8 @@ class MessageType(IntEnum):
     RESPONSE = 2
     DATA = 3
     STREAM = 4
+    COMMAND = 5
+    REPLY = 6
 
 
 @dataclass(frozen=True)
@@ -156,6 +163,13 @@ def parse_data(payload: bytes) -> tuple[int, bytes]:
     return WORD.unpack_from(payload)[0], payload[WORD.size :]
 
 
+def parse_reply(payload: bytes) -> tuple[int, str]:
+    """``(status, text)`` of a reply message's payload."""
+    if len(payload) < REPLY.size:
+        raise ProtocolError(f"a reply must have at least 4 bytes, not {len(payload)}")
+    return REPLY.unpack_from(payload)[0], payload[REPLY.size :].decode("utf-8", "replace")
+
+
 def describe_status(status: int) -> str:
     """One line that names a status and says what to do."""
     try:
@@ -194,7 +208,7 @@ class Decoder:
             try:
                 kind = MessageType(number)
             except ValueError:
-                raise ProtocolError(f"an SMP message type must be 1 to 4, not {number}") from None
+                raise ProtocolError(f"an SMP message type must be 1 to 6, not {number}") from None
             if size > self.max_payload:
                 raise ProtocolError(
                     f"an SMP payload must be at most {self.max_payload} bytes, not {size}"
@@ -220,17 +234,50 @@ class Connection:
         timeout: float = 30.0,
         max_payload: int = MAX_PAYLOAD,
     ) -> None:
-        self.name = f"{address}:{port}"
-        self.timeout = timeout
+        name = f"{address}:{port}"
+        try:
+            connected = socket.create_connection((address, port), timeout)
+        except TimeoutError as error:
+            raise TrebuchetError(f"{name} did not answer within {timeout:g} s") from error
+        except OSError as error:
+            raise TrebuchetError(f"cannot connect to {name}: {error}") from error
+        self._take(connected, name, timeout, max_payload)
+
+    def _take(
+        self, connected: socket.socket, name: str, timeout: float, max_payload: int
+    ) -> "Connection":
+        self.name, self.timeout, self.socket = name, timeout, connected
         self.decoder = Decoder(max_payload)
         self.ready: deque[Message] = deque()
+        connected.settimeout(timeout)
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return self
+
+    @classmethod
+    def accepted_from(
+        cls, address: str, port: int, timeout: float = 30.0, max_payload: int = MAX_PAYLOAD
+    ) -> "Connection":
+        """Wait at ``port`` of this machine until the peer ``address`` connects.
+
+        Whoever else connects meanwhile is turned away. ``timeout`` bounds this wait as well.
+        """
+        end = time.monotonic() + timeout
         try:
-            self.socket = socket.create_connection((address, port), timeout)
+            wanted = socket.gethostbyname(address)
+            with socket.create_server(("", port)) as listener:
+                while True:
+                    listener.settimeout(max(0.0, end - time.monotonic()) or 1e-3)
+                    connected, (peer, peer_port) = listener.accept()
+                    if peer == wanted:
+                        break
+                    connected.close()
         except TimeoutError as error:
-            raise TrebuchetError(f"{self.name} did not answer within {timeout:g} s") from error
+            raise TrebuchetError(
+                f"{address} did not connect to port {port} within {timeout:g} s"
+            ) from error
         except OSError as error:
-            raise TrebuchetError(f"cannot connect to {self.name}: {error}") from error
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            raise TrebuchetError(f"cannot wait at port {port} for {address}: {error}") from error
+        return cls.__new__(cls)._take(connected, f"{peer}:{peer_port}", timeout, max_payload)
 
     def __enter__(self) -> "Connection":
         return self

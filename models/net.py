@@ -12,6 +12,7 @@ __all__ = [
     "build_segment",
     "checksum",
     "find_mss",
+    "is_for_cpu",
     "is_for_toe",
     "parse_segment",
 ]
@@ -54,6 +55,25 @@ def checksum(octets):
 
 def _number(octets):
     return int.from_bytes(octets, "big")
+
+
+def is_for_cpu(frame, port, shortest=41, arp=False):
+    """Does the frame port take this frame: whole IPv4 datagrams without options, UDP, to ``port``?
+
+    And with ``arp`` ARP replies.
+
+    ``shortest``: bytes of the shortest frame that it takes; at wider data paths than 32 bits more.
+    """
+    if arp and len(frame) >= shortest and frame[12:14] + frame[20:22] == b"\x08\x06\x00\x02":
+        return True
+    return (
+        len(frame) >= shortest
+        and frame[12:15] == b"\x08\x00\x45"
+        and frame[20] & 0x3F == 0
+        and frame[21] == 0
+        and frame[23] == 17
+        and _number(frame[36:38]) == port
+    )
 
 
 def is_for_toe(frame, mac, ip, enable=True):

@@ -91,11 +91,11 @@ def test_decoder_ignores_reserved_bytes():
     ]
 
 
-@pytest.mark.parametrize("kind", [0, 5, 255])
+@pytest.mark.parametrize("kind", [0, 7, 255])
 def test_decoder_rejects_unknown_types(kind):
     decoder = smp.Decoder()
     for _ in range(2):
-        with pytest.raises(smp.ProtocolError, match=f"type must be 1 to 4, not {kind}$"):
+        with pytest.raises(smp.ProtocolError, match=f"type must be 1 to 6, not {kind}$"):
             decoder.feed(bytes((kind,)) + bytes(7))
 
 

@@ -6,56 +6,16 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from ..buffers import NO_COLLISIONS, BlockFifo
-from ..csr import CsrSignature, Field, Register, RegisterBlock, counter
+from ..csr import CsrSignature
 from ..memory import ADDR_WIDTH, MemorySignature
 from ..stream import check_data_width
-from ..tcp.service import POSITION_WIDTH, SESSION_WIDTH, EventKind, ServiceSignature
+from ..tcp.service import POSITION_WIDTH, EventKind, ServiceSignature
 from .discard import check_sessions
 from .echo import check_segment_log2
 from .mailbox_copy import REQUEST_BYTES, RESPONSE_BYTES, RequestCopier, ResponseCopier
+from .mailbox_registers import MAILBOX_BLOCK
 
 __all__ = ["MAILBOX_BLOCK", "REQUEST_BYTES", "RESPONSE_BYTES", "Mailbox"]
-
-MAILBOX_BLOCK = RegisterBlock(
-    "mailbox",
-    (
-        Register(
-            "status",
-            "ro",
-            4,
-            "state of the mailbox",
-            fields=(
-                Field("pending", 0, 1, "a request waits for the CPU"),
-                Field("partial", 1, 1, "the request does not end with an empty line"),
-                Field("gone", 2, 1, "its connection is over; whatever is sent is dropped"),
-                Field("busy", 3, 1, "a response is on its way to memory"),
-            ),
-        ),
-        Register("session", "ro", SESSION_WIDTH, "session of the pending request"),
-        Register("request_length", "ro", 11, "bytes of the pending request"),
-        Register("rx_index", "rw", 8, "which word of the request rx_data shows"),
-        Register("rx_data", "ro", 32, "four bytes of the request, the first in bits 7..0"),
-        Register("tx_data", "rw", 32, "four bytes of the response, the first in bits 7..0"),
-        Register("tx_write", "stb", 1, "write 1: append tx_data to the response"),
-        Register(
-            "send",
-            "stb",
-            32,
-            "send the response",
-            fields=(
-                Field("length", 0, 13, "its bytes; more than 4,096 are taken as 4,096"),
-                Field("close", 16, 1, "close the connection after it"),
-                Field("go", 31, 1, "must be 1"),
-            ),
-        ),
-        Register("drop", "stb", 1, "write 1: reset the connection of the pending request"),
-        Register("irq_enable", "rw", 1, "1: interrupt while a request is pending"),
-        counter("requests", "requests shown to the CPU"),
-        counter("responses", "responses given to the TCP engine"),
-        counter("dropped", "requests dropped, or whose connection ended before the response"),
-    ),
-    "requests on a TCP port that the CPU answers",
-)
 
 
 class Mailbox(wiring.Component):
@@ -71,6 +31,8 @@ class Mailbox(wiring.Component):
         log2 of the bytes of a segment of the receive pool.
     slots_base : int
         Address of the transmit slots, a multiple of 4,096: one of 4,096 bytes a session.
+    unread : int or None
+        Bytes certain to come while none is consumed (``TcpConfig.unread``); None: a segment.
 
     ===========  ====  ==========================================================================
     member       dir   meaning
@@ -81,11 +43,33 @@ class Mailbox(wiring.Component):
     ``irq``      Out   ``status.pending`` and ``irq_enable``
     ===========  ====  ==========================================================================
 
-    A request is what a connection sent up to and with the first empty line (CR LF CR LF), at most
-    1,024 bytes; ``partial`` says that it ended by its size or by the peer's FIN instead. It is
-    copied to an on-chip memory and freed in the ring. What follows it is the next request, looked
-    at when the response to this one was acknowledged. Connections whose requests are not complete
-    wait without disturbing others; complete ones wait in a list.
+    What a request is, its first byte or the answer to the one before says:
+
+    ==================  ==================  =====================================================
+    ``expect.length``   first byte          the request
+    ==================  ==================  =====================================================
+    0                   9 or more           text: up to and with the first empty line (CR LF CR LF)
+    0                   less than 9         binary: the 8 bytes of an SMP header
+    n                   any                 the next n bytes
+    ==================  ==================  =====================================================
+
+    No request is longer than 1,024 bytes, or ``unread`` if that is less. ``partial`` says that it
+    ended by that size or by the peer's FIN before its end came. It is copied to an on-chip memory
+    and freed in the ring. What follows it is the next request, looked at when the response to this
+    one was acknowledged. Connections whose requests are not complete wait without disturbing
+    others; complete ones wait in a list.
+
+    ``expect`` is kept for the session when its response is posted: written before ``send``, it must
+    stay until ``busy`` has fallen. Of a new connection it is 0, ``tag`` as well. So the CPU need
+    not remember what it awaits from whom, if every request that it asks for has a tag. Races:
+
+    1. FIN while n bytes are awaited: what came of them is shown as a ``partial`` request, even
+       nothing (``request_length`` 0). Without n awaited, FIN after a request shows nothing.
+    2. Reset (or time-out) while n bytes are awaited: the CPU is not told. The session's number
+       comes back with a new connection, whose first request has tag 0.
+    3. n is more than the size above: so many are shown, ``partial``, and the rest is what is
+       looked at next.
+    4. A request that is shown while its connection ends: ``gone``; ``expect`` is forgotten.
 
     The firmware's loop, and every access it needs::
 
@@ -99,6 +83,7 @@ class Mailbox(wiring.Component):
             tx_data = response[i];
             tx_write = 1;                            // appends, and moves on by itself
         }
+        expect = 0;                                  // or what comes next from this session
         send = GO | CLOSE | len;                     // or drop = 1; PENDING falls
 
     ``CLOSE`` belongs to every answer to a ``partial`` request. A length of 0 without ``CLOSE``
@@ -114,10 +99,14 @@ class Mailbox(wiring.Component):
     input: see above.
     """
 
-    def __init__(self, width, sessions, segment_log2, slots_base):
+    def __init__(self, width, sessions, segment_log2, slots_base, unread=None):
         self.width = check_data_width(width)
         self.sessions = check_sessions(sessions)
         self.segment_log2 = check_segment_log2(segment_log2)
+        segment = 1 << segment_log2
+        if unread is not None and (not isinstance(unread, int) or not 8 <= unread <= segment):
+            raise ValueError(f"Bytes unread must be 8 to {segment}, not {unread!r}")
+        self.largest = min(REQUEST_BYTES, unread or segment)
         if not isinstance(slots_base, int) or slots_base % RESPONSE_BYTES or slots_base < 0:
             raise ValueError(
                 f"Base of the slots must be a multiple of {RESPONSE_BYTES}, not {slots_base!r}"
@@ -143,6 +132,8 @@ class Mailbox(wiring.Component):
                 "closing": 1,  # FIN or RST was posted; what comes is ignored
                 "dead": 1,  # CLOSED has come
                 "listed": 1,  # the number is in the list of sessions with work
+                "expect": 11,
+                "tag": 2,
             }
         )
 
@@ -158,7 +149,9 @@ class Mailbox(wiring.Component):
         self.read, self.write = table.read_port(), table.write_port()
         bits = max(1, (self.sessions - 1).bit_length())
         m.submodules.active = self.active = BlockFifo(width=bits, depth=self.sessions)
-        m.submodules.request = self.request = RequestCopier(self.width, self.segment_log2)
+        m.submodules.request = self.request = RequestCopier(
+            self.width, self.segment_log2, self.largest
+        )
         m.submodules.response = self.response = ResponseCopier(self.width)
         self.state = state = Signal(self.state_layout)
         self.session = Signal(bits)
@@ -174,6 +167,7 @@ class Mailbox(wiring.Component):
         self.length = Signal(13)
         self.written = Signal()  # the desk's report: the response is in memory
         self.final = Signal()  # the peer had closed when copying began
+        self.tag = Signal(2)  # of the request on the desk
         # Decisions, for one cycle:
         self.invite = Signal()  # copy the request of `session`
         self.show = Signal()
@@ -224,12 +218,14 @@ class Mailbox(wiring.Component):
             request.base.eq(self.state.base),
             request.offset.eq(self.state.consumed[: self.segment_log2]),
             request.available.eq(self.unread),
+            request.expect.eq(self.state.expect),
+            request.counted.eq(self.awaits),
             request.start.eq(self.invite),
             request.index.eq(csr.rx_index),
             csr.rx_data.eq(request.word),
             csr.request_length.eq(request.length),
             csr.session.eq(self.guest),
-            csr.status.eq(Cat(self.shown, ~request.matched, self.gone, ~self.desk_free)),
+            csr.status.eq(Cat(self.shown, ~request.matched, self.gone, ~self.desk_free, self.tag)),
             self.irq.eq(self.shown & csr.irq_enable),
             response.clear.eq(self.show),
             response.append.eq(csr.tx_write & self.shown),
@@ -254,6 +250,8 @@ class Mailbox(wiring.Component):
         low = self.segment_log2 + 1
         self.unread = Signal(low)
         self.more = Signal()
+        self.awaits = Signal()  # a number of bytes
+        m.d.comb += self.awaits.eq(state.expect.any())
         m.d.sync += self.unread.eq(state.latest - state.consumed[:low])
         with m.If(state.dead):
             m.d.comb += self.more.eq(~state.held & ~state.out)
@@ -385,6 +383,8 @@ class Mailbox(wiring.Component):
         request = self.request
         with m.State("DECIDE"):
             m.next = "SETTLE"
+            with m.If(~self.copied):
+                m.d.sync += Cat(state.expect, state.tag).eq(self.csr.expect)
             with m.If(state.dead):
                 m.d.comb += self.dismiss.eq(1)
                 m.d.sync += state.held.eq(0)
@@ -423,7 +423,7 @@ class Mailbox(wiring.Component):
                 ]
             with m.Elif(state.closing):
                 self._consume(m, state, self.unread)
-            with m.Elif(self.unread == 0):  # the peer has closed and asks nothing more
+            with m.Elif((self.unread == 0) & ~self.awaits):  # the peer has closed, and asks nothing
                 self._post(m, state, 0, 1, 0)
             with m.Elif(self.desk_free):  # else it goes back to the end of the list
                 m.d.comb += self.invite.eq(1)
@@ -431,6 +431,7 @@ class Mailbox(wiring.Component):
                     state.held.eq(1),
                     state.fresh.eq(0),
                     self.final.eq(state.eof),
+                    self.tag.eq(state.tag),
                 ]
 
     def _finish(self, m, state):

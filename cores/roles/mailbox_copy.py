@@ -16,27 +16,35 @@ REQUEST_BYTES = 1024
 RESPONSE_BYTES = 4096
 
 CR, LF = 13, 10
+#: A request that begins with a smaller number is binary, and begins with HEADER_BYTES of header.
+BINARY = 9
+HEADER_BYTES = 8
 
 
 class RequestCopier(wiring.Component):
-    """Copies bytes from a receive ring to an on-chip memory, up to and with CR LF CR LF.
+    """Copies a request from a receive ring to an on-chip memory.
 
-    ``start`` for one cycle, with ``base`` (number of the segment), ``offset`` in it and the bytes
-    ``available``. Then ``done`` for one cycle; ``length`` bytes were copied, ``matched`` tells
-    that they end with an empty line, ``full`` that there are 1,024 of them. They hold until the
-    next start. ``word`` is word ``index`` of the copy, a cycle later. One read of one beat is in
-    flight at a time, a byte a cycle is looked at.
+    That is ``expect`` bytes if it is ``counted``; else 8 bytes if the first one is less than 9;
+    else all up to and with CR LF CR LF. ``start`` for one cycle, with those, ``base`` (number of
+    the segment), ``offset`` in it and the bytes ``available``. Then ``done`` for one cycle;
+    ``length`` bytes were copied, ``matched`` tells that they are the whole request, ``full`` that
+    there are ``largest`` of them. They hold until the next start. ``word`` is word ``index`` of the
+    copy, a cycle later. One read of one beat is in flight at a time, a byte a cycle is looked at;
+    nothing is read if nothing is available.
     """
 
-    def __init__(self, width, segment_log2):
+    def __init__(self, width, segment_log2, largest=None):
         mem = MemorySignature(width)
         self.width, self.segment_log2 = width, segment_log2
+        self.largest = REQUEST_BYTES if largest is None else largest
         super().__init__(
             {
                 "start": In(1),
                 "base": In(ADDR_WIDTH - segment_log2),
                 "offset": In(segment_log2),
                 "available": In(segment_log2 + 1),
+                "expect": In(range(REQUEST_BYTES + 1)),
+                "counted": In(1),
                 "done": Out(1),
                 "length": Out(range(REQUEST_BYTES + 1)),
                 "matched": Out(1),
@@ -62,6 +70,9 @@ class RequestCopier(wiring.Component):
         beat = Signal(self.width)
         skip = Signal(log2n)
         line = Signal(2)  # bytes of CR LF CR LF that were seen
+        goal = Signal.like(self.expect)  # bytes of the request; 0: not known, or text
+        counted = Signal()
+        there, ended = Signal(), Signal()
         byte = beat[:8]
         m.d.comb += [
             read.addr.eq(self.index),
@@ -70,19 +81,23 @@ class RequestCopier(wiring.Component):
             write.data.eq(Cat(byte, byte, byte, byte)),
             self.mem_cmd.payload.addr.eq(Cat(place, base) & ~(self.width // 8 - 1)),
             self.mem_rdata.ready.eq(1),
-            self.full.eq(self.length == REQUEST_BYTES),
+            self.full.eq(self.length == self.largest),
+            there.eq(self.length == goal),
+            self.matched.eq(ended | (counted & there)),
         ]
         with m.FSM():
             with m.State("IDLE"):
                 m.d.sync += [place.eq(self.offset), base.eq(self.base)]
                 with m.If(self.start):
                     m.d.sync += [
-                        left.eq(Mux(self.available > REQUEST_BYTES, REQUEST_BYTES, self.available)),
+                        left.eq(Mux(self.available > self.largest, self.largest, self.available)),
                         self.length.eq(0),
-                        self.matched.eq(0),
+                        ended.eq(0),
                         line.eq(0),
+                        goal.eq(self.expect),
+                        counted.eq(self.counted),
                     ]
-                    m.next = "ASK"
+                    m.next = "NEXT"
             with m.State("ASK"):
                 m.d.comb += self.mem_cmd.valid.eq(1)
                 m.d.sync += skip.eq(place[:log2n])
@@ -106,10 +121,13 @@ class RequestCopier(wiring.Component):
                         left.eq(left - 1),
                         place.eq(place + 1),
                     ]
+                    with m.If(~counted & there & (byte < BINARY)):  # so it is the first byte
+                        # The goal was 0: one bit makes it HEADER_BYTES.
+                        m.d.sync += [counted.eq(1), goal[HEADER_BYTES.bit_length() - 1].eq(1)]
                     with m.If(byte == CR):
                         m.d.sync += line.eq(Mux(line == 2, 3, 1))
                     with m.Elif((byte == LF) & line[0]):
-                        m.d.sync += [line.eq(2), self.matched.eq(line == 3)]
+                        m.d.sync += [line.eq(2), ended.eq((line == 3) & ~counted)]
                     with m.Else():
                         m.d.sync += line.eq(0)
                     with m.If(place[:log2n].all()):
