@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..models.errors import TrebuchetError
+from .flash import Flash
 
 __all__ = ["FLOWS", "Board", "BoardError", "role_names"]
 
@@ -59,7 +60,8 @@ class Board:
     platform : callable
         ``platform()`` returns the LiteX platform.
     attach : callable
-        ``attach(soc)`` gives the SoC its ``crg`` and ``ethphy``, and adds the SDRAM.
+        ``attach(soc)`` gives the SoC its ``crg`` and ``ethphy``, and adds the SDRAM; with ``flash``
+        also ``flash_pads``, which has ``clk``, ``cs_n``, ``mosi`` and ``miso``.
     data_width : int
         Data path of the shell, in bits.
     sessions, segment_bytes : int
@@ -70,10 +72,16 @@ class Board:
         Bits of the TCP engine's event counters, which wrap.
     programmable : bool
         The TCP engine's times and limits can be changed by firmware.
+    active : bool
+        The board can open connections, to the server of its configuration.
+    inspect : bool
+        The console can list the TCP sessions.
     rom_bytes, sram_bytes : int
         On-chip memories of the firmware.
     uart_baud : int
         Baud rate of the console.
+    watchdog_ms : int
+        Milliseconds of the clock after which firmware that hangs is restarted; 0: never.
     role : str
         What is in the role slot, one of :func:`role_names`. The results' memory follows from it.
     ecg_preset : str
@@ -82,10 +90,18 @@ class Board:
         Pipelines of the ECG role, and blocks that each holds, 1 or 2.
     ecg_stream, ecg_loadable : bool
         The ECG role takes records in parts; and new weights at run time.
+    udp_services : bool
+        UDP echo and discard, ports 7 and 9, for trying a network out: 1,400 LUTs of an ECP5.
     peers : int
         Other boards with which this one can share its clients' jobs over LTL; 0: it has no LTL.
     mac, ip : str
         Addresses until somebody configures others.
+    flash : Flash or None
+        The SPI flash for configuration and images, and its layout; None if there is none.
+    dhcp : bool
+        Ask a DHCP server for an address first, and take ``ip`` when none answers.
+    dhcp_retry_ms : int
+        Pause after the first try to get one; after 15 of these none has answered.
     external_tick : bool
         The board has an input for the millisecond tick (simulation).
     seed : int
@@ -110,18 +126,25 @@ class Board:
     cpu_variant: str = "minimal"
     counter_width: int = 32
     programmable: bool = True
+    active: bool = False
+    inspect: bool = False
     rom_bytes: int = 0x10000
     sram_bytes: int = 0x2000
     uart_baud: int = 115200
+    watchdog_ms: int = 5000
     role: str = "ecg"
     ecg_preset: str = "faithful"
     ecg_pipelines: int = 1
     ecg_buffers: int = 1
     ecg_stream: bool = False
     ecg_loadable: bool = False
+    udp_services: bool = True
     peers: int = 0
     mac: str = "02:00:00:00:00:01"
     ip: str = "10.0.0.2"
+    flash: Flash | None = None
+    dhcp: bool = False
+    dhcp_retry_ms: int = 1000
     external_tick: bool = False
     seed: int = 1
     lut4_budget: int = 0
@@ -134,10 +157,16 @@ class Board:
         self._choice("data_width", DATA_WIDTHS)
         self._range("sys_clk_hz", 1_000_000, 500_000_000)
         self._range("uart_baud", 9600, 3_000_000)
+        self._range("watchdog_ms", 0, 65_535)
         self._range("lut4_budget", 0, 10_000_000)
         self._range("sessions", 1, 131_072)
         self._range("seed", 1, 1_000_000)
         self._range("counter_width", 16, 32)
+        self._choice("dhcp", (False, True))
+        self._choice("active", (False, True))
+        self._choice("inspect", (False, True))
+        self._choice("udp_services", (False, True))
+        self._range("dhcp_retry_ms", 4, 60_000)
         self._choice("role", role_names())
         self._choice("ecg_preset", ECG_PRESETS)
         self._range("ecg_pipelines", 1, 64)
@@ -151,6 +180,7 @@ class Board:
         ):
             self._range(name, low, high)
             self._require(name, _power_of_two(getattr(self, name)), "a power of two")
+        self._check_flash()
         for name in ("platform", "attach"):
             self._require(name, callable(getattr(self, name)), "a function")
         self._require(
@@ -169,6 +199,13 @@ class Board:
             raise BoardError(
                 f"Board {self.name!r}: {name} must be {allowed}, not {getattr(self, name)!r}"
             )
+
+    def _check_flash(self):
+        if self.flash is None:
+            return
+        self._require("flash", isinstance(self.flash, Flash), "a Flash or None")
+        for name, allowed, value in self.flash.faults():
+            raise BoardError(f"Board {self.name!r}: flash.{name} must be {allowed}, not {value!r}")
 
     def _choice(self, name, allowed):
         self._require(name, getattr(self, name) in allowed, f"one of {allowed}")

@@ -7,11 +7,13 @@ port                  width  meaning
 ====================  =====  ====================================================================
 ``sys_clk``           1      the clock of everything
 ``sys_rst``           1      synchronous reset
+``restarting``        1      the SoC is in reset, also by itself (watchdog, command)
 ``uart_tx_valid``     1      console, from the SoC; ``uart_tx_ready``, ``uart_tx_data[8]``
 ``uart_rx_valid``     1      console, to the SoC; ``uart_rx_ready``, ``uart_rx_data[8]``
 ``eth_rx_valid``      1      link, to the SoC; ``eth_rx_ready``, ``eth_rx_data[8]``, ``eth_rx_last``
 ``eth_tx_valid``      1      link, from the SoC; ``eth_tx_ready``, ``eth_tx_data[8]``,
                              ``eth_tx_last``
+``flash_clk``         1      SPI flash; ``flash_cs_n``, ``flash_mosi``, ``flash_miso`` (in)
 ``tick_external``     1      1: protocol time advances with ``tick``; 0: with the divided clock
 ``tick``              1      one cycle a millisecond of protocol time
 ====================  =====  ====================================================================
@@ -22,6 +24,7 @@ LiteDRAM's model of a single-data-rate chip, the smallest that takes the shell's
 
 import dataclasses
 
+from .flash import Flash
 from .schema import Board
 
 __all__ = ["BOARD", "with_role"]
@@ -44,8 +47,17 @@ def _io():
     return [
         ("sys_clk", 0, Pins(1)),
         ("sys_rst", 0, Pins(1)),
+        ("restarting", 0, Pins(1)),
         ("uart", 0, *byte_stream("tx", last=False), *byte_stream("rx", last=False)),
         ("eth", 0, *byte_stream("tx", last=True), *byte_stream("rx", last=True)),
+        (
+            "flash",
+            0,
+            Subsignal("clk", Pins(1)),
+            Subsignal("cs_n", Pins(1)),
+            Subsignal("mosi", Pins(1)),
+            Subsignal("miso", Pins(1)),
+        ),
         ("tick_external", 0, Pins(1)),
         ("tick", 0, Pins(1)),
     ]
@@ -68,6 +80,7 @@ def _attach(soc):
     soc.sdrphy = SDRAMPHYModel(module=module, data_width=32, clk_freq=SDRAM_CLK_HZ, verbosity=0)
     soc.add_sdram("sdram", phy=soc.sdrphy, module=module, l2_cache_size=0)
     soc.ethphy = ByteStreamPhy(soc.platform.request("eth"))
+    soc.flash_pads = soc.platform.request("flash")
 
 
 BOARD = Board(
@@ -79,11 +92,20 @@ BOARD = Board(
     dram_bytes=16 << 20,
     platform=_platform,
     attach=_attach,
+    active=True,
+    inspect=True,
     ecg_buffers=2,
     ecg_stream=True,
     ecg_loadable=True,
     mac="02:00:00:00:00:02",
+    dhcp_retry_ms=500,
     external_tick=True,
+    flash=Flash(
+        size=1 << 20,
+        firmware=(0x80000, 0x40000),
+        config=(0xFE000, 0x2000),
+        max_hz=500_000,  # as fast as the controller goes
+    ),
 )
 
 #: What roles need beside a slot. Matrix multiply: messages of up to three pairs of 32 KiB, and so

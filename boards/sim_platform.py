@@ -8,7 +8,7 @@ from litex.build.generic_platform import GenericPlatform
 from litex.build.sim import common
 from litex.gen import LiteXModule
 from litex.soc.interconnect import stream
-from migen import ClockDomain, ClockSignal, ResetSignal
+from migen import ClockDomain, ClockSignal, ResetSignal, Signal
 
 __all__ = ["ByteStreamPhy", "SimClock", "VerilogPlatform"]
 
@@ -51,14 +51,21 @@ class SimClock(LiteXModule):
 
     As an input the reset would be part of half the logic, and Verilator computes what depends on
     inputs anew in each half of a cycle: a simulation took half as long again.
+
+    ``rst`` restarts the board from inside; the harness is told by the pin ``restarting``, if there
+    is one, since what was on its way to or from the board is cut off.
     """
 
     def __init__(self, platform):
+        self.rst = Signal()
         self.cd_sys = ClockDomain()
         self.cd_harness = ClockDomain(reset_less=True)
         clock = platform.request("sys_clk")
         self.comb += [self.cd_sys.clk.eq(clock), self.cd_harness.clk.eq(clock)]
-        self.sync.harness += self.cd_sys.rst.eq(platform.request("sys_rst"))
+        self.sync.harness += self.cd_sys.rst.eq(platform.request("sys_rst") | self.rst)
+        restarting = platform.request("restarting", loose=True)
+        if restarting is not None:
+            self.comb += restarting.eq(self.cd_sys.rst)
 
 
 class ByteStreamPhy(LiteXModule):

@@ -5,6 +5,7 @@ The board has two Ethernet ports; the one next to the power connector (port 0) i
 
 import copy
 
+from .flash import Flash
 from .schema import Board
 
 SYS_CLK_HZ = 50_000_000
@@ -25,6 +26,8 @@ def _attach(soc):
     from litedram.phy import ECP5DDRPHY
     from liteeth.phy.ecp5rgmii import LiteEthPHYRGMII
     from litex_boards.targets.lattice_versa_ecp5 import _CRG
+
+    from .ecp5_flash import EcpFlashPads
 
     class Mt41k64m16(modules.MT41K64M16):
         # LiteDRAM states tRFC in clocks, which wastes a tenth of the bandwidth at our clock; the
@@ -50,6 +53,7 @@ def _attach(soc):
         tx_delay=0,
         rx_delay=0,
     )
+    soc.flash_pads = EcpFlashPads(soc.platform.request("spiflash"))
     # The PHY chip's receive clock is the transmit clock too.
     soc.platform.add_period_constraint(soc.ethphy.crg.cd_eth_rx.clk, 8.0)
 
@@ -65,8 +69,17 @@ BOARD = Board(
     attach=_attach,
     counter_width=16,  # half the LUTs of 24 counters and of their way to the CPU
     programmable=False,  # 40 registers less
+    udp_services=False,  # with them the router does not come to an end
     seed=2,
     lut4_budget=43_848,
+    flash=Flash(  # Micron N25Q128A, which also configures the FPGA
+        size=16 << 20,
+        golden=(0x000000, 0x200000),
+        bitstream=(0x200000, 0x200000),
+        firmware=(0x400000, 0x80000),
+        config=(0x480000, 0x2000),
+        max_hz=25_000_000,
+    ),
     # openFPGALoader has no name for this board; its FT2232 is wired in the usual way.
     loader=("--cable", "ft2232"),
 )

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ..boards import load_board
 from ..boards.sim import with_role
+from ..boards.sim_debug import with_debug_port
 from ..models.errors import TrebuchetError
 from ..models.lock import FileLock
 from .firmware import FirmwareBuilder
@@ -22,7 +23,15 @@ from .soc import TrebuchetSoC
 from .synthesis import clocks_faster_than, map_for_area, with_local_sources
 from .toolchain import LINKS, PLACE_AND_ROUTE, provide_tools, require_tool
 
-__all__ = ["SimFiles", "build_board", "build_sim", "input_hash", "make_shell", "usage"]
+__all__ = [
+    "SimFiles",
+    "build_board",
+    "build_sim",
+    "build_software",
+    "input_hash",
+    "make_shell",
+    "usage",
+]
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Folders whose files decide what is built.
@@ -69,6 +78,8 @@ def make_shell(board):
         half_open=None,
         counter_width=board.counter_width,
         programmable=board.programmable,
+        active=board.active,
+        inspect=board.inspect,
         segment_log2=board.segment_bytes.bit_length() - 1,
     )
     config = ShellConfig(
@@ -169,7 +180,7 @@ class SimFiles:
     folder: Path
 
 
-def build_sim(directory=None, shell=None, name="sim", role=None, peers=0):
+def build_sim(directory=None, shell=None, name="sim", role=None, peers=0, debug=False):
     """Generate Verilog and firmware of a simulated board; return its :class:`SimFiles`.
 
     A finished build with the same inputs is used again.
@@ -185,12 +196,17 @@ def build_sim(directory=None, shell=None, name="sim", role=None, peers=0):
         Another role than the board's own, with sizes that suit it.
     peers : int
         Other boards that this one may be joined with by LTL; 0: the shell has no LTL.
+    debug : bool
+        The CPU has its debug port (``boards/sim_debug.py``); the build is ``…_debug``.
     """
     board = load_board(name) if role is None else with_role(role)
     label = name if role is None else f"{board.name}_{role}"
     if peers:
         board = dataclasses.replace(board, peers=peers)
         label += f"_peers{peers}"
+    if debug:
+        board = with_debug_port(board)
+        label += "_debug"
     directory = Path(directory or ROOT / "build" / label).resolve()
     with _lock(directory):
         return _build_sim(directory, shell, board, label)
@@ -245,6 +261,27 @@ def build_board(name, directory=None, shell=None, synth_only=False, seed=None, f
     directory = Path(directory or ROOT / "build" / name).resolve()
     with _lock(directory):
         return _build_board(board, directory, shell, synth_only, seed, fresh)
+
+
+def build_software(name, directory=None):
+    """Register maps and firmware of a board, no bitstream; return the folder they lie in.
+
+    That of the simulated board is :func:`build_sim`'s, else ``build/NAME_software``. A finished
+    build with the same inputs is used again.
+    """
+    board = load_board(name)
+    if board.flow == "sim":
+        return build_sim(directory, name=name).folder.parent
+    directory = Path(directory or ROOT / "build" / f"{name}_software").resolve()
+    stamp = directory / "software.json"
+    inputs = input_hash("software", name)
+    with _lock(directory):
+        if not stamp.exists() or json.loads(stamp.read_text())["inputs"] != inputs:
+            stamp.unlink(missing_ok=True)
+            with _clean_environment(directory):
+                _build_soc(board, None, directory)
+            stamp.write_text(json.dumps({"inputs": inputs}) + "\n")
+    return directory
 
 
 def _build_board(board, directory, shell, synth_only, seed, fresh):

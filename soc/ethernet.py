@@ -155,9 +155,11 @@ class NetworkStack(LiteXModule):
         Frequency from which ARP's time-outs are derived.
     width : int
         Data path, in bits.
+    with_udp : bool
+        Whether there is ``udp``; without it nothing is sent but answers to ARP and echo requests.
     """
 
-    def __init__(self, mac_address, ip_address, clk_hz, width=32):
+    def __init__(self, mac_address, ip_address, clk_hz, width=32, with_udp=True):
         self.mac = mac = _StackMac(width)
         self.arp = LiteEthARP(mac, mac_address, ip_address, clk_hz, entries=4, dw=width)
         # `with_broadcast` would accept every destination address, not only broadcasts.
@@ -167,7 +169,8 @@ class NetworkStack(LiteXModule):
         # Deep enough for any frame: LiteEth would wait for ever for the end of a request whose IP
         # header states less than the frame carries, were the store smaller than the frame.
         self.icmp = LiteEthICMP(self.ip, ip_address, dw=width, fifo_depth=2048)
-        self.udp = LiteEthUDP(self.ip, ip_address, dw=width)
+        if with_udp:
+            self.udp = LiteEthUDP(self.ip, ip_address, dw=width)
         self.sink, self.source = mac.sink, mac.source
 
 

@@ -2,8 +2,9 @@
 
 The generated headers are, beside LiteX's own: ``trebuchet_regs.h`` (registers of the shell's
 blocks, :mod:`trebuchet.soc.csr_export`), ``trebuchet_status_table.h`` (every counter, for the
-status page), ``trebuchet_status_codes.h`` (:mod:`trebuchet.models.status`) and
-``trebuchet_peers.h`` (:mod:`trebuchet.soc.peers`; a board alone has none).
+status page), ``trebuchet_roles.h`` (the blocks of role slots), ``trebuchet_status_codes.h``
+(:mod:`trebuchet.models.status`) and ``trebuchet_peers.h`` (:mod:`trebuchet.soc.peers`; a board
+alone has none).
 """
 
 from pathlib import Path
@@ -11,14 +12,21 @@ from pathlib import Path
 from litex.build.tools import write_to_file
 from litex.soc.integration.builder import Builder
 
+from ..cores.roles.contract import role_block
 from ..models.status import DESCRIPTIONS, Status
 from .csr_export import c_header, json_map, register_offsets, register_words, svd
 from .peers import peers_header
 
 #: Read-only registers that say nothing about the board.
-_NO_GAUGES = {("mailbox", "rx_data")}
+_NO_GAUGES = {("mailbox", "rx_data"), ("nic", "rx_data")}
 
-__all__ = ["FIRMWARE_DIR", "FirmwareBuilder", "status_codes_header", "status_table_header"]
+__all__ = [
+    "FIRMWARE_DIR",
+    "FirmwareBuilder",
+    "roles_header",
+    "status_codes_header",
+    "status_table_header",
+]
 
 #: LiteX's software packages that the firmware is linked with.
 PACKAGES = ("libc", "libcompiler_rt", "libbase", "liblitedram")
@@ -33,6 +41,9 @@ def status_codes_header():
         f"#define TREBUCHET_STATUS_{code.name} {int(code)} /* {DESCRIPTIONS[code]} */"
         for code in Status
     ]
+    assert [int(code) for code in Status] == list(range(len(Status)))
+    names = ", ".join(f'"{code.name}"' for code in Status)
+    lines += ["", f"#define TREBUCHET_STATUS_NAMES {{ {names} }}"]
     return "\n".join(lines) + "\n"
 
 
@@ -58,10 +69,41 @@ def status_table_header(regions):
             '#include "status.h"',
             "",
             f"#define STATUS_TABLE_COUNT {len(rows)}u",
-            "/* One entry more, since C has no empty arrays. */",
+            "/* Ends with an entry without words. */",
             "static const struct status_entry status_table[STATUS_TABLE_COUNT + 1] = {",
             *rows,
             '\t{ "", "", 0, 0 },',
+            "};",
+            "",
+        ]
+    )
+
+
+def _is_role(block):
+    """Has a block the registers of a role slot, at their offsets?"""
+    return register_offsets(block).items() >= register_offsets(role_block("any")).items()
+
+
+def roles_header(regions):
+    """C header with ``roles``: name and base address of the register block of every role slot.
+
+    And with the offsets of the registers that all of them have.
+    """
+    roles = [(block, base) for block, base in regions if _is_role(block)]
+    offsets = register_offsets(role_block("any")).items()
+    return "\n".join(
+        [
+            "/* Generated from the register declarations; do not edit. */",
+            "#pragma once",
+            "",
+            '#include "role.h"',
+            "",
+            *(f"#define ROLE_{name.upper()} 0x{offset:02x}u" for name, offset in offsets),
+            "",
+            "/* Ends with an entry without address. */",
+            "static const struct role roles[] = {",
+            *(f'\t{{ "{block.name}", 0x{base:08x}u }},' for block, base in roles),
+            '\t{ "", 0 },',
             "};",
             "",
         ]
@@ -92,6 +134,7 @@ class FirmwareBuilder(Builder):
         for name, text in {
             "trebuchet_regs.h": c_header(regions),
             "trebuchet_status_table.h": status_table_header(regions),
+            "trebuchet_roles.h": roles_header(regions),
             "trebuchet_status_codes.h": status_codes_header(),
             "trebuchet_peers.h": peers_header((), self.soc.sys_clk_freq / 1e6),
         }.items():

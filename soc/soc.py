@@ -5,15 +5,21 @@ from litex.soc.cores.uart import UART, RS232PHYModel
 from litex.soc.integration.soc_core import SoCCore
 from litex.soc.interconnect.csr import CSRStatus, CSRStorage
 from litex.soc.interconnect.csr_eventmanager import EventManager, EventSourceLevel
+from litex.soc.interconnect.packet import Arbiter
 from migen import Cat, If, Mux, Record, Signal
 
 from .. import __version__
 from ..cores.memory import MemorySignature
+from ..cores.net.frame_port import FramePort
 from ..cores.net.guard import FrameGuard
+from ..cores.roles.mailbox_copy import REQUEST_BYTES
+from ..cores.shell import SERVICES
+from ..cores.spi_controller import SpiController
 from .bridge import AmaranthModule, unflipped
 from .ethernet import EthernetMac, NetworkStack, UdpServices
 from .map import MemoryMap
 from .memory import DramPort
+from .watchdog import Watchdog
 
 __all__ = ["IrqLine", "Tick", "TrebuchetSoC"]
 
@@ -22,7 +28,7 @@ class Tick(LiteXModule):
     """The shell's millisecond: the divided clock, or an input pin in simulation.
 
     ``pulse`` is 1 for one cycle a millisecond. CSRs: ``period`` in clock cycles, ``uptime``
-    in ticks since reset (it wraps after 49 days).
+    in ticks since reset (it wraps after 49 days). ``millisecond`` is the divided clock in any case.
     """
 
     def __init__(self, sys_clk_hz, external=None, select=None):
@@ -32,7 +38,7 @@ class Tick(LiteXModule):
         )
         self.uptime = CSRStatus(32, description="milliseconds since reset")
         count = Signal(32)
-        divided = Signal()
+        self.millisecond = divided = Signal()
         self.sync += [
             divided.eq(0),
             If(count + 1 >= self.period.storage, count.eq(0), divided.eq(1)).Else(
@@ -96,10 +102,12 @@ class TrebuchetSoC(SoCCore):
             self._add_sim_uart()
         self.fabric = AmaranthModule(platform, shell, "trebuchet_shell", directory)
         self._add_tick()
+        self._add_watchdog()
         self._add_memory(shell)
         self._add_network()
+        self._add_flash()
         self._add_registers()
-        self.shell_irq = IrqLine(self.fabric.ports[("irq",)])
+        self.shell_irq = IrqLine(self.fabric.ports[("irq",)] | self.frame_port.ports[("irq",)])
         self.irq.add("shell_irq", use_loc_if_exists=True)
         self._add_constants(shell)
 
@@ -130,7 +138,12 @@ class TrebuchetSoC(SoCCore):
             self.add_module(name=bank.block.name, module=bank)
 
     def _banks(self):
-        owners = (self.fabric, self.frame_guard, self.udp_services)
+        owners = [self.fabric, self.frame_guard]
+        if self.board.udp_services:
+            owners.append(self.udp_services)
+        owners.append(self.frame_port)
+        if self.board.flash is not None:
+            owners.append(self.spi_controller)
         return [bank for owner in owners for bank in owner.banks.values()]
 
     def init_rom(self, name, contents=(), auto_size=True):
@@ -154,6 +167,14 @@ class TrebuchetSoC(SoCCore):
         self.tick = Tick(self.board.sys_clk_hz, **pads)
         self.comb += self.fabric.ports[("tick",)].eq(self.tick.pulse)
 
+    def _add_watchdog(self):
+        millisecond = self.tick.millisecond
+        if hasattr(self.cpu, "o_halted"):  # time stands still while a debugger holds the CPU
+            millisecond = millisecond & ~self.cpu.o_halted
+        self.watchdog = Watchdog(millisecond)
+        self.irq.add("watchdog", use_loc_if_exists=True)
+        self.comb += If(self.watchdog.restart, self.crg.rst.eq(1))
+
     def _add_memory(self, shell):
         signature = unflipped(shell.signature.members["mem"].signature)
         if not isinstance(signature, MemorySignature):
@@ -175,15 +196,46 @@ class TrebuchetSoC(SoCCore):
             self.platform, FrameGuard(width), "frame_guard", self._directory
         )
         mac, ip = self._addresses()
-        self.network = NetworkStack(mac, ip, self.board.sys_clk_hz, width)
-        self.udp_services = UdpServices(self.platform, self.network.udp, width, self._directory)
+        with_udp = self.board.udp_services
+        self.network = NetworkStack(mac, ip, self.board.sys_clk_hz, width, with_udp)
+        if with_udp:
+            self.udp_services = UdpServices(self.platform, self.network.udp, width, self._directory)
+        self.frame_port = AmaranthModule(
+            self.platform, FramePort(width, arp=self.board.active), "frame_port", self._directory
+        )
+        good = self.frame_guard.packets["o"]
         self.comb += [
             self.mac.source.connect(packets["rx"]),
             packets["tx"].connect(self.mac.sink),
             packets["other_rx"].connect(self.frame_guard.packets["i"]),
-            self.frame_guard.packets["o"].connect(self.network.sink),
-            self.network.source.connect(packets["other_tx"]),
+            good.connect(self.network.sink),
+            # Sees what LiteEth takes, and is always ready.
+            good.connect(self.frame_port.packets["rx"], omit={"valid", "ready"}),
+            self.frame_port.packets["rx"].valid.eq(good.valid & good.ready),
         ]
+        self.other_tx = Arbiter(
+            [self.network.source, self.frame_port.packets["tx"]], packets["other_tx"]
+        )
+
+    def _add_flash(self):
+        flash = self.board.flash
+        if flash is None:
+            return
+        half_period = flash.half_period(self.board.sys_clk_hz)
+        self.spi_controller = AmaranthModule(
+            self.platform, SpiController(half_period), "spi_controller", self._directory
+        )
+        ports, pads = self.spi_controller.ports, self.flash_pads
+        self.comb += [
+            pads.clk.eq(ports[("sck",)]),
+            pads.cs_n.eq(ports[("cs_n",)]),
+            pads.mosi.eq(ports[("mosi",)]),
+            ports[("miso",)].eq(pads.miso),
+        ]
+        self.add_constant("TREBUCHET_FLASH_SIZE", flash.size)
+        for name, (offset, length) in flash.parts.items():
+            self.add_constant(f"TREBUCHET_FLASH_{name.upper()}", offset)
+            self.add_constant(f"TREBUCHET_FLASH_{name.upper()}_BYTES", length)
 
     def _addresses(self):
         """Our MAC and IP address for LiteEth; the board's own when the shell has no registers."""
@@ -196,6 +248,10 @@ class TrebuchetSoC(SoCCore):
         board = self.board
         if hasattr(shell, "config"):
             self.add_constant("TREBUCHET_PAGE", shell.config.memory.page)
+            service = list(SERVICES).index("mailbox")
+            self.add_constant("TREBUCHET_MAILBOX_SERVICE", service)
+            largest = min(REQUEST_BYTES, shell.config.tcp.unread)
+            self.add_constant("TREBUCHET_MAILBOX_REQUEST", largest)
         if board.flow == "sim":
             # A model has no bad cells, and the test's report takes half of the whole start.
             self.add_constant("SDRAM_TEST_DISABLE")
@@ -204,6 +260,12 @@ class TrebuchetSoC(SoCCore):
         self.add_constant("TREBUCHET_SESSIONS", board.sessions)
         self.add_constant("TREBUCHET_MEMORY_BASE", self.memory_map.base)
         self.add_constant("TREBUCHET_MEMORY_SIZE", self.memory_map.size)
+        self.add_constant("TREBUCHET_WATCHDOG_MS", board.watchdog_ms)
+        self.add_constant("TREBUCHET_LTL_PEERS", board.peers)
+        if board.programmable:
+            self.add_constant("TREBUCHET_TCP_PROGRAMMABLE")
         self.add_constant("TREBUCHET_IP", board.ip_int)
+        self.add_constant("TREBUCHET_DHCP", int(board.dhcp))
+        self.add_constant("TREBUCHET_DHCP_RETRY_MS", board.dhcp_retry_ms)
         self.add_constant("TREBUCHET_MAC_HIGH", board.mac_int >> 32)
         self.add_constant("TREBUCHET_MAC_LOW", board.mac_int & 0xFFFF_FFFF)

@@ -50,6 +50,37 @@ def test_wrong_values_are_refused(changes, message):
         dataclasses.replace(SIM, **changes)
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"size": 1000}, "size must be a power of two from 65536 to 16777216, not 1000"),
+        ({"size": 1 << 25}, "size must be a power of two from 65536 to 16777216, not 33554432"),
+        ({"max_hz": 5}, "max_hz must be an integer from 100000 to 200000000, not 5"),
+        ({"config": 5}, "config must be (offset, bytes), not 5"),
+        ({"config": (0, -4096)}, "config must be (offset, bytes), not (0, -4096)"),
+        ({"config": (0, 4096)}, "config must be 8192 bytes, not (0, 4096)"),
+        ({"config": (100, 8192)}, "config must be whole sectors of 4096 bytes within the flash, "),
+        ({"golden": (0, 1 << 21)}, "golden must be whole sectors of 4096 bytes within the flash, "),
+        ({"firmware": (0, 4096)}, "firmware must be two sectors or more, not (0, 4096)"),
+        ({"bitstream": (4096, 8192)}, "bitstream must be at a multiple of 65536, not (4096, 8192)"),
+        (
+            {"golden": (0, 0x80000 + 4096)},
+            "firmware must be behind golden, which ends at 0x81000, not (524288, 262144)",
+        ),
+    ],
+)
+def test_wrong_layouts_of_the_flash_are_refused(changes, message):
+    flash = dataclasses.replace(SIM.flash, **changes)
+    with pytest.raises(BoardError, match=f"^Board 'sim': flash.{re.escape(message)}"):
+        dataclasses.replace(SIM, flash=flash)
+
+
+def test_a_flash_is_a_flash_or_none():
+    assert dataclasses.replace(SIM, flash=None).flash is None
+    with pytest.raises(BoardError, match="^Board 'sim': flash must be a Flash or None, not 5$"):
+        dataclasses.replace(SIM, flash=5)
+
+
 def test_roles_are_those_of_the_gateware():
     assert role_names() == ("none", *catalog.role_names())
     assert load_board("versa_ecp5").role == "ecg"

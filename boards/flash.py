@@ -1,0 +1,93 @@
+"""What a board's SPI flash holds, and where."""
+
+from dataclasses import dataclass
+
+__all__ = ["SECTOR", "Flash"]
+
+#: Bytes that are erased together (command 20h).
+SECTOR = 4096
+#: Commands have addresses of three bytes.
+LARGEST = 1 << 24
+#: Where FPGAs can start a bitstream from.
+BITSTREAM_ALIGNMENT = 1 << 16
+#: Two copies of the configuration block, each in a sector of its own.
+CONFIG_BYTES = 2 * SECTOR
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flash:
+    """A serial NOR flash and its parts, each ``(offset, bytes)``; ``(0, 0)`` for none.
+
+    Attributes
+    ----------
+    size : int
+        Its bytes, a power of two.
+    golden : tuple
+        The bitstream that the FPGA starts with. Nothing on the board ever writes here.
+    bitstream : tuple
+        Slot of an application bitstream, from a multiple of 64 KiB on.
+    firmware : tuple
+        Slot of an application firmware. The last sector of a slot is for the image's header.
+    config : tuple
+        The two copies of the configuration block, :data:`CONFIG_BYTES`.
+    max_hz : int
+        Fastest serial clock for the plain read command (03h).
+    """
+
+    size: int
+    golden: tuple[int, int] = (0, 0)
+    bitstream: tuple[int, int] = (0, 0)
+    firmware: tuple[int, int] = (0, 0)
+    config: tuple[int, int] = (0, 0)
+    max_hz: int = 25_000_000
+
+    @property
+    def parts(self):
+        """The parts by name, without those that are empty."""
+        names = ("golden", "bitstream", "firmware", "config")
+        return {name: getattr(self, name) for name in names if getattr(self, name) != (0, 0)}
+
+    def half_period(self, sys_clk_hz):
+        """Cycles of each half of a serial clock that is no faster than the flash takes."""
+        return max(1, -(-sys_clk_hz // (2 * self.max_hz)))
+
+    def faults(self):
+        """``(field, what it must be, its value)`` of everything that is wrong."""
+        size = self.size
+        if type(size) is not int or not 1 << 16 <= size <= LARGEST or size & (size - 1):
+            yield "size", f"a power of two from 65536 to {LARGEST}", size
+            return
+        if type(self.max_hz) is not int or not 100_000 <= self.max_hz <= 200_000_000:
+            yield "max_hz", "an integer from 100000 to 200000000", self.max_hz
+        end = {}
+        for name, part in self.parts.items():
+            if not _is_part(part):
+                yield name, "(offset, bytes)", part
+                return
+            offset, length = part
+            if offset % SECTOR or length % SECTOR or length == 0 or offset + length > size:
+                yield name, f"whole sectors of {SECTOR} bytes within the flash", part
+            end[name] = (offset, offset + length)
+        if self.config != (0, 0) and self.config[1] != CONFIG_BYTES:
+            yield "config", f"{CONFIG_BYTES} bytes", self.config
+        for name in ("bitstream", "firmware"):
+            if name in end and self.parts[name][1] < 2 * SECTOR:
+                yield name, "two sectors or more", self.parts[name]
+        if "bitstream" in end and self.bitstream[0] % BITSTREAM_ALIGNMENT:
+            yield "bitstream", f"at a multiple of {BITSTREAM_ALIGNMENT}", self.bitstream
+        ordered = sorted(end, key=lambda name: end[name])
+        for before, after in zip(ordered, ordered[1:], strict=False):
+            if end[after][0] < end[before][1]:
+                yield (
+                    after,
+                    f"behind {before}, which ends at {end[before][1]:#x}",
+                    self.parts[after],
+                )
+
+
+def _is_part(part):
+    return (
+        isinstance(part, tuple)
+        and len(part) == 2
+        and all(type(value) is int and value >= 0 for value in part)
+    )
