@@ -9,7 +9,10 @@ struct slice {
 	const char *end;
 };
 
-/* Cut the next line off `rest`; its end is CRLF or, as RFC 9112 2.2 allows, a bare LF. */
+/*
+ * Cut the next line off `rest`; its end is CRLF, for the mailbox looks for the head's end like that.
+ * A line with a bare CR or LF is shown as one that nothing can be (RFC 9112, 2.2): a space.
+ */
 static bool next_line(struct slice *rest, struct slice *line)
 {
 	const char *end = memchr(rest->at, '\n', (size_t)(rest->end - rest->at));
@@ -17,8 +20,12 @@ static bool next_line(struct slice *rest, struct slice *line)
 	if (end == NULL)
 		return false;
 	line->at = rest->at;
-	line->end = end > rest->at && end[-1] == '\r' ? end - 1 : end;
+	line->end = memchr(rest->at, '\r', (size_t)(end - rest->at));
 	rest->at = end + 1;
+	if (line->end == NULL || line->end + 1 != end) {
+		line->at = " ";
+		line->end = line->at + 1;
+	}
 	return true;
 }
 
@@ -64,10 +71,11 @@ static bool is_token(struct slice piece)
 	return true;
 }
 
+/* Printable ASCII only. (A char may be signed on the host; on the CPU it is not.) */
 static bool is_visible(struct slice piece)
 {
 	for (const char *at = piece.at; at < piece.end; at++)
-		if (*at <= 0x20 || *at == 0x7f)
+		if (*at <= 0x20 || *at >= 0x7f)
 			return false;
 	return piece.at < piece.end;
 }
@@ -129,7 +137,7 @@ enum http_status http_judge(const char *data, size_t length)
 	unsigned hosts = 0;
 	enum http_status status;
 
-	do { /* RFC 9112, 2.2: empty lines before the request line are ignored */
+	do { /* RFC 9112, 2.2: an empty line before the request line is ignored; two end a request */
 		if (!next_line(&rest, &line))
 			return length > HTTP_MAX_HEAD ? HTTP_HEAD_TOO_LARGE : HTTP_INCOMPLETE;
 	} while (line.at == line.end);

@@ -20,7 +20,7 @@ enum http_status {
 };
 
 /*
- * Judge the bytes received so far. HTTP_OK means GET /status; a query after the path is ignored.
+ * Judge the bytes received so far, whose lines end with CR LF. HTTP_OK means GET /status; a query after the path is ignored.
  * Nothing past `length` is read. A wrong request line is told as soon as it is there.
  */
 enum http_status http_judge(const char *data, size_t length);

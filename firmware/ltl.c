@@ -1,15 +1,17 @@
 #include "ltl.h"
 
-#include <stdio.h>
-
 #include <generated/trebuchet_regs.h>
 
 #ifdef TREBUCHET_LTL_BASE
 
+#include <generated/soc.h>
 #include <generated/trebuchet_peers.h>
 
 #include "board.h"
+#include "log.h"
 #include "network.h"
+#include "serial.h"
+#include "settings.h"
 #include "text.h"
 
 #define COMMAND_GO (1u << TREBUCHET_LTL_COMMAND_GO_OFFSET)
@@ -42,6 +44,17 @@ static void command(uint32_t table, uint32_t entry)
 		;
 }
 
+/* Peer `number`: the configuration's, or that of the network the firmware was built for. */
+static bool find_peer(uint32_t number, struct peer *peer)
+{
+	if (config_find_peer(settings(), number, peer))
+		return true;
+	if (number > TREBUCHET_PEERS)
+		return false;
+	*peer = peers[number - 1];
+	return true;
+}
+
 /* The port of the other end and the credit are the same everywhere: what they are after reset. */
 static void open_peer(uint32_t number, const struct peer *peer)
 {
@@ -62,36 +75,47 @@ static void open_peer(uint32_t number, const struct peer *peer)
 void ltl_start(void)
 {
 	uint32_t enable = 1; /* our own role */
+	uint32_t count = 0;
+	struct peer peer;
+	char line[32];
+	struct text text = text_in(line, sizeof(line) - 1);
 
 	trebuchet_ltl_tick_cycles_write(TREBUCHET_CYCLES_PER_US);
 	trebuchet_ltl_dscp_write(TREBUCHET_LTL_DSCP);
-	for (uint32_t number = 1; number <= TREBUCHET_PEERS; number++) {
-		open_peer(number, &peers[number - 1]);
-		if (peers[number - 1].called)
+	for (uint32_t number = 1; number <= TREBUCHET_LTL_PEERS; number++) {
+		if (!find_peer(number, &peer))
+			continue;
+		count++;
+		open_peer(number, &peer);
+		if (peer.called)
 			enable |= 1u << number;
 	}
 	trebuchet_ltl_enable_write(1);
 	trebuchet_cluster_enable_write(enable);
-	if (TREBUCHET_PEERS > 0)
+	if (count > 0)
 		board_wake_every(POLL_MS);
-	printf("ltl: %u peers\n", TREBUCHET_PEERS);
+	text_plain(&text, "ltl: ");
+	text_unsigned(&text, count);
+	text_plain(&text, " peers\n");
+	serial_string(text_string(&text));
 }
 
 static void report(uint32_t entry)
 {
 	uint32_t number = entry / ENTRIES;
+	struct peer peer = { 0 };
 	char line[64];
 	struct text text = text_in(line, sizeof(line) - 1);
 
 	trebuchet_cluster_enable_write(trebuchet_cluster_enable_read() & ~(1u << number));
-	text_plain(&text, entry % ENTRIES == REQUESTS ? "ltl: requests to" : "ltl: replies to");
+	text_plain(&text, entry % ENTRIES == REQUESTS ? "requests to" : "replies to");
 	text_plain(&text, " peer ");
 	text_unsigned(&text, number);
 	text_plain(&text, " (");
-	text_ip(&text, peers[number - 1].ip);
+	find_peer(number, &peer);
+	text_ip(&text, peer.ip);
 	text_plain(&text, ") failed");
-	line[text.length] = '\0';
-	printf("%s\n", line);
+	log_warn("ltl", text_string(&text));
 }
 
 void ltl_serve(void)

@@ -7,18 +7,7 @@
 #ifndef TREBUCHET_LTL_H
 #define TREBUCHET_LTL_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-/* A row of generated/trebuchet_peers.h; peer p is row p - 1. */
-struct peer {
-	uint32_t mac_high;   /* the first two bytes on the wire */
-	uint32_t mac_low;    /* the other four, the first one most significant */
-	uint32_t ip;
-	uint16_t theirs;     /* the number that the peer has for this board */
-	uint16_t timeout_us; /* at most 32767: the engine's time wraps at 65536 ticks */
-	bool called;         /* jobs that come to this board may go to the peer's role */
-};
+#include "config.h"
 
 /* Open the connections to all peers, switch the engine on, and let jobs go out. */
 void ltl_start(void);

@@ -1,30 +1,30 @@
 #include "mailbox.h"
 
-#include <generated/soc.h>
 #include <generated/trebuchet_regs.h>
-#include <generated/trebuchet_status_table.h>
 
-#include "board.h"
+#include "buffer.h"
+#include "counters.h"
 #include "http.h"
-#include "status.h"
+#include "manage.h"
 #include "text.h"
 
 #ifdef TREBUCHET_MAILBOX_BASE
 
-/* What the mailbox gives at most (cores/roles/mailbox_copy.py); it takes a quarter of that. */
-#define RESPONSE_BYTES 4096
+_Static_assert(BUFFER_BYTES + HTTP_MAX_RESPONSE_HEAD <= MAILBOX_RESPONSE_BYTES,
+	"what the mailbox takes");
 
 #define STATUS_PENDING (1u << TREBUCHET_MAILBOX_STATUS_PENDING_OFFSET)
 #define STATUS_PARTIAL (1u << TREBUCHET_MAILBOX_STATUS_PARTIAL_OFFSET)
 #define SEND_CLOSE (1u << TREBUCHET_MAILBOX_SEND_CLOSE_OFFSET)
 #define SEND_GO (1u << TREBUCHET_MAILBOX_SEND_GO_OFFSET)
 
-/* Copied to and from the mailbox by words; the request is in the body's place before it. */
-static uint32_t head[HTTP_MAX_RESPONSE_HEAD / 4];
-static uint32_t body[(RESPONSE_BYTES - HTTP_MAX_RESPONSE_HEAD) / 4];
+/* A request whose first byte is smaller is binary. */
+#define BINARY 9
 
-/* Append `length` bytes; only the last of a response may be no multiple of four. */
-static void put(const uint32_t *words, size_t length)
+/* Copied to and from the mailbox by words; the request is in the body's place (buffer) before it. */
+static uint32_t head[HTTP_MAX_RESPONSE_HEAD / 4];
+
+void mailbox_put(const uint32_t *words, size_t length)
 {
 	for (size_t i = 0; 4 * i < length; i++) {
 		trebuchet_mailbox_tx_data_write(words[i]);
@@ -32,7 +32,7 @@ static void put(const uint32_t *words, size_t length)
 	}
 }
 
-static size_t read_request(uint32_t *request)
+size_t mailbox_read(uint32_t *request)
 {
 	size_t length = trebuchet_mailbox_request_length_read();
 
@@ -44,56 +44,86 @@ static size_t read_request(uint32_t *request)
 	return length;
 }
 
+uint32_t mailbox_session(void)
+{
+	return trebuchet_mailbox_session_read();
+}
+
+void mailbox_send(size_t length, bool close, uint32_t expect, uint32_t tag)
+{
+	trebuchet_mailbox_expect_write(expect << TREBUCHET_MAILBOX_EXPECT_LENGTH_OFFSET |
+				       tag << TREBUCHET_MAILBOX_EXPECT_TAG_OFFSET);
+	trebuchet_mailbox_send_write(SEND_GO | (close ? SEND_CLOSE : 0) | (uint32_t)length);
+}
+
+void mailbox_listen(bool on)
+{
+	trebuchet_mailbox_irq_enable_write(on);
+}
+
 static struct text write_body(enum http_status *status)
 {
-	const struct status_info info = {
-		.version = TREBUCHET_VERSION,
-		.board = TREBUCHET_BOARD,
-		.uptime_ms = board_uptime_ms(),
-	};
-	struct text text = text_in((char *)body, sizeof(body));
+	struct text text = buffer_text();
 
 	if (*status == HTTP_OK)
-		status_write(&text, &info, status_table, STATUS_TABLE_COUNT, trebuchet_read32);
+		counters_status(&text);
 	if (text.overflow) {
 		*status = HTTP_INTERNAL_ERROR;
-		text = text_in((char *)body, sizeof(body));
+		text = buffer_text();
 	}
 	if (*status != HTTP_OK)
 		text_plain(&text, http_error_body(*status));
 	return text;
 }
 
-static void answer(bool partial)
+static void answer(size_t length, bool partial)
 {
 	struct text top = text_in((char *)head, sizeof(head));
 	struct text content;
-	size_t length = read_request(body);
-	enum http_status status = http_judge((const char *)body, length);
+	enum http_status status = http_judge((const char *)buffer, length);
 
 	/* The peer said no more, or said more than there is room for without coming to an end. */
 	if (status == HTTP_INCOMPLETE || (partial && status == HTTP_OK))
 		status = length > HTTP_MAX_HEAD ? HTTP_HEAD_TOO_LARGE : HTTP_BAD_REQUEST;
 	content = write_body(&status);
 	http_head(&top, status, content.length);
-	put(head, top.length);
-	put(body, content.length);
-	trebuchet_mailbox_send_write(SEND_GO | SEND_CLOSE | (uint32_t)(top.length + content.length));
+	mailbox_put(head, top.length);
+	mailbox_put(buffer, content.length);
+	mailbox_send(top.length + content.length, true, 0, 0);
+}
+
+static void take(uint32_t status)
+{
+	bool partial = (status & STATUS_PARTIAL) != 0;
+	uint32_t tag = status >> TREBUCHET_MAILBOX_STATUS_TAG_OFFSET &
+		       ((1u << TREBUCHET_MAILBOX_STATUS_TAG_WIDTH) - 1);
+	size_t length;
+
+	if (tag != 0) {
+		manage_take_piece(tag, partial);
+		return;
+	}
+	length = mailbox_read(buffer);
+	if (length > 0 && *(const uint8_t *)buffer < BINARY)
+		manage_take_header((const uint8_t *)buffer, length, partial);
+	else
+		answer(length, partial);
 }
 
 void mailbox_start(void)
 {
-	trebuchet_mailbox_irq_enable_write(1);
+	manage_start();
+	mailbox_listen(true);
 }
 
 void mailbox_serve(void)
 {
-	for (;;) {
+	while (manage_serve()) {
 		uint32_t status = trebuchet_mailbox_status_read();
 
 		if ((status & STATUS_PENDING) == 0)
 			return;
-		answer((status & STATUS_PARTIAL) != 0);
+		take(status);
 	}
 }
 
@@ -101,7 +131,6 @@ void mailbox_serve(void)
 
 void mailbox_start(void)
 {
-	(void)status_table;
 }
 
 void mailbox_serve(void)

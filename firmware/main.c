@@ -1,37 +1,94 @@
-/* Trebuchet's firmware: brings the board up, then serves its status page. */
-#include <stdio.h>
+/* Trebuchet's firmware: brings the board up, then serves its status page and its console. */
+#include <stdbool.h>
 
 #include <generated/soc.h>
 
 #include "board.h"
+#include "boot.h"
+#include "console.h"
+#include "crash.h"
+#include "ip.h"
+#include "log.h"
 #include "ltl.h"
 #include "mailbox.h"
 #include "memory.h"
 #include "network.h"
 #include "page.h"
+#include "restart.h"
+#include "serial.h"
+#include "server.h"
+#include "settings.h"
 
-int main(void)
+/* How often the watchdog is fed while nothing happens. */
+#define BEAT_MS 100u
+/* What training and testing the memory may take; nothing feeds the watchdog then. */
+#define START_MS 60000u
+
+/* Everything but the console, which needs no external memory. */
+static void start_services(void)
 {
 	uint32_t key[4] = { 1, 2, 3, 4 };
 	struct address address = network_default();
+	bool has_address;
 
-	board_start();
-	printf("\nTrebuchet %s on %s\n", TREBUCHET_VERSION, TREBUCHET_BOARD);
-	if (!memory_start()) {
-		printf("error: the SDRAM does not work; stopped\n");
-		for (;;)
-			board_wait();
-	}
 	memory_gather_chance(key);
+	settings_start();
+	boot_application(key);
+	settings_apply();
+	settings_address(&address);
 	network_print(address);
 	page_start();
-	network_start(address, key);
+	network_start(address.mac, key);
+	has_address = ip_start(&address);
 	ltl_start();
+	server_start();
 	mailbox_start();
-	printf("shell: enabled\nready\n");
+	serial_string(has_address ? "shell: enabled\n" : "shell: waits for an address\n");
+	serial_string("ready\n");
+	boot_confirm();
+}
+
+static void start(void)
+{
+	crash_start();
+	restart_start();
+	log_start();
+	board_start();
+	watchdog_start(TREBUCHET_WATCHDOG_MS > 0 ? START_MS : 0);
+	serial_string("\nTrebuchet " TREBUCHET_VERSION " on " TREBUCHET_BOARD "\nstart: ");
+	serial_string(restart_cause_name());
+	serial_string(boot_is_golden() ? "\nfirmware: golden\n" : "\nfirmware: application\n");
+	console_log();
+	log_debug("start", restart_cause_name());
+	if (restart_cause() == RESTART_CRASH || restart_cause() == RESTART_WATCHDOG)
+		log_warn("start", "after a failure; the command 'crash' shows the last one kept");
+}
+
+int main(void)
+{
+	bool up;
+
+	start();
+	up = memory_start();
+	if (up)
+		start_services();
+	else
+		log_error("memory", "the SDRAM does not work; there is only the console");
+	/* From here on the timer is no cycle counter any more. */
+	board_wake_every(BEAT_MS);
+	watchdog_start(up ? settings_watchdog_ms() : TREBUCHET_WATCHDOG_MS);
+	console_start();
 	for (;;) {
-		mailbox_serve();
-		ltl_serve();
+		if (up) {
+			mailbox_serve();
+			ltl_serve();
+			ip_serve();
+			server_serve();
+		}
+		console_serve();
+		restart_serve();
+		watchdog_feed();
+		crash_check_stack();
 		board_wait();
 	}
 }

@@ -5,9 +5,14 @@
 #include <liblitedram/sdram.h>
 
 #include "board.h"
+#include "boot.h"
+#include "bulk.h"
 
 #define SAMPLES 1024
 #define STRIDE 64
+
+/* Behind what the firmware itself uses. */
+static volatile uint32_t *const samples = (volatile uint32_t *)(MAIN_RAM_BASE + BULK_END);
 
 /* Jenkins's one-at-a-time hash, a word a step: shifts and sums, since the CPU has no multiplier. */
 static uint32_t mix(uint32_t value)
@@ -21,7 +26,7 @@ static uint32_t mix(uint32_t value)
 
 void memory_gather_chance(uint32_t key[4])
 {
-	const volatile uint32_t *word = (const volatile uint32_t *)MAIN_RAM_BASE;
+	const volatile uint32_t *word = samples;
 
 	for (unsigned i = 0; i < SAMPLES; i++) {
 		key[i & 3] = mix(key[i & 3] + *word + key[(i + 1) & 3]);
@@ -32,5 +37,11 @@ void memory_gather_chance(uint32_t key[4])
 
 bool memory_start(void)
 {
-	return sdram_init() != 0;
+	return !boot_is_golden() || sdram_init() != 0;
+}
+
+void memory_leave_chance(const uint32_t key[4])
+{
+	for (unsigned i = 0; i < 4; i++)
+		samples[i * (STRIDE / sizeof(*samples))] = key[i];
 }

@@ -12,7 +12,13 @@
  */
 void memory_gather_chance(uint32_t key[4]);
 
-/* Initialise the SDRAM and test it; false when it does not work. */
+/*
+ * Initialise the SDRAM and test it; false when it does not work. An application runs from it, so that
+ * it works already.
+ */
 bool memory_start(void);
+
+/* Leave what chance there was for the application, where its memory_gather_chance finds it. */
+void memory_leave_chance(const uint32_t key[4]);
 
 #endif

@@ -1,10 +1,9 @@
 #include "network.h"
 
-#include <stdio.h>
-
 #include <generated/soc.h>
 #include <generated/trebuchet_regs.h>
 
+#include "serial.h"
 #include "text.h"
 
 struct address network_default(void)
@@ -12,6 +11,9 @@ struct address network_default(void)
 	struct address address = {
 		.mac = (uint64_t)TREBUCHET_MAC_HIGH << 32 | (uint32_t)TREBUCHET_MAC_LOW,
 		.ip = (uint32_t)TREBUCHET_IP,
+#ifdef TREBUCHET_DHCP
+		.dhcp = TREBUCHET_DHCP != 0,
+#endif
 	};
 
 	return address;
@@ -26,7 +28,7 @@ uint64_t network_wire_order(uint64_t mac)
 	return swapped;
 }
 
-void network_start(struct address address, const uint32_t key[4])
+void network_start(uint64_t mac, const uint32_t key[4])
 {
 #ifdef TREBUCHET_TCP_BASE
 	trebuchet_tcp_isn_key_0_write(key[0]);
@@ -37,26 +39,59 @@ void network_start(struct address address, const uint32_t key[4])
 	(void)key;
 #endif
 #ifdef TREBUCHET_SHELL_BASE
-	trebuchet_shell_mac_write(network_wire_order(address.mac));
-	trebuchet_shell_ip_write(address.ip);
-	trebuchet_shell_enable_write(1);
+	trebuchet_shell_mac_write(network_wire_order(mac));
 #else
-	(void)address;
+	(void)mac;
+#endif
+}
+
+void network_use(uint32_t ip)
+{
+#ifdef TREBUCHET_SHELL_BASE
+	trebuchet_shell_ip_write(ip);
+	trebuchet_shell_enable_write(ip != 0);
+#else
+	(void)ip;
+#endif
+#ifdef TREBUCHET_TCP_BASE
+	trebuchet_tcp_abort_all_write(0);
+	trebuchet_tcp_enable_write(1);
+#endif
+}
+
+void network_drain(void)
+{
+#ifdef TREBUCHET_TCP_BASE
+	trebuchet_tcp_enable_write(0);
+	trebuchet_tcp_abort_all_write(1);
+#endif
+}
+
+bool network_is_idle(void)
+{
+#ifdef TREBUCHET_TCP_BASE
+	return trebuchet_tcp_idle_read() != 0;
+#else
+	return true;
 #endif
 }
 
 void network_print(struct address address)
 {
-	char line[64];
+	char line[80];
 	struct text text = text_in(line, sizeof(line) - 1);
 
 	text_plain(&text, "mac ");
 	text_mac(&text, address.mac);
 	text_plain(&text, ", ip ");
+	if (address.dhcp)
+		text_plain(&text, "by DHCP, or ");
 	text_ip(&text, address.ip);
-	line[text.length] = '\0';
-	printf("%s\n", line);
 #ifdef TREBUCHET_TCP_BASE
-	printf("tcp: %lu sessions\n", (unsigned long)trebuchet_tcp_sessions_read());
+	text_plain(&text, "\ntcp: ");
+	text_unsigned(&text, trebuchet_tcp_sessions_read());
+	text_plain(&text, " sessions");
 #endif
+	text_char(&text, '\n');
+	serial_string(text_string(&text));
 }

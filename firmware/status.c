@@ -10,7 +10,7 @@ static void write_key(struct text *out, const char *name)
 	text_plain(out, "\":");
 }
 
-static uint64_t value_of(const struct status_entry *entry, uint32_t (*read)(uint32_t address))
+uint64_t status_value(const struct status_entry *entry, uint32_t (*read)(uint32_t address))
 {
 	uint64_t value = read(entry->address);
 
@@ -24,7 +24,7 @@ static void write_sessions(struct text *out, const struct status_entry *entries,
 {
 	for (unsigned i = 0; i < count; i++) {
 		if (strcmp(entries[i].block, "tcp") == 0 && strcmp(entries[i].name, "sessions_used") == 0) {
-			text_unsigned(out, value_of(&entries[i], read));
+			text_unsigned(out, status_value(&entries[i], read));
 			return;
 		}
 	}
@@ -50,7 +50,7 @@ static void write_engines(struct text *out, const struct status_entry *entries, 
 			text_char(out, ',');
 		}
 		write_key(out, entries[i].name);
-		text_unsigned(out, value_of(&entries[i], read));
+		text_unsigned(out, status_value(&entries[i], read));
 	}
 	if (block != NULL)
 		text_char(out, '}');
@@ -65,6 +65,10 @@ void status_write(struct text *out, const struct status_info *info,
 	text_json(out, info->board);
 	text_plain(out, ",\"uptime_ms\":");
 	text_unsigned(out, info->uptime_ms);
+	text_plain(out, ",\"start\":");
+	text_json(out, info->start);
+	text_plain(out, ",\"restarts\":");
+	text_unsigned(out, info->restarts);
 	text_plain(out, ",\"sessions\":");
 	write_sessions(out, entries, count, read);
 	text_plain(out, ",\"engines\":{");

@@ -89,6 +89,30 @@ void text_hex(struct text *text, uint32_t value, unsigned digits)
 	}
 }
 
+void text_seconds(struct text *text, uint32_t milliseconds, unsigned width)
+{
+	char buffer[12];
+	struct text digits = text_in(buffer, sizeof(buffer));
+	unsigned length;
+
+	text_unsigned(&digits, milliseconds);
+	/* At least 0.000. */
+	length = digits.length < 4 ? 4 : (unsigned)digits.length;
+	for (unsigned i = length + 1; i < width; i++)
+		text_char(text, ' ');
+	for (unsigned left = length; left > 0; left--) {
+		if (left == 3)
+			text_char(text, '.');
+		text_char(text, left > digits.length ? '0' : buffer[digits.length - left]);
+	}
+}
+
+const char *text_string(struct text *text)
+{
+	text->start[text->length] = '\0';
+	return text->start;
+}
+
 void text_json(struct text *text, const char *string)
 {
 	text_char(text, '"');

@@ -18,6 +18,10 @@ void text_char(struct text *text, char c);
 void text_plain(struct text *text, const char *string);
 void text_unsigned(struct text *text, uint64_t value);
 void text_hex(struct text *text, uint32_t value, unsigned digits);
+/* Milliseconds as seconds with three decimals; blanks before them make up `width` characters. */
+void text_seconds(struct text *text, uint32_t milliseconds, unsigned width);
+/* The text as a C string; the byte after its room must be the buffer's, too. */
+const char *text_string(struct text *text);
 /* A JSON string with its quotes; control characters, quotes and backslashes are escaped. */
 void text_json(struct text *text, const char *string);
 /* "02:00:00:00:00:01"; the first byte on the wire is the most significant one. */

@@ -35,6 +35,8 @@ class Info(ctypes.Structure):
         ("version", ctypes.c_char_p),
         ("board", ctypes.c_char_p),
         ("uptime_ms", ctypes.c_uint32),
+        ("start", ctypes.c_char_p),
+        ("restarts", ctypes.c_uint32),
     ]
 
 
@@ -66,7 +68,15 @@ def _judge(lib, request):
         (b"GET /status?x=1 HTTP/1.1\r\nHost: b\r\n\r\n", OK),
         (b"GET http://10.0.0.2/status HTTP/1.1\r\nHost: b\r\n\r\n", OK),
         (b"GET /status HTTP/1.0\r\n\r\n", OK),
-        (b"\r\n\r\nGET /status HTTP/1.1\nhost: b\n\n", OK),
+        (b"\r\nGET /status HTTP/1.1\r\nhost: b\r\n\r\n", OK),
+        (b"GET /status HTTP/1.1\nHost: b\n\n", BAD),
+        (b"GET /status HTTP/1.0\n\r\n", BAD),
+        (b"GET /status HTTP/1.1\r\nHost: b\nX: y\r\n\r\n", BAD),
+        (b"GET /status HTTP/1.1\r\nHost: b\r\n\n", BAD),
+        (b"GET /status HTTP/1.1\r\nHost: b\rX: y\r\n\r\n", BAD),
+        (b"GET /status HTTP/1.1\r\nHost: b\r\r\n\r\n", BAD),
+        (b"\nGET /status HTTP/1.1\r\nHost: b\r\n\r\n", BAD),
+        (b"\r\n\r\n", INCOMPLETE),
         (b"GET / HTTP/1.1\r\nHost: b\r\n\r\n", NOT_FOUND),
         (b"GET /statusx HTTP/1.1\r\nHost: b\r\n\r\n", NOT_FOUND),
         (b"GET /STATUS HTTP/1.1\r\nHost: b\r\n\r\n", NOT_FOUND),
@@ -121,7 +131,7 @@ def test_response_heads(lib, status, extra):
 def _status(lib, entries, room=4096):
     words = {0x100: 7, 0x104: 1 << 31, 0x108: 5, 0x10C: 2, 0x110: 2**32 - 1}
     table = (Entry * max(1, len(entries)))(*(Entry(*entry) for entry in entries))
-    info = Info(b"0.1.0", b'si"m\n', 123456)
+    info = Info(b"0.1.0", b'si"m\n', 123456, b"power", 0)
     buffer, text = _text(lib, room)
     lib.status_write(
         ctypes.byref(text), ctypes.byref(info), table, len(entries), READ(lambda a: words[a])
@@ -142,6 +152,8 @@ def test_status_page_lists_every_entry(lib):
         "version": "0.1.0",
         "board": 'si"m\n',
         "uptime_ms": 123456,
+        "start": "power",
+        "restarts": 0,
         "sessions": 7,
         "engines": {
             "tcp": {"sessions_used": 7, "octets": 5 + (2 << 32)},

@@ -6,25 +6,54 @@ import random
 import subprocess
 
 import pytest
+from firmware_host import generated
+from firmware_lib import FLAGS, PORT, SANITIZE
 from trebuchet.cores.csr import Register, RegisterBlock
 from trebuchet.cores.ltl.registers import LTL_BLOCK
 from trebuchet.sim.fleet.firmware import peers_text
-from trebuchet.sim.fleet.topology import PEERS, parse, uniform
+from trebuchet.sim.fleet.topology import parse, uniform
 from trebuchet.soc.csr_export import c_header, json_map
 from trebuchet.soc.peers import Peer, peers_header
 
-CLUSTER = RegisterBlock("cluster", (Register("enable", "rw", PEERS + 1, "", 1),))
+#: The firmware's files under test, and what they need.
+PARTS = ("ltl", "network", "text", "config", "config_keys", "values", "crc32", "flash")
+#: Peers that the gateware has room for; the topologies use fewer.
+ROOM = 15
+CLUSTER = RegisterBlock("cluster", (Register("enable", "rw", ROOM + 1, "", 1),))
 REGIONS = [(LTL_BLOCK, 0xF000_1000), (CLUSTER, 0xF000_2000)]
-SOC_H = "#define TREBUCHET_IP 1\n#define TREBUCHET_MAC_HIGH 2\n#define TREBUCHET_MAC_LOW 3\n"
-#: The bus, and the board's timer.
+SOC_H = f"""\
+#define TREBUCHET_IP 1
+#define TREBUCHET_MAC_HIGH 2
+#define TREBUCHET_MAC_LOW 3
+#define TREBUCHET_LTL_PEERS {ROOM}
+"""
+#: The bus, the board's timer, and the console.
 FAKES = """
+#include <stdio.h>
+#include <string.h>
 #include "board.h"
+#include "log.h"
+#include "serial.h"
+#include "settings.h"
+static struct config config;
+struct config *settings(void) { return &config; }
+void configure(const char *text)
+{
+    config.block.length = (uint16_t)strlen(text);
+    memcpy(config.block.text, text, config.block.length);
+}
 uint32_t (*on_read)(uint32_t);
 void (*on_write)(uint32_t, uint32_t);
 void (*on_wake)(uint32_t);
 uint32_t fake_read(uint32_t address) { return on_read(address); }
 void fake_write(uint32_t address, uint32_t value) { on_write(address, value); }
 void board_wake_every(uint32_t milliseconds) { on_wake(milliseconds); }
+void serial_string(const char *string) { fputs(string, stdout); }
+void log_write(enum log_level level, const char *part, const char *text)
+{
+    (void)level;
+    printf("%s: %s\\n", part, text);
+}
 """
 READ = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_uint32)
 WRITE = ctypes.CFUNCTYPE(None, ctypes.c_uint32, ctypes.c_uint32)
@@ -61,10 +90,10 @@ def build(root, tmp_path):
         (folder / "generated" / "trebuchet_peers.h").write_text(header)
         (folder / "generated" / "soc.h").write_text(SOC_H)
         (folder / "fakes.c").write_text(FAKES)
-        sources = [root / "firmware" / name for name in ("ltl.c", "network.c", "text.c")]
-        flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-fPIC", "-shared"]
-        flags += ["-fsanitize=undefined", "-fno-sanitize-recover=undefined", "-static-libubsan"]
-        flags += [f"-I{folder}", f"-I{root / 'firmware'}"]
+        (folder / "port.c").write_text(PORT)
+        sources = [root / "firmware" / f"{name}.c" for name in PARTS] + [folder / "port.c"]
+        flags = [*FLAGS, *SANITIZE, "-fPIC", "-shared", f"-I{generated(folder)}"]
+        flags += [f"-I{root / 'firmware'}"]
         path = folder / "ltl.so"
         command = ["gcc", *flags, "-o", path, folder / "fakes.c", *sources]
         subprocess.run(command, check=True, timeout=60)
@@ -174,6 +203,32 @@ def test_a_board_without_peers(build, capfd):
     ]
     assert board.wakes == []
     assert printed(capfd) == "ltl: 0 peers\n"
+
+
+def test_peers_of_the_configuration(build, capfd):
+    """They take the place of those that the firmware was built for, and add to them."""
+    fourth = Peer(mac=0x0200_0000_00FF, ip=0x0A00_0063, theirs=2, timeout_us=300, called=True)
+    second = Peer(mac=0x0200_0000_00EE, ip=0x0A00_0062, theirs=1, timeout_us=77, called=True)
+    library = build(peers_header(THREE, clock_mhz=54.2, dscp=24))
+    library.configure(
+        b"peer14=02:00:00:00:00:ff,10.0.0.99,2,300,1\n"
+        b"peer2=02:00:00:00:00:ee,10.0.0.98,1,77,1\n"
+        b"peer1=02:00:00:00:00:ee,10.0.0.98,0,77,1\n"  # not allowed, so not used
+        b"peer16=02:00:00:00:00:ee,10.0.0.98,1,77,1\n"
+    )
+    board = Board(library).start()
+    table = {1: THREE[0], 2: second, 3: THREE[2], 14: fourth}
+    assert board.writes == [
+        ("ltl.tick_cycles", 55),
+        ("ltl.dscp", 24),
+        *(write for n, peer in table.items() for write in opening(n, peer)),
+        ("ltl.enable", 1),
+        ("cluster.enable", 1 | sum(1 << n for n in table)),
+    ]
+    assert printed(capfd) == f"ltl: {len(table)} peers\n"
+    board.failures = [2 * 2]
+    board.serve()
+    assert printed(capfd) == "ltl: requests to peer 2 (10.0.0.98) failed\n"
 
 
 def test_a_shell_without_ltl(build, capfd):

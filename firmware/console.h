@@ -1,0 +1,12 @@
+/* The console: the commands on the UART, with a prompt, line editing and history. */
+#ifndef TREBUCHET_CONSOLE_H
+#define TREBUCHET_CONSOLE_H
+
+/* From now on log lines are printed. */
+void console_log(void);
+/* Show the prompt; from now on there are commands, too. */
+void console_start(void);
+/* Carry out what has been typed. */
+void console_serve(void);
+
+#endif

@@ -1,0 +1,81 @@
+#include "nic.h"
+
+#include <generated/trebuchet_regs.h>
+
+#ifdef TREBUCHET_NIC_BASE
+
+#define STATUS_PENDING (1u << TREBUCHET_NIC_STATUS_PENDING_OFFSET)
+#define STATUS_SENDING (1u << TREBUCHET_NIC_STATUS_SENDING_OFFSET)
+
+bool nic_exists(void)
+{
+	return true;
+}
+
+void nic_start(uint16_t udp_port)
+{
+	trebuchet_nic_port_write(udp_port);
+	trebuchet_nic_done_write(1); /* what came before was for somebody else */
+	trebuchet_nic_irq_enable_write(1);
+}
+
+size_t nic_receive(uint32_t frame[NIC_FRAME_BYTES / 4])
+{
+	size_t length;
+
+	if ((trebuchet_nic_status_read() & STATUS_PENDING) == 0)
+		return 0;
+	length = trebuchet_nic_length_read();
+	for (size_t i = 0; 4 * i < length; i++) {
+		trebuchet_nic_rx_index_write((uint32_t)i);
+		/* The bus takes longer than the two cycles until the word is there. */
+		frame[i] = trebuchet_nic_rx_data_read();
+	}
+	trebuchet_nic_done_write(1);
+	return length;
+}
+
+bool nic_busy(void)
+{
+	return (trebuchet_nic_status_read() & STATUS_SENDING) != 0;
+}
+
+void nic_send(const uint32_t *frame, size_t length)
+{
+	for (size_t i = 0; 4 * i < length; i++) {
+		trebuchet_nic_tx_data_write(frame[i]);
+		trebuchet_nic_tx_write_write(1);
+	}
+	trebuchet_nic_send_write((uint32_t)length);
+}
+
+#else /* a board without a frame port */
+
+bool nic_exists(void)
+{
+	return false;
+}
+
+void nic_start(uint16_t udp_port)
+{
+	(void)udp_port;
+}
+
+size_t nic_receive(uint32_t frame[NIC_FRAME_BYTES / 4])
+{
+	(void)frame;
+	return 0;
+}
+
+bool nic_busy(void)
+{
+	return true;
+}
+
+void nic_send(const uint32_t *frame, size_t length)
+{
+	(void)frame;
+	(void)length;
+}
+
+#endif

@@ -1,0 +1,113 @@
+#include "packet.h"
+
+#include <string.h>
+
+#define TYPE_IPV4 0x0800
+#define PROTOCOL_UDP 17
+#define TIME_TO_LIVE 64
+
+const uint8_t packet_broadcast[PACKET_MAC_BYTES] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
+
+uint16_t packet_get16(const uint8_t *at)
+{
+	return (uint16_t)(at[0] << 8 | at[1]);
+}
+
+uint32_t packet_get32(const uint8_t *at)
+{
+	return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+void packet_put16(uint8_t *at, uint16_t value)
+{
+	at[0] = (uint8_t)(value >> 8);
+	at[1] = (uint8_t)value;
+}
+
+void packet_put32(uint8_t *at, uint32_t value)
+{
+	packet_put16(at, (uint16_t)(value >> 16));
+	packet_put16(at + 2, (uint16_t)value);
+}
+
+/* RFC 1071: the one's complement sum of some bytes and of `sum`, folded to 16 bits. */
+static uint32_t sum_of(const uint8_t *at, size_t length, uint32_t sum)
+{
+	for (; length > 1; length -= 2, at += 2)
+		sum += packet_get16(at);
+	if (length == 1)
+		sum += (uint32_t)at[0] << 8;
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return sum;
+}
+
+/* Over the datagram and RFC 768's pseudo header: 0xffff when its checksum is right. */
+static uint32_t udp_sum(const uint8_t *frame, size_t udp_length)
+{
+	return sum_of(frame + PACKET_IP + 12, 8 + udp_length, PROTOCOL_UDP + (uint32_t)udp_length);
+}
+
+bool packet_is_udp(const uint8_t *frame, size_t length, size_t shortest)
+{
+	const uint8_t *ip = frame + PACKET_IP;
+	size_t total, udp_length;
+
+	if (length < PACKET_UDP + 8 || packet_get16(frame + 12) != TYPE_IPV4 || ip[0] != 0x45)
+		return false;
+	total = packet_get16(ip + 2);
+	udp_length = packet_get16(frame + PACKET_UDP + 4);
+	if (total > length - PACKET_IP || total < 20 + 8 || udp_length > total - 20)
+		return false;
+	if (udp_length < 8 || udp_length < shortest || (packet_get16(ip + 6) & 0x3fff) != 0)
+		return false;
+	if (ip[9] != PROTOCOL_UDP || sum_of(ip, 20, 0) != 0xffff)
+		return false;
+	return packet_get16(frame + PACKET_UDP + 6) == 0 || udp_sum(frame, udp_length) == 0xffff;
+}
+
+size_t packet_udp_end(const uint8_t *frame)
+{
+	return PACKET_UDP + packet_get16(frame + PACKET_UDP + 4);
+}
+
+void packet_finish_udp(uint8_t *frame, uint32_t from, uint32_t to, size_t udp_length)
+{
+	/* Ethertype, and an IPv4 header without length, checksum and addresses. */
+	static const uint8_t head[] = {
+		0x08, 0x00, 0x45, 0, 0, 0, 0, 0, 0, 0, TIME_TO_LIVE, PROTOCOL_UDP, 0, 0,
+	};
+	uint8_t *ip = frame + PACKET_IP, *udp = frame + PACKET_UDP;
+	uint16_t checksum;
+
+	memcpy(frame + 12, head, sizeof(head));
+	packet_put16(ip + 2, (uint16_t)(20 + udp_length));
+	packet_put32(ip + 12, from);
+	packet_put32(ip + 16, to);
+	packet_put16(ip + 10, (uint16_t)~sum_of(ip, 20, 0));
+	packet_put16(udp + 4, (uint16_t)udp_length);
+	packet_put16(udp + 6, 0);
+	checksum = (uint16_t)~udp_sum(frame, udp_length);
+	packet_put16(udp + 6, checksum == 0 ? 0xffff : checksum); /* RFC 768: 0 says "none" */
+}
+
+/* ARP; Ethernet and IPv4, the lengths of their addresses; a request. */
+static const uint8_t arp_head[] = { 0x08, 0x06, 0, 1, 0x08, 0x00, 6, 4, 0, 1 };
+
+void packet_arp_request(uint8_t frame[PACKET_ARP_BYTES], const uint8_t *mac, uint32_t from,
+	uint32_t to)
+{
+	memset(frame, 0, PACKET_ARP_BYTES);
+	memcpy(frame, packet_broadcast, PACKET_MAC_BYTES);
+	memcpy(frame + 6, mac, PACKET_MAC_BYTES);
+	memcpy(frame + 12, arp_head, sizeof(arp_head));
+	memcpy(frame + PACKET_ARP_SENDER, mac, PACKET_MAC_BYTES);
+	packet_put32(frame + 28, from);
+	packet_put32(frame + 38, to);
+}
+
+bool packet_is_arp_reply(const uint8_t *frame, size_t length, uint32_t ip)
+{
+	return length >= PACKET_ARP_BYTES && memcmp(frame + 12, arp_head, sizeof(arp_head) - 1) == 0 &&
+		frame[21] == 2 && packet_get32(frame + 28) == ip && (frame[PACKET_ARP_SENDER] & 1) == 0;
+}

@@ -1,0 +1,49 @@
+/* Fields and checksums of Ethernet, ARP, IPv4 and UDP, for protocols that firmware speaks itself. */
+#ifndef TREBUCHET_PACKET_H
+#define TREBUCHET_PACKET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Where headers begin in a frame; the IPv4 header has no options. */
+#define PACKET_IP 14
+#define PACKET_UDP (PACKET_IP + 20)
+
+#define PACKET_MAC_BYTES 6
+extern const uint8_t packet_broadcast[PACKET_MAC_BYTES];
+
+/* Numbers in network order. */
+uint16_t packet_get16(const uint8_t *at);
+uint32_t packet_get32(const uint8_t *at);
+void packet_put16(uint8_t *at, uint16_t value);
+void packet_put32(uint8_t *at, uint32_t value);
+
+/*
+ * Is the frame a whole UDP datagram over IPv4 without options, its lengths within the frame, its
+ * checksums right, and at least `shortest` bytes long from the UDP header on?
+ */
+bool packet_is_udp(const uint8_t *frame, size_t length, size_t shortest);
+/* Where the datagram of such a frame ends. */
+size_t packet_udp_end(const uint8_t *frame);
+
+/*
+ * Fill in Ethertype, the IPv4 header, and length and checksum of the UDP datagram of `udp_length`
+ * bytes whose ports and payload are in place.
+ */
+void packet_finish_udp(uint8_t *frame, uint32_t from, uint32_t to, size_t udp_length);
+
+#define PACKET_ARP_BYTES 42
+
+/*
+ * RFC 826: ask everybody on the link whose address `to` is. For our own address it is an announcement
+ * (RFC 5227, 2.3).
+ */
+void packet_arp_request(uint8_t frame[PACKET_ARP_BYTES], const uint8_t *mac, uint32_t from,
+	uint32_t to);
+/* Where the sender's MAC address lies, and its IP address behind it. */
+#define PACKET_ARP_SENDER 22
+/* Is the frame an answer of the station with that address, to us or to all? */
+bool packet_is_arp_reply(const uint8_t *frame, size_t length, uint32_t ip);
+
+#endif

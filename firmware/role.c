@@ -1,0 +1,71 @@
+#include "role.h"
+
+#include <string.h>
+
+#include <generated/trebuchet_regs.h>
+#include <generated/trebuchet_roles.h>
+#include <generated/trebuchet_status_codes.h>
+
+#include "log.h"
+
+#define STATE_RESETTING 2u
+
+const struct role *role_find(const char *name)
+{
+	for (const struct role *role = roles; role->base != 0; role++)
+		if (strcmp(role->name, name) == 0)
+			return role;
+	return NULL;
+}
+
+void role_enable(const struct role *role, bool on)
+{
+	trebuchet_write32(role->base + ROLE_ENABLE, on);
+	log_info(role->name, on ? "on" : "off");
+}
+
+void role_enable_all(bool on)
+{
+	for (const struct role *role = roles; role->base != 0; role++)
+		role_enable(role, on);
+}
+
+static void describe(const struct role *role, struct text *out)
+{
+	bool resetting = (trebuchet_read32(role->base + ROLE_STATE) & STATE_RESETTING) != 0;
+
+	text_plain(out, role->name);
+	text_plain(out, " at 0x");
+	text_hex(out, role->base, 8);
+	if (resetting)
+		text_plain(out, ": resetting, ");
+	else
+		text_plain(out, trebuchet_read32(role->base + ROLE_ENABLE) & 1 ? ": on, " : ": off, ");
+	text_unsigned(out, trebuchet_read32(role->base + ROLE_JOBS));
+	text_plain(out, " jobs, ");
+	text_unsigned(out, trebuchet_read32(role->base + ROLE_ERRORS));
+	text_plain(out, " errors\n");
+}
+
+uint8_t role_command(struct words *words, struct text *out)
+{
+	const struct role *role = words->count > 1 ? role_find(words->word[1]) : NULL;
+
+	if (words->count == 1) {
+		for (role = roles; role->base != 0; role++)
+			describe(role, out);
+		return roles[0].base != 0 ? TREBUCHET_STATUS_OK : TREBUCHET_STATUS_NO_ROLE;
+	}
+	if (role == NULL)
+		return TREBUCHET_STATUS_NO_ROLE;
+	if (words->count == 3 && (words_is(words, 2, "on") || words_is(words, 2, "off"))) {
+		role_enable(role, words_is(words, 2, "on"));
+	} else if (words->count == 3 && words_is(words, 2, "reset")) {
+		trebuchet_write32(role->base + ROLE_RESET, 1);
+		log_info(role->name, "reset");
+	} else if (words->count != 2) {
+		return TREBUCHET_STATUS_BAD_ARGUMENT;
+	}
+	describe(role, out);
+	return TREBUCHET_STATUS_OK;
+}

@@ -1,0 +1,72 @@
+"""Fuzzes the firmware's parsers on this machine, with ASan and UBSan: ``make fuzz``.
+
+A target is one file ``tests/fuzz/target_NAME.c`` (``fuzz.h`` says what is in it) with its corpus in
+``tests/fuzz/corpus/NAME``. The same number of inputs and seed give the same inputs.
+"""
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from firmware_host import FIRMWARE, WARNINGS, generated
+
+FOLDER = Path(__file__).resolve().parent / "fuzz"
+TARGETS = tuple(sorted(p.stem.removeprefix("target_") for p in FOLDER.glob("target_*.c")))
+
+
+def corpus(target):
+    """Files of a target's corpus."""
+    return sorted((FOLDER / "corpus" / target).iterdir())
+
+
+def compiled(target, folder):
+    """Compile a target into ``folder``; returns the driver's path."""
+    source = FOLDER / f"target_{target}.c"
+    first = source.read_text().splitlines()[0]
+    names = re.fullmatch(r"// firmware: ([a-z_0-9 ]+)", first)
+    if names is None:
+        raise ValueError(f"the first line of {source.name} must be '// firmware: NAME…'")
+    sources = [FIRMWARE / f"{name}.c" for name in names[1].split()]
+    flags = [*WARNINGS, "-O2", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    # Comparisons of strings with constants inline would not be seen by ASan.
+    flags += ["-fno-builtin", f"-I{generated(folder)}", f"-I{FIRMWARE}", f"-I{FOLDER}"]
+    path = folder / target
+    command = ["gcc", *flags, "-o", path, FOLDER / "driver.c", source, *sources]
+    subprocess.run(command, check=True, timeout=120)
+    return path
+
+
+def fuzz(target, inputs, seed, folder, timeout=None):
+    """Run a target; returns ``(exit code, what it printed, path of an input with a fault)``."""
+    fault = folder / f"{target}.fault"
+    command = [compiled(target, folder), str(inputs), str(seed), fault, *corpus(target)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+    return done.returncode, done.stdout + done.stderr, fault
+
+
+def main():
+    """Fuzz what the command line names."""
+    parser = argparse.ArgumentParser(description="Fuzz the firmware's parsers.")
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(TARGETS))
+    parser.add_argument("--inputs", type=int, default=10_000_000, help="per target")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    unknown = set(options.targets) - set(TARGETS)
+    if unknown:
+        parser.error(f"targets are {', '.join(TARGETS)}, not {', '.join(sorted(unknown))}")
+    folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
+    for target in options.targets or TARGETS:
+        code, text, _ = fuzz(target, options.inputs, options.seed, folder)
+        if code:
+            sys.exit(f"{target}: {text}")
+        done = json.loads(text)
+        rate = done["inputs"] / max(done["seconds"], 1e-9)
+        print(f"{target}: {done['inputs']} inputs, no fault, {rate / 1000:.0f} k a second")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+"""Parts of the firmware compiled for this machine, with a flash behind them."""
+
+import ctypes
+import subprocess
+
+from firmware_host import generated
+from nor_model import SECTOR, NorModel
+
+__all__ = [
+    "BITSTREAM_SLOT",
+    "FIRMWARE_SLOT",
+    "FLAGS",
+    "RAM",
+    "SANITIZE",
+    "FlashPort",
+    "Piece",
+    "build",
+    "build_boot",
+    "map_memory",
+]
+
+FLAGS = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-g"]
+SANITIZE = ["-fsanitize=undefined", "-fno-sanitize-recover=undefined", "-static-libubsan"]
+
+#: The flash's pins are functions of the test.
+PORT = """
+#include "flash_port.h"
+void (*test_select)(bool);
+uint8_t (*test_byte)(uint8_t);
+uint32_t test_ms;
+void flash_select(bool selected) { test_select(selected); }
+uint8_t flash_byte(uint8_t byte) { return test_byte(byte); }
+void flash_pause(void) { test_ms += 100; }
+void flash_working(void) { }
+uint32_t flash_now_ms(void) { return test_ms; }
+"""
+
+#: Of the board's memory; its first bytes are the application's (:func:`map_memory`).
+RAM = 0x4000_0000
+#: Offset and bytes of the slots of :func:`build_boot`.
+FIRMWARE_SLOT, BITSTREAM_SLOT = (0x80000, 4 * SECTOR), (0xC0000, 2 * SECTOR)
+_BOOT_HEADERS = {
+    "generated/csr.h": """
+#include <stdint.h>
+uint32_t watchdog_fired_read(void);
+void watchdog_forget_write(uint32_t value);
+void watchdog_period_write(uint32_t value);
+void watchdog_ev_pending_write(uint32_t value);
+void watchdog_ev_enable_write(uint32_t value);
+void watchdog_feed_write(uint32_t value);
+void ctrl_reset_write(uint32_t value);
+uint32_t ctrl_scratch_read(void);
+""",
+    "generated/soc.h": f"""
+#define WATCHDOG_INTERRUPT 3
+#define TREBUCHET_BOARD "sim"
+#define TREBUCHET_FLASH_SIZE {1 << 20:#x}
+#define TREBUCHET_FLASH_FIRMWARE {FIRMWARE_SLOT[0]:#x}u
+#define TREBUCHET_FLASH_FIRMWARE_BYTES {FIRMWARE_SLOT[1]:#x}u
+""",
+    "generated/mem.h": f"#define MAIN_RAM_BASE {RAM:#x}ul\n",
+    "irq.h": """
+void irq_setie(unsigned on);
+unsigned irq_getmask(void);
+void irq_setmask(unsigned mask);
+int irq_attach(unsigned number, void (*handler)(void));
+""",
+    "system.h": "void flush_cpu_dcache(void);\nvoid flush_cpu_icache(void);\n",
+}
+
+_SELECT = ctypes.CFUNCTYPE(None, ctypes.c_bool)
+_BYTE = ctypes.CFUNCTYPE(ctypes.c_uint8, ctypes.c_uint8)
+
+
+class Piece(ctypes.Structure):
+    """`struct piece`."""
+
+    _fields_ = [("at", ctypes.POINTER(ctypes.c_char)), ("length", ctypes.c_size_t)]
+
+    @classmethod
+    def of(cls, text):
+        return cls(ctypes.cast(ctypes.c_char_p(text), cls._fields_[0][1]), len(text))
+
+    def text(self):
+        return ctypes.string_at(self.at, self.length)
+
+
+def build(root, folder, *names, fakes=()):
+    """A shared library of these files of firmware/, of ``fakes``, and the port above."""
+    (folder / "port.c").write_text(PORT)
+    sources = [root / "firmware" / name for name in names] + [folder / "port.c", *fakes]
+    path = folder / "firmware.so"
+    flags = [
+        *FLAGS,
+        *SANITIZE,
+        "-fPIC",
+        "-shared",
+        f"-I{generated(folder)}",
+        f"-I{root / 'firmware'}",
+    ]
+    subprocess.run(["gcc", *flags, "-o", path, *sources], check=True, timeout=120)
+    return ctypes.CDLL(str(path))
+
+
+def build_boot(root, folder, bitstream=False):
+    """The library of ``boot_host.c``: restart, boot and update, for a board with these slots."""
+    generated(folder)
+    for name, text in _BOOT_HEADERS.items():
+        (folder / name).write_text(text)
+    if bitstream:
+        with (folder / "generated" / "soc.h").open("a") as header:
+            header.write(f"#define TREBUCHET_FLASH_BITSTREAM {BITSTREAM_SLOT[0]:#x}u\n")
+            header.write(f"#define TREBUCHET_FLASH_BITSTREAM_BYTES {BITSTREAM_SLOT[1]:#x}u\n")
+    names = ("boot.c", "update.c", "image.c", "crc32.c", "flash.c", "text.c")
+    return build(root, folder, *names, fakes=[root / "tests" / "boot_host.c"])
+
+
+def map_memory(size=1 << 20):
+    """Memory where the board has it."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    # Readable, writable; private, anonymous, at this place (fixed: again gives new memory).
+    assert libc.mmap(RAM, size, 3, 0x32, -1, 0) == RAM
+
+
+class FlashPort:
+    """A :class:`NorModel` at the library's pins."""
+
+    def __init__(self, library, flash=None):
+        self.flash = flash or NorModel()
+        self._select, self._byte = _SELECT(self.flash.select), _BYTE(self.flash.exchange)
+        for name, function in (("test_select", self._select), ("test_byte", self._byte)):
+            slot = ctypes.c_void_p.in_dll(library, name)
+            slot.value = ctypes.cast(function, ctypes.c_void_p).value

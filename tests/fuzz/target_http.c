@@ -1,0 +1,28 @@
+// firmware: http text
+#include "fuzz.h"
+
+#include "http.h"
+
+const char *const fuzz_dictionary[] = {
+	"GET ", "POST ", "/status", "/status?", "http://", " HTTP/1.1\r\n", " HTTP/1.0\n", "Host: b\r\n",
+	"host:", "\r\n\r\n", "\r\n", "\n\n", ": ", " ", NULL,
+};
+
+void fuzz_one(const char *data, size_t length)
+{
+	enum http_status status = http_judge(data, length);
+
+	switch (status) {
+	case HTTP_INCOMPLETE:
+		require(length <= HTTP_MAX_HEAD);
+		break;
+	case HTTP_OK:
+	case HTTP_NOT_FOUND:
+	case HTTP_METHOD_NOT_ALLOWED:
+		/* Only a whole head is judged so. */
+		require(length >= sizeof("G / HTTP/1.0\r\n\r\n") - 1);
+		break;
+	default:
+		require(status == HTTP_BAD_REQUEST || status == HTTP_HEAD_TOO_LARGE);
+	}
+}
