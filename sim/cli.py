@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +14,7 @@ from rich.console import Console
 from ..models.errors import TrebuchetError
 from .build import build
 from .fleet.cli import choose, run_fleet
+from .gdb.run import debug_files, debugged
 from .run import BOARD_IP, Board
 from .tops import TOPS, source
 
@@ -33,11 +35,12 @@ def _absolute(path):
     return str(path.resolve())
 
 
-def _compile(top, role, trace, console):
+def _compile(top, role, trace, debug, console):
     with console.status("Generating the Verilog …"):
-        made = source(top, role)
+        files = debug_files(top, role) if debug else None
+        made = files.source if files else source(top, role)
     with console.status("Compiling the simulator (once for each version of it) …"):
-        return made, build(made, trace=trace)
+        return made, build(made, trace=trace), files
 
 
 def _announce(board, console):
@@ -85,6 +88,9 @@ def sim(
     ] = "wall",
     pcap: Annotated[Path | None, typer.Option(help="Capture the link.")] = None,
     trace: Annotated[Path | None, typer.Option(help="Write waves (FST).")] = None,
+    flash: Annotated[
+        Path | None, typer.Option(help="Contents of the board's flash, kept; made if not there.")
+    ] = None,
     trace_from: Annotated[int, typer.Option(min=0, help="First cycle of the waves.")] = 0,
     stats: Annotated[Path | None, typer.Option(help="Write statistics (JSON).")] = None,
     loss: _Chance = "",
@@ -103,6 +109,15 @@ def sim(
     max_rate: Annotated[
         float, typer.Option(min=0, help="Simulate no more cycles a second; 0: no limit.")
     ] = 0,
+    gdb: Annotated[
+        int | None,
+        typer.Option(
+            metavar="PORT",
+            min=0,
+            max=65535,
+            help="Serve GDB for the firmware on this port (0: any free one); docs/debugging.md.",
+        ),
+    ] = None,
     busy: Annotated[
         bool, typer.Option("--busy", help="Don't sleep while nothing happens.")
     ] = False,
@@ -116,6 +131,8 @@ def sim(
             "--trace": trace,
             "--stats": stats,
             "--uart": uart,
+            "--flash": flash,
+            "--gdb": gdb is not None,
         }
         one_only |= {"--loss": loss, "--duplicate": duplicate, "--reorder": reorder}
         one_only |= {"--corrupt": corrupt, "--delay": delay, "--max-rate": max_rate}
@@ -123,18 +140,28 @@ def sim(
         many = choose(boards, topology)
         raise typer.Exit(run_fleet(many, command, seed=seed, time_mode=time, busy=busy))
     console = Console(stderr=True)
-    made, binary = _compile("fabric" if fabric else top, role, trace is not None, console)
+    top = "fabric" if fabric else top
+    made, binary, files = _compile(top, role, trace is not None, gdb is not None, console)
     arguments = ["--seed", str(seed)]
     arguments += _link_arguments(
         {"loss": loss, "duplicate": duplicate, "reorder": reorder, "corrupt": corrupt}
     )
     arguments += ["--delay", str(delay), "--max-rate", str(max_rate)]
-    arguments += [] if busy or command else ["--idle-sleep"]
+    # A board that sleeps would answer a debugger slowly.
+    arguments += [] if busy or command or files else ["--idle-sleep"]
     for name, path in (("pcap", pcap), ("trace", trace), ("stats", stats)):
         arguments += [f"--{name}", _absolute(path)] if path else []
     arguments += ["--trace-from", str(trace_from)] if trace else []
     uart = uart or ("none" if made.kind == "fabric" else "log" if command else "stdio")
-    with Board(binary, arguments, uart=uart, time=time, cwd=made.folder) as board:
+    with ExitStack() as stack:
+        options = {"uart": uart, "time": time, "cwd": made.folder, "flash": flash}
+        if files and gdb is not None:
+            board, server = stack.enter_context(
+                debugged(binary, files, gdb, arguments=arguments, **options)
+            )
+            console.print(f"GDB: gdb-multiarch {files.elf} -ex 'target remote :{server.port}'")
+        else:
+            board = stack.enter_context(Board(binary, arguments, **options))
         if command is None:
             _announce(board, console)
             board.wait_for_end()

@@ -22,6 +22,9 @@ __all__ = ["BEAT", "FlatTop", "csr_members"]
 
 #: Fields of a packet stream's beat (``cores/stream.py``).
 BEAT = ("data", "empty", "first", "last", "error")
+#: A process that sets bits to a constant, where other bits of the same signal are variable. It
+#: waits for no event, so a simulator need never run it (and Verilator does not).
+_CONSTANT = re.compile(r"  always @\*\n(    \S+(?: ?\[[0-9:]+\])? = \d+'[hb][0-9a-f]+;\n)")
 _ZEROS = re.compile(r"  initial begin\n(    \S+\[\d+\] = \d+'h0+;\n)+  end\n")
 
 
@@ -84,4 +87,4 @@ class FlatTop(Elaboratable):
             self, name=name, ports=self.ports, emit_src=False, strip_internal_attrs=True
         )
         # Memories begin with zeros in any case; saying so word by word takes minutes to compile.
-        return _ZEROS.sub("", text)
+        return _CONSTANT.sub(r"  initial\n\1", _ZEROS.sub("", text))

@@ -61,6 +61,9 @@ class Board(SimulatorProcess):
         Seconds to wait for that.
     cwd : path or None
         Where the simulator runs: memory images are read from there.
+    flash : path or None
+        File with the contents of the board's flash, which stay for the next board; it is made when
+        it is not there. None: the flash is blank. Its faults are options of the harness.
     """
 
     ip = BOARD_IP
@@ -76,12 +79,14 @@ class Board(SimulatorProcess):
         ready=None,
         timeout=120,
         cwd=None,
+        flash=None,
     ):
         def command(control):
             self._uart_path = self.folder / "uart.log"
             where = f"file:{self._uart_path}" if uart == "log" else uart
             options = ["--tap", "tap0", "--address", f"{HOST_IP}/24", "--time", time]
             options += ["--uart", where, "--control", control]
+            options += [] if flash is None else ["--flash", str(Path(flash).resolve())]
             return [Path(binary).resolve(), *options, *arguments]
 
         super().__init__("board", command, cwd)

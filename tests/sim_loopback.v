@@ -17,6 +17,11 @@ module trebuchet_loopback (
     input            eth_tx_ready,
     output     [7:0] eth_tx_data,
     output           eth_tx_last,
+    output           restarting,
+    output           flash_clk,
+    output           flash_cs_n,
+    output           flash_mosi,
+    input            flash_miso,
     input            tick_external,
     input            tick
 );
@@ -51,4 +56,8 @@ module trebuchet_loopback (
             pending <= 0;
         end
     end
+    assign restarting = 0;
+    assign flash_clk = 0;
+    assign flash_cs_n = 1;
+    assign flash_mosi = 0;
 endmodule

@@ -86,3 +86,28 @@ def test_ports_and_verilog():
     assert re.findall(r".*(?<![.\\])\brst\b.*", body) == ["  wire rst;", "    reset <= rst;"]
     assert "[1] = 8'h07;" in text
     assert len(re.findall(r"\[\d\] = 8'h", text)) == 4
+
+
+class Partly(wiring.Component):
+    """Half of its output is a constant."""
+
+    i: In(8)
+    o: Out(data.StructLayout({"fixed": 8, "free": 8}))
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.comb += self.o.fixed.eq(0xA5)
+        with m.If(self.i[0]):
+            m.d.comb += self.o.free.eq(self.i)
+        return m
+
+
+def test_constants_are_set_without_an_event():
+    """``always @*`` around a constant waits for ever in Verilator."""
+    partly = Partly()
+    flat = FlatTop(partly)
+    flat.port("i", partly.i, driven=False)
+    flat.port("o", partly.o, driven=True)
+    text = flat.verilog("top")
+    assert re.search(r"  initial\n    o ?\[7:0\] = 8'ha5;", text), text
+    assert not re.search(r"always @\*\n    \S+(?: ?\[[0-9:]+\])? = \d+'[hb]", text)

@@ -3,7 +3,7 @@
 import pytest
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.sim.fleet.cli import choose
-from trebuchet.sim.fleet.firmware import _key, peers_text
+from trebuchet.sim.fleet.firmware import _addresses, _key, peers_text
 from trebuchet.sim.fleet.run import plan_text
 from trebuchet.sim.fleet.topology import PEERS, Connection, load, parse, uniform
 from trebuchet.soc.peers import Peer
@@ -149,14 +149,14 @@ def test_firmware_is_compiled_again_for_other_peers():
     topology = joined("ab")
     a, text = topology.board("a"), peers_text(topology, topology.board("a"))
     keys = [
-        _key(b"image", a, text),
-        _key(b"other", a, text),
-        _key(b"image", topology.board("b"), text),
-        _key(b"image", a, peers_text(joined("ab", "ac"), a)),
-        _key(b"image", a, peers_text(joined("ab", timeout=7), a)),
+        _key(b"image", _addresses(a), text),
+        _key(b"other", _addresses(a), text),
+        _key(b"image", _addresses(topology.board("b")), text),
+        _key(b"image", _addresses(a), peers_text(joined("ab", "ac"), a)),
+        _key(b"image", _addresses(a), peers_text(joined("ab", timeout=7), a)),
     ]
     assert len(set(keys)) == len(keys)
-    assert _key(b"image", a, text) == keys[0]
+    assert _key(b"image", _addresses(a), text) == keys[0]
 
 
 @pytest.mark.parametrize(

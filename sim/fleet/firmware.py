@@ -1,9 +1,9 @@
 """Firmware for one board of several: the same but for its addresses and its peers.
 
-The board's MAC and IP addresses and those of its peers are constants of its firmware, which writes
-them to registers; the gateware is the same for all. So the firmware of the simulated board is
-compiled again with another ``soc.h`` and ``trebuchet_peers.h``, in a folder beside the first build,
-whose libraries it uses, and becomes the ROM image.
+The board's MAC and IP addresses and those of its peers, and whether it uses DHCP, are constants of
+its firmware; the gateware is the same for all. So the firmware of the simulated board is compiled
+again with another ``soc.h`` and ``trebuchet_peers.h``, in a folder beside the first build, whose
+libraries it uses, and becomes the ROM image.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from ...soc.firmware import FIRMWARE_DIR
 from ...soc.peers import peers_header
 from .topology import BoardSpec, Topology
 
-__all__ = ["board_folder", "peers_text"]
+__all__ = ["board_folder", "peers_text", "variant_folder"]
 
 
 def _words(image: bytes) -> list[int]:
@@ -49,8 +49,8 @@ def _replace(text: str, name: str, value: int) -> str:
     return text
 
 
-def _compile(base: Path, folder: Path, board: BoardSpec, peers: str) -> bytes:
-    """Firmware of ``board`` with its peers, built in ``folder`` from the build in ``base``."""
+def _compile(base: Path, folder: Path, constants: dict[str, int], peers: str | None) -> bytes:
+    """Firmware with these constants and peers, built in ``folder`` from the build in ``base``."""
     software = folder / "software"
     (software / "bios").mkdir(parents=True)
     old, new = base / "software" / "include", software / "include"
@@ -62,14 +62,11 @@ def _compile(base: Path, folder: Path, board: BoardSpec, peers: str) -> bytes:
     variables.write_text(variables.read_text().replace(str(old), str(new)))
     header = new / "generated" / "soc.h"
     text = header.read_text()
-    for name, value in (
-        ("TREBUCHET_IP", board.ip_int),
-        ("TREBUCHET_MAC_HIGH", board.mac_int >> 32),
-        ("TREBUCHET_MAC_LOW", board.mac_int & 0xFFFF_FFFF),
-    ):
+    for name, value in constants.items():
         text = _replace(text, name, value)
     header.write_text(text)
-    (new / "generated" / "trebuchet_peers.h").write_text(peers)
+    if peers is not None:
+        (new / "generated" / "trebuchet_peers.h").write_text(peers)
     log = folder / "make.log"
     environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS")}
     with log.open("w") as out:
@@ -81,7 +78,7 @@ def _compile(base: Path, folder: Path, board: BoardSpec, peers: str) -> bytes:
             check=False,
         ).returncode
     if code:
-        raise TrebuchetError(f"compiling the firmware of board {board.name!r} failed; see {log}")
+        raise TrebuchetError(f"compiling the firmware of one board of several failed; see {log}")
     return (software / "bios" / "bios.bin").read_bytes()
 
 
@@ -90,7 +87,16 @@ def peers_text(topology: Topology, board: BoardSpec) -> str:
     return peers_header(topology.peers(board.name), topology.clock_mhz, topology.dscp(board.name))
 
 
-def _key(image: bytes, board: BoardSpec, peers: str) -> str:
+def _addresses(board: BoardSpec) -> dict[str, int]:
+    """The constants that say which board it is."""
+    return {
+        "TREBUCHET_IP": board.ip_int,
+        "TREBUCHET_MAC_HIGH": board.mac_int >> 32,
+        "TREBUCHET_MAC_LOW": board.mac_int & 0xFFFF_FFFF,
+    }
+
+
+def _key(image: bytes, constants: dict[str, int], peers: str | None) -> str:
     """What the firmware of a board is made from.
 
     Its sources, too: ``image``, the firmware of a board without peers, lacks what they need.
@@ -98,7 +104,7 @@ def _key(image: bytes, board: BoardSpec, peers: str) -> str:
     digest = hashlib.sha256(image)
     for path in sorted(p for p in FIRMWARE_DIR.iterdir() if p.is_file()):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    digest.update(repr((board.mac, board.ip, peers)).encode())
+    digest.update(repr((sorted(constants.items()), peers)).encode())
     return digest.hexdigest()[:16]
 
 
@@ -107,11 +113,18 @@ def board_folder(files: SimFiles, topology: Topology, board: BoardSpec) -> Path:
 
     Made once for each set of addresses and peers.
     """
+    return variant_folder(files, _addresses(board), peers_text(topology, board))
+
+
+def variant_folder(files: SimFiles, constants: dict[str, int], peers: str | None = None) -> Path:
+    """A folder with the memory images of a board that differs only in constants of its firmware.
+
+    ``constants``: values of macros of the generated ``soc.h``, by name.
+    """
     base = files.folder.parent
     first = (base / "software" / "bios" / "bios.bin").read_bytes()
     rom = _find_rom(files, first)
-    peers = peers_text(topology, board)
-    final = base / "fleet" / _key(first, board, peers)
+    final = base / "fleet" / _key(first, constants, peers)
     with FileLock(base / "fleet.lock"):
         if (final / rom.name).exists():
             return final
@@ -119,7 +132,7 @@ def board_folder(files: SimFiles, topology: Topology, board: BoardSpec) -> Path:
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True)
         # It fits the ROM, which the simulated board has as large as the linker takes it to be.
-        words = _words(_compile(base, temporary / "build", board, peers))
+        words = _words(_compile(base, temporary / "build", constants, peers))
         for path in files.memories:
             if path != rom:
                 shutil.copy(path, temporary / path.name)

@@ -1,5 +1,6 @@
 // The board top: a whole LiteX SoC. Its PHY is a byte stream with preamble and FCS, its UART a byte
-// stream in each direction.
+// stream in each direction. At its flash pins is a NOR flash (flash.h).
+#include "flash.h"
 #include "verilated_top.h"
 
 namespace sim {
@@ -17,7 +18,7 @@ constexpr uint8_t kSfd = 0xd5;
 
 class DutBoard : public VerilatedTop {
   public:
-    explicit DutBoard(const Options& o) : VerilatedTop(o) {
+    explicit DutBoard(const Options& o) : VerilatedTop(o), flash_(o) {
         top_->tick_external = o.tick_wall || o.tick_cycles;
         top_->sys_rst = 1;
         for (int i = 0; i < 15; ++i) clock(false);
@@ -31,6 +32,7 @@ class DutBoard : public VerilatedTop {
 
   private:
     void clock(bool tick);
+    void restarted();
     void transfer();
     void received_byte(uint8_t byte, bool last);
     void received_frame();
@@ -40,6 +42,7 @@ class DutBoard : public VerilatedTop {
     int gap_ = 0;
     Bytes tx_;
     bool rx_taken_ = false, uart_taken_ = false;
+    Flash flash_;
 };
 
 void DutBoard::send(Frame&& frame) {
@@ -68,9 +71,14 @@ void DutBoard::clock(bool tick) {
     top_->uart_rx_valid = !uart_in.empty();
     if (!uart_in.empty()) top_->uart_rx_data = uart_in.front();
     settle();
-    if (!top_->sys_rst) transfer();
+    if (top_->restarting) {
+        restarted();
+    } else if (!top_->sys_rst) {
+        transfer();
+    }
     top_->sys_clk = 1;
     settle();
+    top_->flash_miso = flash_.step(top_->flash_cs_n, top_->flash_clk, top_->flash_mosi);
     if (uart_taken_) uart_in.pop_front();
     uart_taken_ = false;
     if (gap_) --gap_;
@@ -80,6 +88,15 @@ void DutBoard::clock(bool tick) {
     rx_.clear();
     position_ = 0;
     gap_ = kGap;
+}
+
+// What was on the link is cut off; the console's bytes wait.
+void DutBoard::restarted() {
+    tx_.clear();
+    rx_.clear();
+    position_ = 0;
+    gap_ = kGap;
+    rx_taken_ = uart_taken_ = false;
 }
 
 void DutBoard::transfer() {

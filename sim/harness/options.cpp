@@ -134,6 +134,18 @@ void load_options(Table& t, Options& o) {
                      [&l](const std::string& v) { l.expect = read_file(v); }};
 }
 
+void flash_options(Table& t, Options& o) {
+    t["--flash"] = {"FILE", "board: contents of its SPI flash, kept; made when it is not there",
+                    [&o](const std::string& v) { o.flash = v; }};
+    t["--flash-protect"] = {"", "board: the flash cannot be written",
+                            [&o](const std::string&) { o.flash_protect = true; }};
+    t["--flash-stop"] = {"N", "board: power fails after N programmed bytes; the flash stays so",
+                         [&o](const std::string& v) {
+                             o.flash_stops = true;
+                             o.flash_stop = parse_count("--flash-stop", v);
+                         }};
+}
+
 Table option_table(Options& o) {
     Table t;
     auto text = [&t](const char* name, const char* argument, std::string& field, const char* help) {
@@ -177,6 +189,7 @@ Table option_table(Options& o) {
     text("--pcap", "FILE", o.pcap, "capture what passes the board's port");
     text("--trace", "FILE", o.trace, "write waves (FST); needs the traced build");
     text("--stats", "FILE", o.stats, "write statistics as JSON ('-': standard output)");
+    flash_options(t, o);
     link_options(t, o);
     load_options(t, o);
     return t;

@@ -49,6 +49,10 @@ struct Options {
     std::string trace;
     Cycle trace_from = 0;
     std::string stats;
+    std::string flash;            // file with the contents of the flash; empty: blank at each start
+    bool flash_protect = false;   // faults of the flash: see flash.h
+    bool flash_stops = false;
+    uint64_t flash_stop = 0;
     int control_fd = -1;
     ImpairRates to_board, from_board;
     LoadOptions load;

@@ -1,0 +1,45 @@
+*** Settings ***
+Documentation     Two boards on one switch. Both run the firmware of the same build, so the second
+...               gets other addresses in its shell's registers.
+Resource          trebuchet.resource
+Test Setup        Two Boards
+Test Teardown     Test Teardown
+
+*** Variables ***
+# RFC 826: who has 10.0.0.3, tell 10.0.0.2 at 02:00:00:00:00:02?
+${REQUEST}        ffffffffffff020000000002080600010800060400010200000000020a0000020000000000000a000003
+
+*** Keywords ***
+Two Boards
+    Test Setup
+    Execute Command    include @${SCRIPT_TWO}
+    ${first}=    Create Terminal Tester    sysbus.uart    machine=${NAME}0    timeout=${PATIENCE}
+    ${second}=    Create Terminal Tester    sysbus.uart    machine=${NAME}1    timeout=${PATIENCE}
+    Start Emulation
+    Wait For Line On Uart    ready    testerId=${first}
+    Wait For Line On Uart    ready    testerId=${second}
+    Execute Command    mach set "${NAME}1"
+    Write Word    shell    0x4    0x00000002
+    Write Word    shell    0x8    0x0300
+    Write Word    shell    0xC    0x0A000003
+
+Frames Should Be
+    [Arguments]    ${machine}    ${received}    ${sent}
+    Execute Command    mach set "${machine}"
+    ${found}=    Execute Command    sysbus.mac Received
+    Should Be Equal As Integers    ${found.strip()}    ${received}
+    ${found}=    Execute Command    sysbus.mac Sent
+    Should Be Equal As Integers    ${found.strip()}    ${sent}
+
+*** Test Cases ***
+Boot In One Emulation
+    No Operation
+
+Ask And Answer
+    Frames Should Be    ${NAME}0    0    0
+    Frames Should Be    ${NAME}1    0    0
+    Execute Command    mach set "${NAME}0"
+    Execute Command    sysbus.mac SendHex "${REQUEST}"
+    Sleep    1
+    Frames Should Be    ${NAME}1    1    1
+    Frames Should Be    ${NAME}0    1    1
