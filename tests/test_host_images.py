@@ -1,0 +1,94 @@
+"""`trebuchet image` and `trebuchet config`: files in, files out, one line for what is wrong."""
+
+import pytest
+from trebuchet.host.cli import main
+from trebuchet.host.image import Image
+
+
+def _run(capsys, *arguments):
+    """Exit code, standard output and errors of the command."""
+    with pytest.raises(SystemExit) as ended:
+        main([str(argument) for argument in arguments])
+    out = capsys.readouterr()
+    return ended.value.code or 0, out.out, out.err
+
+
+def test_pack_and_show_an_image(capsys, tmp_path):
+    contents, image = tmp_path / "application.bin", tmp_path / "a.img"
+    contents.write_bytes(bytes(100))
+    code, _, _ = _run(
+        capsys, "image", "pack", contents, "--board", "sim", "--version", "1.2", "-o", image
+    )
+    assert code == 0
+    assert Image.unpack(image.read_bytes()).load == 0x4000_0000
+    code, out, _ = _run(capsys, "image", "show", image)
+    assert code == 0
+    for line in ("board     sim", "version   1.2", "kind      firmware", "contents  100 bytes"):
+        assert line in out
+
+
+def test_a_bitstream_has_no_address(capsys, tmp_path):
+    contents, image = tmp_path / "top.bit", tmp_path / "b.img"
+    contents.write_bytes(b"bits")
+    options = ["--board", "versa_ecp5", "--kind", "bitstream", "-o", image]
+    assert _run(capsys, "image", "pack", contents, *options)[0] == 0
+    assert Image.unpack(image.read_bytes()).load == 0
+
+
+def test_pack_and_show_settings(capsys, tmp_path):
+    text, block = tmp_path / "settings.txt", tmp_path / "block.bin"
+    text.write_text("# ours\n\nip = 10.0.0.5\ndhcp=0\n")
+    assert _run(capsys, "config", "pack", text, "-o", block, "--sequence", "3")[0] == 0
+    code, out, _ = _run(capsys, "config", "show", block)
+    assert (code, out) == (0, "# sequence 3\nip=10.0.0.5\ndhcp=0\n")
+    flash = tmp_path / "flash.bin"
+    flash.write_bytes(b"\xff" * 4096 + block.read_bytes())
+    assert _run(capsys, "config", "show", flash, "--offset", "0x1000")[1] == out
+    assert _run(capsys, "config", "show", flash, "--offset", "x")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("ip=10.0.0", "line 1: ip must be A.B.C.D, not '10.0.0'"),
+        ("dhcp=0\nfoo=1", "line 2 must be KEY=VALUE with one of the keys ip, mac, "),
+        ("nothing", "line 1 must be KEY=VALUE with one of the keys "),
+        ("dhcp=0\ndhcp=1", "line 2: dhcp is there twice"),
+        ("name=ä", "must be ASCII; byte 5 is not"),
+    ],
+)
+def test_wrong_settings_are_one_line(capsys, tmp_path, text, message):
+    source, block = tmp_path / "settings.txt", tmp_path / "block.bin"
+    source.write_text(text, encoding="utf-8")
+    code, out, err = _run(capsys, "config", "pack", source, "-o", block)
+    assert (code, out) == (1, "")
+    assert message in err
+    assert str(source) in err
+    assert err.count("\n") == 1
+    assert not block.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["image", "show", "missing"], "cannot read missing: No such file or directory"),
+        (["image", "show", "empty"], "an image has a header of 64 bytes; here are 0: TRUNCATED"),
+        (["image", "show", "junk"], "it does not begin with TBIM: BAD_DATA"),
+        (["config", "show", "junk"], "there is no configuration block here: NO_CONFIG"),
+        (["image", "pack", "empty", "--board", "sim", "-o", "x"], "must have contents"),
+        (["image", "pack", "junk", "--board", "b" * 25, "-o", "x"], "board must be 1 to 24 ASCII"),
+        (
+            ["image", "pack", "junk", "--board", "sim", "-o", "no/x"],
+            "cannot write no/x: No such file or directory",
+        ),
+    ],
+)
+def test_what_cannot_be_is_one_line(capsys, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").touch()
+    (tmp_path / "junk").write_bytes(b"junk" * 40)
+    code, out, err = _run(capsys, *arguments)
+    assert (code, out) == (1, "")
+    assert message in err
+    assert err.count("\n") == 1
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["empty", "junk"]

@@ -1,0 +1,220 @@
+"""`trebuchet manage` and `trebuchet update` against nodes that behave, and some that do not."""
+
+import builtins
+import contextlib
+import io
+import socket
+import sys
+import threading
+
+import pytest
+from trebuchet.host import smp
+from trebuchet.host.cli import main
+from trebuchet.host.manage import MAX_LINE, Manager, Reply, split_address
+from trebuchet.models.errors import TrebuchetError
+from trebuchet.models.status import DESCRIPTIONS, Status
+
+
+def reply(status, text=""):
+    return smp.Message(smp.MessageType.REPLY, bytes((status, 0, 0, 0)) + text.encode())
+
+
+def node(message):
+    """A board in a few lines: what it answers to a message."""
+    if message.kind == smp.MessageType.COMMAND:
+        line = message.payload.decode()
+        if line == "version":
+            return reply(0, "0.1.0 on sim\n")
+        if line == "reset":
+            return reply(0)
+        return reply(Status.UNKNOWN_COMMAND, "error: UNKNOWN_COMMAND\n")
+    if message.kind == smp.MessageType.DATA:
+        id, operand = smp.parse_data(message.payload)
+        return smp.data_message(id, operand[::-1])
+    image = smp.parse_configuration(message.payload).bitstream
+    return smp.response_message(0 if image.startswith(b"TBIM") else Status.BAD_DATA, 0)
+
+
+@contextlib.contextmanager
+def serving(answer=node):
+    """A node at 127.0.0.1; ``answer(message)``: message, raw bytes, or None to close."""
+    seen = []
+
+    def one(connection):
+        decoder = smp.Decoder()
+        with connection, contextlib.suppress(OSError):
+            while data := connection.recv(65536):
+                for message in decoder.feed(data):
+                    seen.append(message)
+                    said = answer(message)
+                    if said is None:
+                        return
+                    connection.sendall(said if isinstance(said, bytes) else said.pack())
+
+    def accept():
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                threading.Thread(target=one, args=(connection,), daemon=True).start()
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    threading.Thread(target=accept, daemon=True).start()
+    with listener:
+        yield f"127.0.0.1:{listener.getsockname()[1]}", seen
+
+
+def run(capsys, *arguments):
+    """Exit code, stdout and stderr of a command line."""
+    with pytest.raises(SystemExit) as left:
+        main(list(map(str, arguments)))
+    out, err = capsys.readouterr()
+    return left.value.code or 0, out, err
+
+
+def test_twenty_commands_on_one_connection():
+    with serving() as (board, seen), Manager(board) as manager:
+        for _ in range(20):
+            assert manager.command("version") == Reply(0, "0.1.0 on sim\n")
+    assert [m.payload for m in seen] == [b"version"] * 20
+
+
+def test_one_command(capsys):
+    with serving() as (board, seen):
+        assert run(capsys, "manage", board, "version") == (0, "0.1.0 on sim\n", "")
+        assert run(capsys, "manage", board, "reset") == (0, "", "")
+        run(capsys, "manage", board, "role", "ecg", "off")
+    assert seen[-1].payload == b"role ecg off"
+
+
+def test_a_command_that_fails(capsys):
+    with serving() as (board, _):
+        code, out, err = run(capsys, "manage", board, "fly")
+    assert (code, out) == (1, "")
+    described = DESCRIPTIONS[Status.UNKNOWN_COMMAND]
+    assert err == f"trebuchet: {board} answered UNKNOWN_COMMAND: {described}\n"
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "reason"),
+    [
+        (11, "error: BAD_ARGUMENT: the form is: log [LEVEL]\n", "BAD_ARGUMENT: the form is: log "),
+        (14, "for versa_ecp5\n", "WRONG_BOARD: for versa_ecp5"),
+        (200, "", "status 200, which this version does not know"),
+    ],
+)
+def test_reasons_name_the_status(status, text, reason):
+    assert Reply(status, text).reason.startswith(reason)
+    assert "\n" not in Reply(status, text).reason
+
+
+def test_a_script_stops_where_a_command_fails(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("version\n\n  fly  \nversion\n"))
+    with serving() as (board, seen):
+        code, out, err = run(capsys, "manage", board)
+    assert (code, out) == (1, "0.1.0 on sim\n")
+    assert "UNKNOWN_COMMAND" in err
+    assert [m.payload for m in seen] == [b"version", b"fly"]
+
+
+@pytest.mark.parametrize("end", ["exit", "quit", None])
+def test_a_conversation_goes_on_after_a_failure(capsys, monkeypatch, end):
+    lines = iter(["version", "", "fly", "x" * (MAX_LINE + 1), "version", *([end] if end else [])])
+
+    def typed(prompt):
+        assert prompt == f"{board}> "
+        try:
+            return next(lines)
+        except StopIteration:
+            raise EOFError from None
+
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(builtins, "input", typed)
+    with serving() as (board, seen):
+        code, out, err = run(capsys, "manage", board)
+    assert code == 0
+    assert out.count("0.1.0 on sim\n") == 2
+    assert [line.split(":")[1].split()[0] for line in err.splitlines()] == ["UNKNOWN_COMMAND", "a"]
+    assert len(seen) == 3
+
+
+def test_a_job(capsys):
+    with serving() as (board, _), Manager(board) as manager:
+        assert manager.work(7, b"abc") == b"cba"
+
+
+def test_update(capsys, tmp_path):
+    image = tmp_path / "firmware.img"
+    image.write_bytes(b"TBIM" + bytes(100_000))
+    with serving() as (board, seen):
+        code, out, err = run(capsys, "update", board, image)
+    assert (code, err) == (0, "")
+    assert out == f"{board} has firmware.img in flash (100004 bytes)\n"
+    assert seen == [smp.Configuration(0, 0, (), image.read_bytes()).message()]
+
+
+@pytest.mark.parametrize(
+    ("contents", "reason"),
+    [(b"", "an image must have 1 to"), (b"junk", "refused the configuration message: BAD_DATA: ")],
+)
+def test_update_with_a_bad_image(capsys, tmp_path, contents, reason):
+    image = tmp_path / "x.img"
+    image.write_bytes(contents)
+    with serving() as (board, _):
+        code, out, err = run(capsys, "update", board, image)
+    assert (code, out) == (1, "")
+    assert reason in err
+    assert len(err.splitlines()) == 1
+    code, _, err = run(capsys, "update", board, tmp_path / "none.img")
+    assert code == 1
+    assert err.endswith("none.img: No such file or directory\n")
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        (None, "closed the connection without an answer"),
+        (b"HTTP/1.1 400 Bad Request\r\n", "an SMP message type must be 1 to 6, not 72"),
+        (smp.response_message(Status.BUSY, 0), "refused the command message: BUSY: "),
+        (smp.response_message(Status.OK, 0), "refused the command message: OK: "),
+        (smp.data_message(1, b""), "answered with a DATA message"),
+        (
+            smp.Message(smp.MessageType.REPLY, b"\0\0\0"),
+            "a reply must have at least 4 bytes, not 3",
+        ),
+        (bytes((6, 0, 0, 0, 255, 255, 255, 0)), "an SMP payload must be at most 65536 bytes"),
+    ],
+)
+def test_answers_that_are_wrong(capsys, said, message):
+    with serving(lambda _: said) as (board, _):
+        code, out, err = run(capsys, "manage", board, "version")
+    assert (code, out) == (1, "")
+    assert message in err
+    assert len(err.splitlines()) == 1
+
+
+def test_a_board_that_is_not_there(capsys):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    code, _, err = run(capsys, "manage", f"127.0.0.1:{port}", "version")
+    assert code == 1
+    assert err.startswith(f"trebuchet: cannot connect to 127.0.0.1:{port}: ")
+    with serving(lambda _: b"") as (board, _):
+        code, _, err = run(capsys, "manage", "--timeout", "0.2", board, "version")
+    assert code == 1
+    assert err == f"trebuchet: {board} sent nothing for 0.2 s\n"
+
+
+def test_a_command_that_is_too_long():
+    with serving() as (board, seen), Manager(board) as manager:
+        assert manager.command("x" * MAX_LINE).status == Status.UNKNOWN_COMMAND
+        with pytest.raises(TrebuchetError, match="at most 127 bytes, not 128$"):
+            manager.command("x" * (MAX_LINE + 1))
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("board", ["10.0.0.2:", ":80", "a:b", "a:0", "a:65536"])
+def test_bad_addresses(board):
+    with pytest.raises(TrebuchetError, match=f"HOST or HOST:PORT, not '{board}'$"):
+        split_address(board)
+    assert split_address("10.0.0.2") == ("10.0.0.2", 80)
