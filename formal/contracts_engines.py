@@ -5,9 +5,12 @@ What is left out, and why, is in ``tests/test_prove_contracts.py``.
 Not proved: what :mod:`trebuchet.formal.contracts` says; other sizes than those named.
 """
 
-from amaranth.hdl import Assert, Assume, Mux
+from dataclasses import replace
+
+from amaranth.hdl import Assert, Assume, Mux, Value
 from trebuchet.cores.ltl.config import LtlConfig
 from trebuchet.cores.tcp.config import TcpConfig
+from trebuchet.cores.tcp.connect import ConnectState
 
 from .contracts import contract, shown_last, steady
 from .proof import Mutant
@@ -35,6 +38,12 @@ def _events(m, dut, inside):
     """From the choice of a port to the event nothing is on offer there."""
     for k, out in enumerate(dut.event):
         m.d.comb += Assert(inside.state("PICK") | (dut.pick != k) | ~out.valid)
+
+
+def _connect(m, dut, inside):
+    asked = Value.cast(dut.state) == ConnectState.ASKED.value
+    m.d.comb += Assert(~inside["own"] | asked)
+    steady(m, asked, dut.mac, dut.ip, dut.port, dut.local)
 
 
 def _dma(m, dut, inside):
@@ -103,6 +112,18 @@ PROOFS = (
         size="2 sessions",
         more=_events,
         cover_depth=8,
+    ),
+    contract(
+        "tcp.connect.ConnectPort",
+        lambda cls: cls(replace(TCP, active=True)),
+        (
+            Mutant("breaks_in", "with m.If(~own & between):", "with m.If(~own):"),
+            Mutant("both_at_once", "eq(own | self.segment.valid)", "eq(own ^ self.segment.valid)"),
+        ),
+        size="2 sessions",
+        more=_connect,
+        cover_depth=8,
+        assumes="the registers stand still while the state is ASKED",
     ),
     contract(
         "tcp.dma.ReceiveDma",
