@@ -8,7 +8,7 @@ PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 TYPED   := host models bench sim
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test check lint format types fast prove boards bench lock clean
+.PHONY: help venv demo test check fuzz lint format types fast prove boards bench lock clean
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
@@ -24,6 +24,9 @@ test: lint types ## everything: lint, types, all tests, ledgers (under 40 minute
 
 check: lint types ## the quick part, for the edit loop (under 3 minutes)
 	$(PYTEST) $(PARALLEL) -m "not slow"
+
+fuzz: venv ## the firmware's parsers: 10 million inputs each, or ARGS="TARGET --inputs N --seed N"
+	PYTHONPATH=tests $(BIN)/python tests/firmware_fuzz.py $(ARGS)
 
 lint: venv ## ruff: rules and format
 	$(BIN)/ruff check .

@@ -296,6 +296,13 @@ GROUPS = {
             ("ltl.lut6", "ltl.bram36"),
         ),
         Group(
+            "firmware",
+            "trebuchet.bench.firmware:measure",
+            (*GATEWARE, "soc/*.py", "boards/*.py", "firmware/*", "bench/firmware.py"),
+            "size of the simulated board's firmware; half a minute",
+            ("firmware.code_bytes", "firmware.rom_bytes"),
+        ),
+        Group(
             "board",
             "trebuchet.bench.board:measure",
             (*GATEWARE, *ECG_MODEL, "soc/*.py", "boards/*.py", "firmware/*", "bench/board.py"),

@@ -128,7 +128,7 @@ def test_status_for_many_clients_at_once(board):
     [
         (b"GET /x HTTP/1.1\r\nHost: b\r\n\r\n", 404),
         (b"DELETE /status HTTP/1.1\r\nHost: b\r\n\r\n", 405),
-        (b"\0\xff\r\n\r\n", 400),
+        (b"\xff\0\r\n\r\n", 400),
         (b"GET /status HTTP/1.1\r\n\r\n", 400),
         (b"GET /status HTTP/1.1\r\nHost: b\r\nX: " + b"y" * 3000 + b"\r\n\r\n", 431),
     ],

@@ -23,6 +23,14 @@ INSTEAD = {
     "trebuchet build versa_ecp5": ("minutes of place and route: `make boards`", None),
     "trebuchet load versa_ecp5": ("needs the board on this machine", "trebuchet load --help"),
     "trebuchet status 192.168.1.50": ("needs the board on this network", "trebuchet status --help"),
+    "trebuchet manage 192.168.1.50 version": (
+        "needs the board on this network",
+        "trebuchet manage --help",
+    ),
+    "trebuchet update 192.168.1.50 new.img": (
+        "needs the board on this network",
+        "trebuchet update --help",
+    ),
     "trebuchet bench": ("could measure for minutes; the next one runs", "trebuchet bench --help"),
 }
 
