@@ -1,17 +1,69 @@
 """Boards: one file each, and the schema they fill in (:mod:`trebuchet.boards.schema`)."""
 
 import importlib
+import importlib.util
+import traceback
+from pathlib import Path
 
 from ..models.errors import TrebuchetError
+from .schema import Board
 
 __all__ = ["NAMES", "load_board"]
 
 #: Every board, by the name of its file.
-NAMES = ("sim", "versa_ecp5")
+NAMES = (
+    "sim",
+    "butterstick",
+    "ecpix5",
+    "ecpix5_45f",
+    "logicbone",
+    "orangecrab",
+    "trellisboard",
+    "ulx3s",
+    "versa_ecp5",
+)
 
 
 def load_board(name):
-    """The :class:`~trebuchet.boards.schema.Board` called ``name``."""
-    if name not in NAMES:
-        raise TrebuchetError(f"there is no board {name!r}; the boards are: {', '.join(NAMES)}")
-    return importlib.import_module(f".{name}", __name__).BOARD
+    """The :class:`~trebuchet.boards.schema.Board` called ``name``, or of a board file's path.
+
+    A path has a ``/`` in it or ends in ``.py``. The file's own folder need not be a package; it
+    imports from here as ``from trebuchet.boards import ecp5``.
+    """
+    text = str(name)
+    if "/" in text or text.endswith(".py"):
+        return _load_file(Path(text))
+    if text not in NAMES:
+        raise TrebuchetError(
+            f"there is no board {text!r}; the boards are: {', '.join(NAMES)}; "
+            "or name a file of yours, like ./my_board.py"
+        )
+    return importlib.import_module(f".{text}", __name__).BOARD
+
+
+def _load_file(path):
+    if not path.is_file():
+        raise TrebuchetError(f"there is no board file {str(path)!r}")
+    spec = importlib.util.spec_from_file_location(f"trebuchet_board_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except TrebuchetError:
+        raise
+    except Exception as error:  # whatever a user's file does
+        line = _line_in(error, path)
+        raise TrebuchetError(f"{path}{line}: {type(error).__name__}: {error}") from error
+    board = getattr(module, "BOARD", None)
+    if not isinstance(board, Board):
+        raise TrebuchetError(f"{path} must define BOARD, a trebuchet.boards.schema.Board")
+    if board.name in NAMES and path.resolve().parent != Path(__file__).resolve().parent:
+        raise TrebuchetError(f"{path}: there is a board called {board.name!r} already")
+    return board
+
+
+def _line_in(error, path):
+    """``":LINE"``, where in the file an error came from."""
+    if isinstance(error, SyntaxError):
+        return f":{error.lineno}"
+    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
+    return f":{lines[-1]}" if lines else ""

@@ -21,6 +21,7 @@ struct config *settings(void)
 	return started ? &config : NULL;
 }
 
+#ifdef TREBUCHET_FLASH_CONFIG
 static void tell_wrong_line(void)
 {
 	char buffer[64];
@@ -35,6 +36,7 @@ static void tell_wrong_line(void)
 	buffer[text.length] = '\0';
 	log_status("config", buffer, TREBUCHET_STATUS_BAD_ARGUMENT);
 }
+#endif
 
 void settings_start(void)
 {

@@ -41,6 +41,7 @@ COMMANDS = {
     "sim": LazyEntry("trebuchet.sim.cli:sim", "Run the simulated board on a network of its own."),
     "renode": LazyEntry("trebuchet.sim.renode.cli:renode", "Run a board in Renode."),
     "build": LazyEntry("trebuchet.soc.cli:build", "Build the bitstream of a board."),
+    "board": LazyEntry("trebuchet.soc.board_cli:app", "List the boards; check a board file."),
     "load": LazyEntry("trebuchet.soc.cli:load", "Load a bitstream into a board."),
     "role": LazyEntry("trebuchet.soc.role_cli:app", "List roles, print registers, make a new one."),
     "ecg": LazyEntry("trebuchet.host.ecg.cli:app", "Send ECG records to a board; fetch records."),

@@ -4,13 +4,16 @@ import contextlib
 import dataclasses
 import hashlib
 import importlib.metadata
+import inspect
 import json
 import os
-import shlex
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+
+from litex.build.generic_platform import ConstraintError
 
 from ..boards import load_board
 from ..boards.sim import with_role
@@ -19,18 +22,20 @@ from ..models.errors import TrebuchetError
 from ..models.lock import FileLock
 from .firmware import FirmwareBuilder
 from .map import MemoryMap
+from .pins import check_pins
+from .place import Placement, pack, place, synthesise, usage
 from .soc import TrebuchetSoC
-from .synthesis import clocks_faster_than, map_for_area, with_local_sources
-from .toolchain import LINKS, PLACE_AND_ROUTE, provide_tools, require_tool
+from .toolchain import provide_tools, require_tool
 
 __all__ = [
     "SimFiles",
     "build_board",
     "build_sim",
     "build_software",
+    "environment",
+    "generate_only",
     "input_hash",
     "make_shell",
-    "usage",
 ]
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -102,7 +107,7 @@ def make_shell(board):
 
 
 @contextlib.contextmanager
-def _clean_environment(directory):
+def environment(directory):
     """Tools on PATH; an outer make's job server, which LiteX's inner ones cannot use, hidden."""
     saved = dict(os.environ)
     for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL"):
@@ -142,17 +147,39 @@ def _output_to(path):
                 os.close(here)
 
 
-def _build_soc(board, shell, directory, **options):
+def _build_soc(board, shell, directory, software=True, **options):
     """Generate the SoC and its scripts, and build its firmware."""
-    for tool in ("make", "riscv64-unknown-elf-gcc"):
+    for tool in ("make", "riscv64-unknown-elf-gcc") if software else ():
         require_tool(tool)
-    with _output_to(directory / "litex.log"):
+
+    def generate():
         soc = TrebuchetSoC(board, shell or make_shell(board), directory / "gateware")
         builder = FirmwareBuilder(
-            soc, output_dir=str(directory), csr_svd=str(directory / "csr.svd")
+            soc,
+            output_dir=str(directory),
+            csr_svd=str(directory / "csr.svd"),
+            compile_software=software,
         )
         builder.build(build_name=soc.platform.name, run=False, **options)
-    return soc
+        return soc
+
+    # Migen names signals after the functions that called it, and names decide between equal choices
+    # of the tools: a thread's first function has no callers, so all get the same bitstream.
+    log = directory / "litex.log"
+    try:
+        with _output_to(log), ThreadPoolExecutor(1) as thread:
+            return thread.submit(generate).result()
+    except ConstraintError as error:
+        raise TrebuchetError(
+            f"board {board.name!r}: platform and attach differ: {error}"
+        ) from error
+    except ValueError as error:
+        if "PLL" not in str(error):
+            raise
+        raise TrebuchetError(
+            f"board {board.name!r}: no setting of the PLL makes sys_clk_hz={board.sys_clk_hz}; "
+            "try a rounder frequency"
+        ) from error
 
 
 # --- simulation --------------------------------------------------------------------------------
@@ -220,7 +247,7 @@ def _build_sim(directory, shell, board, label):
         files = [*found["sources"], *found["memories"]]
         if found["inputs"] == inputs and all(Path(f).exists() for f in files):
             return _sim_files(found, directory)
-    with _clean_environment(directory):
+    with environment(directory):
         soc = _build_soc(board, shell, directory)
     gateware = directory / "gateware"
     found = {
@@ -245,22 +272,33 @@ def _sim_files(found, directory):
     )
 
 
+#: LiteX's options for real boards.
+_FLOW_OPTIONS = {"timingstrict": True, "nowidelut": True}
+
 # --- boards ------------------------------------------------------------------------------------
 
 
-def build_board(name, directory=None, shell=None, synth_only=False, seed=None, fresh=False):
+def build_board(name, directory=None, shell=None, synth_only=False, seeds=None, fresh=False):
     """Build the bitstream of a board, or with ``synth_only`` its netlist; return the report.
 
     The report (also ``report.json`` in the build's folder) says what is used of the FPGA, the
     largest frequency of every clock, and the hash of the inputs. A finished build with the same
     inputs is used again unless ``fresh``. The build fails when a clock misses its frequency.
+
+    Parameters
+    ----------
+    name : str
+        A board, or the path of a board file.
+    seeds : sequence of int
+        Seeds of place and route, of which the one with the fastest system clock is kept; the
+        board's own if left out. It is enough that one of several comes to an end.
     """
     board = load_board(name)
     if board.flow != "trellis":
         raise TrebuchetError(f"board {name!r} is simulated; run it with: trebuchet sim")
-    directory = Path(directory or ROOT / "build" / name).resolve()
+    directory = Path(directory or ROOT / "build" / board.name).resolve()
     with _lock(directory):
-        return _build_board(board, directory, shell, synth_only, seed, fresh)
+        return _build_board(board, directory, shell, synth_only, tuple(seeds or ()), fresh)
 
 
 def build_software(name, directory=None):
@@ -272,105 +310,54 @@ def build_software(name, directory=None):
     board = load_board(name)
     if board.flow == "sim":
         return build_sim(directory, name=name).folder.parent
-    directory = Path(directory or ROOT / "build" / f"{name}_software").resolve()
+    directory = Path(directory or ROOT / "build" / f"{board.name}_software").resolve()
     stamp = directory / "software.json"
-    inputs = input_hash("software", name)
+    file = Path(inspect.getfile(board.attach)).read_bytes()
+    inputs = input_hash("software", board.describe(), file)
     with _lock(directory):
         if not stamp.exists() or json.loads(stamp.read_text())["inputs"] != inputs:
             stamp.unlink(missing_ok=True)
-            with _clean_environment(directory):
+            with environment(directory):
                 _build_soc(board, None, directory)
             stamp.write_text(json.dumps({"inputs": inputs}) + "\n")
     return directory
 
 
-def _build_board(board, directory, shell, synth_only, seed, fresh):
-    name = board.name
+def generate_only(board, directory):
+    """Generate the SoC of a board without its firmware; return the :class:`Placement`."""
+    directory = Path(directory).resolve()
+    with _lock(directory), environment(directory):
+        soc = _build_soc(board, None, directory, software=False, **_FLOW_OPTIONS)
+        return Placement(directory / "gateware", soc.platform.name, board.sys_clk_hz)
+
+
+def _build_board(board, directory, shell, synth_only, seeds, fresh):
     report_path = directory / "report.json"
-    seed = board.seed if seed is None else seed
-    inputs = None if shell is not None else input_hash(name, synth_only, seed)
+    seeds = seeds or (board.seed,)
+    file = Path(inspect.getfile(board.attach)).read_bytes()  # it may be outside the tree
+    inputs = None if shell is not None else input_hash(board.describe(), file, synth_only, seeds)
     if inputs is not None and not fresh and report_path.exists():
         report = json.loads(report_path.read_text())
         if report["inputs"] == inputs:
             return report
     report_path.unlink(missing_ok=True)
-    with _clean_environment(directory):
-        soc = _build_soc(board, shell, directory, timingstrict=True, seed=seed, nowidelut=True)
-        top = soc.platform.name
-        _run_tools(directory / "gateware", top, synth_only, board.sys_clk_hz)
+    with environment(directory):
+        soc = _build_soc(board, shell, directory, **_FLOW_OPTIONS)
+        placement = Placement(directory / "gateware", soc.platform.name, board.sys_clk_hz)
+        check_pins(placement)
+        synthesise(placement)
+        seed = None
+        if not synth_only:
+            seed = place(placement, seeds)
+            pack(placement)
     report = {
-        "board": name,
+        "board": board.name,
         "inputs": inputs,
         "device": board.device,
-        **usage(directory / "gateware", top, synth_only, board.sys_clk_hz),
+        "seed": seed,
+        **usage(placement, routed=not synth_only),
         "lut4_available": board.lut4_budget,
-        "bitstream": None if synth_only else str(directory / "gateware" / f"{top}.bit"),
+        "bitstream": None if synth_only else str(placement.path(".bit")),
     }
     report_path.write_text(json.dumps(report, indent=2) + "\n")
     return report
-
-
-def _run_tools(gateware, top, synth_only, sys_clk_hz):
-    """Run the tools of LiteX's script one by one, each with a log file of its own."""
-    script = (gateware / f"build_{top}.sh").read_text()
-    synthesis = gateware / f"{top}.ys"
-    fast = clocks_faster_than((gateware / f"{top}.lpf").read_text(), sys_clk_hz)
-    read = with_local_sources(synthesis.read_text(), gateware)
-    synthesis.write_text(
-        map_for_area(read, top, sys_clk_hz, fast)
-        + f"\ntee -q -o {top}_stat.json stat -json -top {top}\n"
-    )
-    for line in script.splitlines():
-        words = shlex.split(line, comments=True)
-        tool = words[0] if words else ""
-        if tool not in LINKS or (synth_only and tool != "yosys"):
-            continue
-        if tool == "nextpnr-ecp5":
-            words += ["--report", f"{top}_pnr.json", *PLACE_AND_ROUTE]
-        log = gateware / f"{tool}.log"
-        with log.open("w") as out:
-            code = subprocess.run(
-                words, cwd=gateware, stdout=out, stderr=subprocess.STDOUT, check=False
-            ).returncode
-        if code:
-            lines = [text for text in log.read_text(errors="replace").splitlines() if text.strip()]
-            errors = [text for text in lines if "ERROR" in text] or lines[-1:]
-            raise TrebuchetError(f"{tool} failed, see {log}: {' | '.join(errors[-4:])}")
-
-
-def usage(gateware, top, synth_only, sys_clk_hz):
-    """What a finished build uses: cells, and after routing the frequency of every clock in MHz.
-
-    ``lut4`` counts LUTs used as logic, in carry chains and as RAM. Before placement that is an
-    estimate from the netlist, after it nextpnr's own count.
-    """
-    if synth_only:
-        cells = json.loads((gateware / f"{top}_stat.json").read_text())["design"]
-        count = cells["num_cells_by_type"].get
-        return {
-            "lut4": count("LUT4", 0) + 2 * count("CCU2C", 0) + 4 * count("TRELLIS_DPR16X4", 0),
-            "ff": count("TRELLIS_FF", 0),
-            "bram": count("DP16KD", 0),
-            "dsp": count("MULT18X18D", 0),
-            "sys_mhz": None,
-            "clocks": {},
-        }
-    report = json.loads((gateware / f"{top}_pnr.json").read_text())
-    used = {name: cell["used"] for name, cell in report["utilization"].items()}
-    clocks = {
-        name: {"mhz": clock["achieved"], "target": clock["constraint"]}
-        for name, clock in report["fmax"].items()
-    }
-    sys_mhz = [
-        clock["mhz"]
-        for clock in clocks.values()
-        if abs(clock["target"] - sys_clk_hz / 1e6) < 0.001 * clock["target"]
-    ]
-    return {
-        "lut4": used["TRELLIS_COMB"],
-        "ff": used["TRELLIS_FF"],
-        "bram": used["DP16KD"],
-        "dsp": used["MULT18X18D"],
-        "sys_mhz": min(sys_mhz) if sys_mhz else None,
-        "clocks": clocks,
-    }

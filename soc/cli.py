@@ -29,13 +29,17 @@ def _table(report):
 
 
 def build(
-    board: Annotated[str, typer.Argument(help=f"One of: {_BOARDS}.")],
+    board: Annotated[str, typer.Argument(help=f"One of: {_BOARDS}; or a board file.")],
     synth_only: Annotated[
         bool, typer.Option("--synth-only", help="Stop after synthesis: sizes, no frequencies.")
     ] = False,
     seed: Annotated[
-        int | None, typer.Option(help="Seed of place and route; the board's own if left out.")
+        int | None,
+        typer.Option(min=1, help="Seed of place and route; the board's own if left out."),
     ] = None,
+    seeds: Annotated[
+        int, typer.Option(min=1, max=100, help="Try so many seeds, and keep the fastest clock.")
+    ] = 1,
     fresh: Annotated[bool, typer.Option("--fresh", help="Build even if nothing changed.")] = False,
     output: Annotated[
         Path | None, typer.Option(help="Folder to build in; build/BOARD by default.")
@@ -46,12 +50,15 @@ def build(
     from .build import build_board, build_sim
 
     console = Console(stderr=True)
+    found = load_board(board)
+    first = seed or found.seed
+    tried = range(first, first + seeds)
     with console.status(f"building {board} (some minutes; logs are in its folder)"):
-        if load_board(board).flow == "sim":
+        if found.flow == "sim":
             files = build_sim(output, name=board)
             report = {"board": board, "top": files.top, "folder": str(files.folder)}
         else:
-            report = build_board(board, output, synth_only=synth_only, seed=seed, fresh=fresh)
+            report = build_board(board, output, synth_only=synth_only, seeds=tried, fresh=fresh)
     if as_json:
         typer.echo(json.dumps(report, indent=2))
     elif "lut4" in report:
@@ -63,7 +70,7 @@ def build(
 
 
 def load(
-    board: Annotated[str, typer.Argument(help=f"One of: {_BOARDS}.")],
+    board: Annotated[str, typer.Argument(help=f"One of: {_BOARDS}; or a board file.")],
     flash: Annotated[
         bool, typer.Option("--flash", help="Write the SPI flash, to stay after power-off.")
     ] = False,
@@ -77,7 +84,7 @@ def load(
     found = load_board(board)
     if not found.loader:
         raise TrebuchetError(f"board {board!r} is simulated; run it with: trebuchet sim")
-    report = Path(output or ROOT / "build" / board) / "report.json"
+    report = Path(output or ROOT / "build" / found.name) / "report.json"
     bitstream = json.loads(report.read_text())["bitstream"] if report.exists() else None
     if bitstream is None or not Path(bitstream).exists():
         raise TrebuchetError(

@@ -1,0 +1,84 @@
+"""What ECP5 boards have in common: the parts that their ``platform`` and ``attach`` are made of."""
+
+import copy
+
+__all__ = ["COMB", "area_options", "ddr3", "rgmii", "rmii", "sdram"]
+
+#: LUTs of each device (Lattice FPGA-DS-02012, table 1.1), for ``lut4_budget``.
+COMB = {"25F": 24_288, "45F": 43_848, "85F": 83_640}
+#: Longest refresh of a DDR3 chip by its megabits, in ns (JESD79-3F, table 61).
+_REFRESH_NS = {1024: 110, 2048: 160, 4096: 260, 8192: 350}
+
+
+def area_options(platform):
+    """``platform``, with comparisons mapped for area; call it on every platform of this flow.
+
+    Comparisons with constants cost fewer LUTs outside the carry chains. LiteX has no option for
+    this, and its tool description is where it keeps the options of Yosys.
+    """
+    platform.toolchain._synth_opts += "-cmp2softlogic "
+    return platform
+
+
+def ddr3(soc, chip, **phy):
+    """Give the SoC its DDR3 memory: one chip of 16 bits, a class of ``litedram.modules``.
+
+    The clock generator must have the signals ``stop`` and ``reset``, as those of litex_boards do.
+    ``phy`` are arguments of LiteDRAM's PHY.
+    """
+    from litedram.phy import ECP5DDRPHY
+
+    megabits = chip.nbanks * chip.nrows * chip.ncols * 16 >> 20
+    timings = copy.copy(chip.speedgrade_timings.get("800", chip.speedgrade_timings["default"]))
+    # LiteDRAM states tRFC in clocks of the chip's own speed, which is up to a fifth of the
+    # bandwidth at our clock.
+    timings.tRFC = (None, _REFRESH_NS[megabits])
+    module = type(chip.__name__, (chip,), {"speedgrade_timings": {"default": timings}})
+    pads = soc.platform.request("ddram")
+    soc.ddrphy = ECP5DDRPHY(pads, sys_clk_freq=soc.sys_clk_freq, **phy)
+    soc.comb += [
+        soc.crg.stop.eq(soc.ddrphy.init.stop),
+        soc.crg.reset.eq(soc.ddrphy.init.reset),
+    ]
+    module = module(soc.sys_clk_freq, "1:2")
+    soc.add_sdram("sdram", phy=soc.ddrphy, module=module, l2_cache_size=0)
+    return pads
+
+
+def sdram(soc, chip, rate="1:1"):
+    """Give the SoC its single-data-rate memory, a class of ``litedram.modules``.
+
+    ``rate`` "1:2": at twice the system's clock, so that a chip of 16 bits has the 32 bits a cycle
+    that the memory port needs at least.
+    """
+    from litedram.phy import GENSDRPHY, HalfRateGENSDRPHY
+
+    phy = {"1:1": GENSDRPHY, "1:2": HalfRateGENSDRPHY}[rate]
+    soc.sdrphy = phy(soc.platform.request("sdram"), soc.sys_clk_freq)
+    module = chip(soc.sys_clk_freq, rate)
+    soc.add_sdram("sdram", phy=soc.sdrphy, module=module, l2_cache_size=0)
+
+
+def rgmii(soc, number=0, **delays):
+    """Give the SoC a gigabit PHY chip: port ``number`` of the board.
+
+    ``delays`` are ``tx_delay`` and ``rx_delay`` in seconds, 2 ns each if left out; 0 where the PHY
+    chip or the board delays clocks itself.
+    """
+    from liteeth.phy.ecp5rgmii import LiteEthPHYRGMII
+
+    request = soc.platform.request
+    soc.ethphy = LiteEthPHYRGMII(
+        clock_pads=request("eth_clocks", number), pads=request("eth", number), **delays
+    )
+    # The PHY chip's receive clock is the transmit clock too.
+    soc.platform.add_period_constraint(soc.ethphy.crg.cd_eth_rx.clk, 8.0)
+
+
+def rmii(soc):
+    """Give the SoC a 100 Mb/s PHY chip that brings its own 50 MHz clock."""
+    from liteeth.phy.rmii import LiteEthPHYRMII
+
+    clock_pads = soc.platform.request("eth_clocks")
+    soc.ethphy = LiteEthPHYRMII(clock_pads, soc.platform.request("eth"), refclk_cd=None)
+    soc.platform.add_period_constraint(clock_pads.ref_clk, 20.0)

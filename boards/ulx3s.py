@@ -1,0 +1,53 @@
+"""Radiona ULX3S 85F: SDRAM, FT231 for JTAG and UART; Ethernet by a LAN8720 module.
+
+The module is on header J1: clock GP0 (a clock pin), RX0 GN1, RX1 GP1, CRS GN0, TX0 GN2, TX1 GP2,
+TX_EN GN3.
+"""
+
+from . import ecp5
+from .flash import Flash
+from .rmii_module import lan8720
+from .schema import Board
+
+
+def _platform():
+    from litex_boards.platforms import radiona_ulx3s
+
+    platform = radiona_ulx3s.Platform(device="LFE5U-85F")
+    platform.add_extension(lan8720("B11", "A11 A10", "C11", "B10 A9", "C10"))
+    return ecp5.area_options(platform)
+
+
+def _attach(soc):
+    from litedram.modules import MT48LC16M16
+    from litex_boards.targets.radiona_ulx3s import _CRG
+
+    from .ecp5_flash import EcpFlashPads
+
+    soc.crg = _CRG(soc.platform, soc.sys_clk_freq, sdram_rate="1:2")
+    ecp5.sdram(soc, MT48LC16M16, "1:2")  # newer boards have a chip of twice the size
+    ecp5.rmii(soc)
+    soc.flash_pads = EcpFlashPads(soc.platform.request("spiflash"))
+
+
+BOARD = Board(
+    name="ulx3s",
+    title="Radiona ULX3S 85F with LAN8720",
+    flow="trellis",
+    device="LFE5U-85F-6BG381C",
+    sys_clk_hz=50_000_000,
+    dram_bytes=32 << 20,
+    platform=_platform,
+    attach=_attach,
+    active=True,
+    inspect=True,
+    lut4_budget=ecp5.COMB["85F"],
+    flash=Flash(  # ISSI IS25LP128
+        size=16 << 20,
+        golden=(0x000000, 0x200000),
+        bitstream=(0x200000, 0x200000),
+        firmware=(0x400000, 0x80000),
+        config=(0x480000, 0x2000),
+    ),
+    loader=("--board", "ulx3s"),
+)

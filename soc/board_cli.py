@@ -1,0 +1,69 @@
+"""`trebuchet board`: which boards there are, and what is wrong with a board file."""
+
+import json
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from ..boards import NAMES, load_board
+from ..models.ledger import ROOT, Ledger
+
+__all__ = ["app"]
+
+app = typer.Typer(no_args_is_help=True, help=__doc__)
+
+
+def _rows():
+    """What is known of every board: its file's values, and what its last build measured."""
+    measured = Ledger(ROOT / "bench" / "ledger.json").rows
+    for name in NAMES:
+        board = load_board(name)
+        row = {"name": name, "title": board.title, "device": board.device}
+        row |= {"clock_mhz": board.sys_clk_hz / 1e6, "sessions": board.sessions}
+        row |= {"role": board.role, "lut4": None, "lut_share": None, "fmax_mhz": None}
+        if f"board.{name}.lut4" in measured:
+            row["lut4"] = measured[f"board.{name}.lut4"]["value"]
+            row["lut_share"] = row["lut4"] / board.lut4_budget
+            row["fmax_mhz"] = measured[f"board.{name}.sys_mhz"]["value"]
+        yield row
+
+
+@app.command("list")
+def list_boards(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
+) -> None:
+    """Show every board: its FPGA, and how it fits at which clock."""
+    rows = list(_rows())
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2))
+        return
+    table = Table("board", "FPGA", "clock", "reached", "LUTs", "sessions", "role", box=None)
+    for row in rows:
+        built = row["lut4"] is not None
+        table.add_row(
+            row["name"],
+            row["device"],
+            f"{row['clock_mhz']:g} MHz",
+            f"{row['fmax_mhz']:.1f} MHz" if built else "-",
+            f"{row['lut_share']:.0%}" if built else "-",
+            str(row["sessions"]),
+            row["role"],
+        )
+    Console().print(table)
+
+
+@app.command()
+def check(
+    board: Annotated[str, typer.Argument(metavar="FILE", help="A board file, or a board's name.")],
+    fit: Annotated[
+        bool, typer.Option("--fit", help="Synthesise as well, to say what it takes: some minutes.")
+    ] = False,
+) -> None:
+    """Say what is wrong with a board file, or missing in it, before anything is built."""
+    from .check import check as steps
+
+    for what, finding in steps(board, fit=fit):
+        typer.echo(f"{what}: {finding}")
+    typer.echo(f"build it with: trebuchet build {board}")

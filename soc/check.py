@@ -1,0 +1,53 @@
+"""What is wrong with a board file, found before anything is built."""
+
+from pathlib import Path
+
+from ..boards import load_board
+from ..models.errors import TrebuchetError
+from .build import ROOT, environment, generate_only, make_shell
+from .pins import check_pins
+from .place import synthesise, usage
+
+__all__ = ["SPARE", "check"]
+
+#: Share of the LUTs that should stay free: a fuller device is routed slowly, or not at all.
+SPARE = 0.1
+
+
+def check(name, fit=False):
+    """Yield ``(what, finding)`` of each step that a board file passes; raise at the first fault.
+
+    Nothing is compiled or synthesised, which takes half a minute; with ``fit`` the netlist is made
+    as well, to say how much of the FPGA it takes: some minutes.
+    """
+    board = load_board(name)
+    yield "board file", f"{board.title}: {board.device}, {board.sys_clk_hz / 1e6:g} MHz"
+    shell = make_shell(board)
+    free = board.dram_bytes // 2 - shell.config.memory.size
+    yield "sizes", f"{board.sessions} TCP sessions, role {board.role}, {free >> 20} MiB unused"
+    if board.flow == "sim":
+        return
+    directory = Path(ROOT / "build" / f"{board.name}_check")
+    placement = generate_only(board, directory)
+    yield "platform", "the SoC was generated: clocks, memory, Ethernet, console"
+    with environment(directory):
+        check_pins(placement)
+    yield "pins", "all are on the package, none is used twice"
+    if not board.loader:
+        yield "loader", "none: `trebuchet load` will not know the board"
+    if board.flash is None:
+        yield "flash", "none: no configuration and no images are kept on the board"
+    if not fit:
+        return
+    with environment(directory):
+        synthesise(placement)
+    used = usage(placement, routed=False)["lut4"]
+    share = used / board.lut4_budget if board.lut4_budget else 0
+    if share > 1:
+        raise TrebuchetError(
+            f"board {board.name!r} needs {used} LUTs of {board.lut4_budget}; leave something out: "
+            "role='none', active=False, inspect=False, udp_services=False, counter_width=16, "
+            "programmable=False"
+        )
+    advice = "" if share <= 1 - SPARE else "; a device so full may not be routed"
+    yield "fit", f"{used} of {board.lut4_budget} LUTs, {share:.0%}{advice}"

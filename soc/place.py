@@ -1,0 +1,137 @@
+"""From a board's Verilog to its bitstream: the tools of LiteX's script, run one by one."""
+
+import json
+import shlex
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..models.errors import TrebuchetError
+from .synthesis import clocks_faster_than, map_for_area, with_local_sources
+from .toolchain import PLACE_AND_ROUTE
+
+__all__ = ["Placement", "pack", "place", "synthesise", "usage"]
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where the files of one build are: ``folder / (top + suffix)``."""
+
+    folder: Path
+    top: str
+    #: Frequency of the system's clock.
+    sys_clk_hz: int
+
+    def path(self, suffix):
+        return self.folder / f"{self.top}{suffix}"
+
+    def command(self, tool):
+        """The words of ``tool`` in LiteX's script, without options that say what to write."""
+        script = self.path(".sh").with_name(f"build_{self.top}.sh").read_text()
+        for line in script.splitlines():
+            words = shlex.split(line, comments=True)
+            if words and words[0] == tool:
+                return words
+        raise TrebuchetError(f"LiteX's script in {self.folder} does not call {tool}")
+
+    def run(self, words, log):
+        """Run a tool; the lines in which it names an error go into the exception."""
+        log = self.folder / log
+        with log.open("w") as out:
+            code = subprocess.run(
+                words, cwd=self.folder, stdout=out, stderr=subprocess.STDOUT, check=False
+            ).returncode
+        if code:
+            lines = [text for text in log.read_text(errors="replace").splitlines() if text.strip()]
+            errors = [text for text in lines if "ERROR" in text] or lines[-1:]
+            raise TrebuchetError(f"{words[0]} failed, see {log}: {' | '.join(errors[-4:])}")
+
+
+def synthesise(placement):
+    """Make the netlist."""
+    top, script = placement.top, placement.path(".ys")
+    fast = clocks_faster_than(placement.path(".lpf").read_text(), placement.sys_clk_hz)
+    read = with_local_sources(script.read_text(), placement.folder)
+    mapped = map_for_area(read, top, placement.sys_clk_hz, fast)
+    script.write_text(mapped + f"\ntee -q -o {top}_stat.json stat -json -top {top}\n")
+    placement.run(placement.command("yosys"), "yosys.log")
+
+
+def place(placement, seeds):
+    """Place and route with each seed, and keep the one with the fastest system clock: returned."""
+    best, failure = None, None
+    for seed in seeds:
+        try:
+            mhz = _place_once(placement, seed)
+        except TrebuchetError as error:
+            failure = error
+            continue
+        if best is None or mhz > best[0]:
+            best = mhz, seed
+    if best is None:
+        raise failure
+    for suffix in (".config", "_pnr.json"):
+        shutil.move(placement.path(f"_seed{best[1]}{suffix}"), placement.path(suffix))
+    for path in placement.folder.glob(f"{placement.top}_seed*"):
+        path.unlink()
+    return best[1]
+
+
+def _place_once(placement, seed):
+    words = placement.command("nextpnr-ecp5")
+    name = f"{placement.top}_seed{seed}"
+    words[words.index("--textcfg") + 1] = f"{name}.config"
+    words[words.index("--seed") + 1] = str(seed)
+    report = placement.path(f"_seed{seed}_pnr.json")
+    placement.run([*words, "--report", report.name, *PLACE_AND_ROUTE], f"nextpnr-ecp5_{seed}.log")
+    return _clocks(json.loads(report.read_text()), placement.sys_clk_hz)[1]
+
+
+def pack(placement):
+    """Make the bitstream of what was placed and routed."""
+    placement.run(placement.command("ecppack"), "ecppack.log")
+
+
+def _clocks(report, sys_clk_hz):
+    """Every clock of a report of nextpnr, and the system's in MHz (None if it has none)."""
+    clocks = {
+        name: {"mhz": clock["achieved"], "target": clock["constraint"]}
+        for name, clock in report["fmax"].items()
+    }
+    of_system = [
+        clock["mhz"]
+        for clock in clocks.values()
+        if abs(clock["target"] - sys_clk_hz / 1e6) < 0.001 * clock["target"]
+    ]
+    return clocks, min(of_system) if of_system else None
+
+
+def usage(placement, routed):
+    """What a finished build uses: cells, and after routing the frequency of every clock in MHz.
+
+    ``lut4`` counts LUTs used as logic, in carry chains and as RAM. Before placement that is an
+    estimate from the netlist, after it nextpnr's own count.
+    """
+    if not routed:
+        cells = json.loads(placement.path("_stat.json").read_text())["design"]
+        count = cells["num_cells_by_type"].get
+        return {
+            "lut4": count("LUT4", 0) + 2 * count("CCU2C", 0) + 4 * count("TRELLIS_DPR16X4", 0),
+            "ff": count("TRELLIS_FF", 0),
+            "bram": count("DP16KD", 0),
+            "dsp": count("MULT18X18D", 0),
+            "sys_mhz": None,
+            "clocks": {},
+        }
+    report = json.loads(placement.path("_pnr.json").read_text())
+    used = {name: cell["used"] for name, cell in report["utilization"].items()}
+    clocks, sys_mhz = _clocks(report, placement.sys_clk_hz)
+    return {
+        "lut4": used["TRELLIS_COMB"],
+        "ff": used["TRELLIS_FF"],
+        "bram": used["DP16KD"],
+        "dsp": used["MULT18X18D"],
+        "sys_mhz": sys_mhz,
+        "clocks": clocks,
+    }

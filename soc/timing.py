@@ -1,0 +1,65 @@
+"""The longest paths of a routed design, by component."""
+
+import json
+from dataclasses import dataclass
+from itertools import groupby
+
+__all__ = ["Path", "critical_paths"]
+
+
+@dataclass(frozen=True)
+class Path:
+    """The longest path between two clocks, or within one.
+
+    Attributes
+    ----------
+    start, end : str
+        Clocks, or ``"pins"``.
+    ns : float
+        Its delay; ``logic_ns`` of it in cells, the rest in wires.
+    hops : tuple of (str, int, float)
+        Components on the way: name, cells there, and nanoseconds up to the next one.
+    """
+
+    start: str
+    end: str
+    ns: float
+    logic_ns: float
+    hops: tuple
+
+
+def _component(cell):
+    """The part that a cell belongs to: the first names of its hierarchy, or LiteX's prefix.
+
+    Amaranth's names have dots between modules; Migen flattens its own to underscores.
+    """
+    parts = cell.split(".")
+    if len(parts) > 2:
+        return ".".join(parts[:3])
+    if len(parts) == 2:
+        return parts[0]
+    words = cell.split("_")
+    return "_".join(words[:3])
+
+
+def _clock(name):
+    edge, _, net = name.partition(" ")
+    if not net:
+        return "pins"
+    return net.removeprefix("$glbnet$").split("$")[0]
+
+
+def critical_paths(report):
+    """The :class:`Path` of every pair of clocks in a report file of nextpnr, the longest first."""
+    found = []
+    for row in json.loads(report.read_text())["critical_paths"]:
+        steps = [(_component(step["to"]["cell"]), step) for step in row["path"]]
+        hops = []
+        for name, group in groupby(steps, key=lambda pair: pair[0]):
+            group = [step for _, step in group]
+            cells = len({step["to"]["cell"] for step in group})
+            hops.append((name, cells, sum(step["delay"] for step in group)))
+        logic = sum(step["delay"] for _, step in steps if step["type"] != "routing")
+        total = sum(step["delay"] for _, step in steps)
+        found.append(Path(_clock(row["from"]), _clock(row["to"]), total, logic, tuple(hops)))
+    return sorted(found, key=lambda path: -path.ns)
