@@ -1,18 +1,27 @@
-"""Clock and size of every real board, from builds that reach a bitstream and meet their clock."""
+"""Clock and size of a real board, from a build that reaches a bitstream and meets its clock."""
 
-from ..boards import NAMES, load_board
-from ..soc.build import build_board
+import hashlib
 
-__all__ = ["BUILT", "measure"]
+from ..boards import load_board
+from ..soc.build import ROOT, build_board, generate_only
 
-#: Boards with open tools from Python to bitstream; the others are simulated.
-BUILT = tuple(name for name in NAMES if load_board(name).flow == "trellis")
+__all__ = ["design_digest", "measure"]
 
 
-def measure() -> dict[str, float]:
-    values = {}
-    for name in BUILT:
-        report = build_board(name, fresh=True)
-        values[f"board.{name}.sys_mhz"] = report["sys_mhz"]
-        values[f"board.{name}.lut4"] = report["lut4"]
-    return values
+def measure(name: str) -> dict[str, float]:
+    report = build_board(name, fresh=True)
+    return {
+        f"board.{name}.sys_mhz": report["sys_mhz"],
+        f"board.{name}.lut_share": round(report["lut4"] / report["lut4_available"], 4),
+    }
+
+
+def design_digest(name: str, tools: str) -> str:
+    """Hash of ``tools``, of the board's Verilog and constraints, and of its seed.
+
+    The contents of its ROM, the firmware, are no part of it: they change no timing.
+    """
+    board = load_board(name)
+    placement = generate_only(board, ROOT / "build" / f"{name}_check")
+    state = hashlib.sha256(f"{tools} {board.seed} {board.sys_clk_hz} {placement.design()}".encode())
+    return state.hexdigest()

@@ -8,7 +8,7 @@ from pathlib import Path
 from ..models.errors import TrebuchetError
 from .schema import Board
 
-__all__ = ["NAMES", "load_board"]
+__all__ = ["BUILT", "NAMES", "load_board"]
 
 #: Every board, by the name of its file.
 NAMES = (
@@ -22,6 +22,9 @@ NAMES = (
     "ulx3s",
     "versa_ecp5",
 )
+
+#: Those that open tools build from Python to bitstream; the others are simulated.
+BUILT = NAMES[1:]
 
 
 def load_board(name):
@@ -43,11 +46,10 @@ def load_board(name):
 
 def _load_file(path):
     if not path.is_file():
-        raise TrebuchetError(f"there is no board file {str(path)!r}")
-    spec = importlib.util.spec_from_file_location(f"trebuchet_board_{path.stem}", path)
-    module = importlib.util.module_from_spec(spec)
+        raise TrebuchetError(f"there is no board file {path}")
+    in_tree = path.resolve().parent == Path(__file__).resolve().parent
     try:
-        spec.loader.exec_module(module)
+        module = importlib.import_module(f".{path.stem}", __name__) if in_tree else _module_of(path)
     except TrebuchetError:
         raise
     except Exception as error:  # whatever a user's file does
@@ -56,9 +58,17 @@ def _load_file(path):
     board = getattr(module, "BOARD", None)
     if not isinstance(board, Board):
         raise TrebuchetError(f"{path} must define BOARD, a trebuchet.boards.schema.Board")
-    if board.name in NAMES and path.resolve().parent != Path(__file__).resolve().parent:
+    if board.name in NAMES and not in_tree:
         raise TrebuchetError(f"{path}: there is a board called {board.name!r} already")
     return board
+
+
+def _module_of(path):
+    """The module that a file outside the tree is."""
+    spec = importlib.util.spec_from_file_location(f"trebuchet_board_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def _line_in(error, path):

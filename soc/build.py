@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,7 @@ __all__ = [
     "generate_only",
     "input_hash",
     "make_shell",
+    "shell_config",
 ]
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -69,9 +71,9 @@ def input_hash(*extra):
     return digest.hexdigest()
 
 
-def make_shell(board):
-    """The shell of a board."""
-    from ..cores.shell import Shell, ShellConfig
+def shell_config(board):
+    """The :class:`~trebuchet.cores.shell.ShellConfig` of a board; it must fit the memory."""
+    from ..cores.shell import ShellConfig
     from ..cores.tcp.config import TINY
 
     memory_map = MemoryMap(board.dram_bytes)
@@ -103,7 +105,14 @@ def make_shell(board):
             f"board {board.name!r}: {board.sessions} sessions need {config.memory.size} bytes of "
             f"external memory; {memory_map.size} are the shell's"
         )
-    return Shell(config)
+    return config
+
+
+def make_shell(board):
+    """The shell of a board."""
+    from ..cores.shell import Shell
+
+    return Shell(shell_config(board))
 
 
 @contextlib.contextmanager
@@ -173,9 +182,9 @@ def _build_soc(board, shell, directory, software=True, **options):
         raise TrebuchetError(
             f"board {board.name!r}: platform and attach differ: {error}"
         ) from error
-    except ValueError as error:
-        if "PLL" not in str(error):
-            raise
+    except (AssertionError, ValueError) as error:
+        if "clock" not in Path(traceback.extract_tb(error.__traceback__)[-1].filename).parts:
+            raise  # not from litex/soc/cores/clock
         raise TrebuchetError(
             f"board {board.name!r}: no setting of the PLL makes sys_clk_hz={board.sys_clk_hz}; "
             "try a rounder frequency"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from ..boards import load_board
 from ..models.errors import TrebuchetError
-from .build import ROOT, environment, generate_only, make_shell
+from .build import ROOT, environment, generate_only, shell_config
 from .pins import check_pins
 from .place import synthesise, usage
 
@@ -22,8 +22,7 @@ def check(name, fit=False):
     """
     board = load_board(name)
     yield "board file", f"{board.title}: {board.device}, {board.sys_clk_hz / 1e6:g} MHz"
-    shell = make_shell(board)
-    free = board.dram_bytes // 2 - shell.config.memory.size
+    free = board.dram_bytes // 2 - shell_config(board).memory.size
     yield "sizes", f"{board.sessions} TCP sessions, role {board.role}, {free >> 20} MiB unused"
     if board.flow == "sim":
         return

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from ..boards import NAMES, load_board
 from ..models.errors import TrebuchetError
+from .timing import critical_paths
 from .toolchain import require_tool
 
 __all__ = ["build", "load"]
@@ -28,6 +29,14 @@ def _table(report):
     return table
 
 
+def _timing(bitstream):
+    table = Table("from", "to", "ns", "in cells", "through (cells, ns)", box=None)
+    for path in critical_paths(bitstream.with_name(f"{bitstream.stem}_pnr.json")):
+        hops = " > ".join(f"{name} ({cells}, {ns:.1f})" for name, cells, ns in path.hops)
+        table.add_row(path.start, path.end, f"{path.ns:.1f}", f"{path.logic_ns:.1f}", hops)
+    return table
+
+
 def build(
     board: Annotated[str, typer.Argument(help=f"One of: {_BOARDS}; or a board file.")],
     synth_only: Annotated[
@@ -40,6 +49,9 @@ def build(
     seeds: Annotated[
         int, typer.Option(min=1, max=100, help="Try so many seeds, and keep the fastest clock.")
     ] = 1,
+    timing: Annotated[
+        bool, typer.Option("--timing", help="Show the longest path of every clock, by component.")
+    ] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Build even if nothing changed.")] = False,
     output: Annotated[
         Path | None, typer.Option(help="Folder to build in; build/BOARD by default.")
@@ -63,6 +75,8 @@ def build(
         typer.echo(json.dumps(report, indent=2))
     elif "lut4" in report:
         Console().print(_table(report))
+        if timing and report["bitstream"]:
+            Console().print(_timing(Path(report["bitstream"])))
         if report["bitstream"]:
             typer.echo(f"bitstream: {report['bitstream']}\nload it with: trebuchet load {board}")
     else:

@@ -1,6 +1,7 @@
 """From a board's Verilog to its bitstream: the tools of LiteX's script, run one by one."""
 
 import json
+import re
 import shlex
 import shutil
 import subprocess
@@ -34,6 +35,15 @@ class Placement:
             if words and words[0] == tool:
                 return words
         raise TrebuchetError(f"LiteX's script in {self.folder} does not call {tool}")
+
+    def design(self):
+        """Text of everything that was generated, the same on every machine and at any time."""
+        script = self.path(".ys").read_text()
+        read = with_local_sources(script, self.folder)
+        names = re.findall(r"^read_verilog (\S+)$", read, re.MULTILINE)
+        sources = [(self.folder / name).read_text() for name in names]
+        code = "\n".join(re.sub(r"//.*", "", text) for text in sources)
+        return "\n".join([read, self.path(".lpf").read_text(), code])
 
     def run(self, words, log):
         """Run a tool; the lines in which it names an error go into the exception."""

@@ -6,11 +6,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from trebuchet import boards
 from trebuchet.boards import load_board
 from trebuchet.host.cli import app
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.soc import build as build_module
-from trebuchet.soc.build import build_board, input_hash, usage
+from trebuchet.soc.build import build_board, input_hash
+from trebuchet.soc.place import Placement, usage
 from trebuchet.soc.toolchain import provide_tools, require_tool
 from typer.testing import CliRunner
 
@@ -72,12 +74,18 @@ def test_a_missing_tool_is_named(monkeypatch):
 
 
 def test_a_finished_build_with_the_same_inputs_is_used_again(tmp_path, monkeypatch):
-    seed = load_board("versa_ecp5").seed
-    report = {"inputs": input_hash("versa_ecp5", False, seed), "lut4": 5}
+    board = load_board("versa_ecp5")
+    text = Path(boards.versa_ecp5.__file__).read_bytes()
+
+    def inputs(*seeds):
+        return input_hash(board.describe(), text, False, seeds)
+
+    report = {"inputs": inputs(board.seed), "lut4": 5}
     (tmp_path / "report.json").write_text(json.dumps(report))
     monkeypatch.setattr(build_module, "_build_soc", lambda *a, **k: pytest.fail("built again"))
     assert build_board("versa_ecp5", tmp_path) == report
-    assert input_hash("versa_ecp5", False, seed + 1) != report["inputs"]
+    assert build_board("versa_ecp5", tmp_path, seeds=[board.seed]) == report
+    assert inputs(board.seed + 1) != report["inputs"]
 
 
 def test_usage_after_routing(tmp_path):
@@ -97,7 +105,7 @@ def test_usage_after_routing(tmp_path):
         },
     }
     (tmp_path / "top_pnr.json").write_text(json.dumps(report))
-    found = usage(tmp_path, "top", False, 62_500_000)
+    found = usage(Placement(tmp_path, "top", 62_500_000), routed=True)
     assert (found["lut4"], found["ff"], found["bram"], found["dsp"]) == (10, 20, 3, 4)
     assert found["sys_mhz"] == 66.0
     assert found["clocks"]["eth"] == {"mhz": 160.0, "target": 125.0}
@@ -107,7 +115,7 @@ def test_usage_after_synthesis(tmp_path):
     cells = {"LUT4": 100, "CCU2C": 10, "TRELLIS_DPR16X4": 3, "TRELLIS_FF": 7, "DP16KD": 2}
     stat = {"design": {"num_cells_by_type": cells}}
     (tmp_path / "top_stat.json").write_text(json.dumps(stat))
-    found = usage(tmp_path, "top", True, 62_500_000)
+    found = usage(Placement(tmp_path, "top", 62_500_000), routed=False)
     assert (found["lut4"], found["ff"], found["bram"], found["dsp"]) == (132, 7, 2, 0)
     assert found["sys_mhz"] is None
 

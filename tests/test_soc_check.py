@@ -1,0 +1,107 @@
+"""`trebuchet board`: the list, and what a check finds before anything is built."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import trebuchet.boards
+from trebuchet.boards import NAMES
+from trebuchet.host.cli import app
+from trebuchet.models.errors import TrebuchetError
+from typer.testing import CliRunner
+
+TREE = Path(trebuchet.boards.__file__).parent
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["board", *map(str, arguments)])
+
+
+@pytest.fixture
+def ported(tmp_path, root):
+    """Writes the Logicbone's file as a user's, changed: ``ported((old, new), …)``."""
+
+    def write(*changes):
+        text = (TREE / "logicbone.py").read_text()
+        text = text.replace("from . import", "from trebuchet.boards import")
+        text = text.replace("from .", "from trebuchet.boards.")
+        changes = (('name="logicbone"', 'name="test_check"'), *changes)
+        for old, new in changes:
+            assert old in text
+            text = text.replace(old, new)
+        path = tmp_path / "my_board.py"
+        path.write_text(text)
+        return path
+
+    yield write
+    shutil.rmtree(root / "build" / "test_check_check", ignore_errors=True)
+
+
+def fault(path):
+    result = run("check", path)
+    assert result.exit_code != 0
+    assert isinstance(result.exception, TrebuchetError), result.exception
+    message = str(result.exception)
+    assert "\n" not in message
+    return message
+
+
+def test_the_list_has_every_board():
+    rows = json.loads(run("list", "--json").stdout)
+    assert [row["name"] for row in rows] == list(NAMES)
+    versa = rows[-1]
+    assert (versa["name"], versa["device"]) == ("versa_ecp5", "LFE5UM-45F-8BG381C")
+    assert 0.5 < versa["lut_share"] < 0.9
+    assert versa["fmax_mhz"] >= versa["clock_mhz"]
+    shown = run("list").stdout
+    assert all(name in shown for name in NAMES)
+
+
+def test_the_simulated_board_has_no_pins():
+    assert run("check", "sim").stdout.splitlines()[-1] == "build it with: trebuchet build sim"
+
+
+def test_a_memory_that_is_too_small(ported):
+    message = fault(ported(("dram_bytes=1 << 30", "dram_bytes=1 << 20")))
+    assert message.startswith("board 'test_check': 64 sessions need ")
+
+
+def test_a_signal_that_the_platform_does_not_have(ported):
+    message = fault(ported(('request("spiflash")', 'request("spiflush")')))
+    assert message == (
+        "board 'test_check': platform and attach differ: Resource not found: spiflush:None"
+    )
+
+
+@pytest.mark.slow
+def test_a_clock_that_the_pll_cannot_make(ported):
+    message = fault(ported(("sys_clk_hz=50_000_000", "sys_clk_hz=400_000_000")))
+    assert message.startswith(
+        "board 'test_check': no setting of the PLL makes sys_clk_hz=400000000"
+    )
+
+
+@pytest.mark.slow
+def test_a_good_file_passes_and_a_pin_that_is_not_there_is_found(ported):
+    command = [sys.executable, "-m", "trebuchet.host.cli", "board", "check", ported()]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == ""
+    steps = [line.partition(":")[0] for line in result.stdout.splitlines()]
+    assert steps == ["board file", "sizes", "platform", "pins", "build it with"]
+    wrong = (
+        '    return ecp5.area_options(logicbone.Platform(device="45F"))',
+        "    from litex.build.generic_platform import IOStandard, Pins, Subsignal\n"
+        '    made = logicbone.Platform(device="45F")\n'
+        "    made.constraint_manager.available = [\n"
+        '        entry for entry in made.constraint_manager.available if entry[0] != "serial"\n'
+        "    ]\n"
+        '    pins = Subsignal("rx", Pins("B6")), Subsignal("tx", Pins("A77"))\n'
+        '    made.add_extension([("serial", 0, *pins, IOStandard("LVCMOS33"))])\n'
+        "    return ecp5.area_options(made)",
+    )
+    message = fault(ported(wrong))
+    assert message == "'serial_tx' is on pin 'A77', which the package CABGA381 does not have"

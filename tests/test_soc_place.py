@@ -1,0 +1,127 @@
+"""Pins, seeds and paths of a build, with tools that are ours where the real ones take long."""
+
+import json
+import os
+
+import pytest
+from trebuchet.models.errors import TrebuchetError
+from trebuchet.soc.pins import check_pins
+from trebuchet.soc.place import Placement, pack, place
+from trebuchet.soc.timing import critical_paths
+from trebuchet.soc.toolchain import provide_tools
+
+SCRIPT = """set -e
+yosys  -l top.rpt top.ys
+nextpnr-ecp5 --json top.json --lpf top.lpf --textcfg top.config --um-45k --package CABGA381 \
+--speed 8 --seed 1
+ecppack  --bootaddr 0  top.config --svf top.svf --bit top.bit
+"""
+#: Fails with seed 1, and is fastest with seed 3.
+NEXTPNR = """#!/bin/sh
+while [ $# -gt 0 ]; do
+    case $1 in
+    --seed) seed=$2 ;;
+    --textcfg) config=$2 ;;
+    --report) report=$2 ;;
+    esac
+    shift
+done
+[ $seed = 1 ] && { echo "ERROR: seed $seed did not route"; exit 1; }
+[ $seed = 3 ] && mhz=61.5 || mhz=5$seed
+echo "seed $seed" > $config
+echo "{\\"fmax\\": {\\"sys\\": {\\"achieved\\": $mhz, \\"constraint\\": 50}}}" > $report
+"""
+
+
+@pytest.fixture
+def placement(tmp_path):
+    (tmp_path / "build_top.sh").write_text(SCRIPT)
+    return Placement(tmp_path, "top", 50_000_000)
+
+
+@pytest.fixture
+def fake(tmp_path, monkeypatch):
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name, text in (("nextpnr-ecp5", NEXTPNR), ("ecppack", "#!/bin/sh\ncp $3 top.bit\n")):
+        (tools / name).write_text(text)
+        (tools / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+
+
+def test_the_fastest_seed_is_kept(placement, fake):
+    assert place(placement, [1, 2, 3, 4]) == 3
+    assert placement.path(".config").read_text() == "seed 3\n"
+    assert json.loads(placement.path("_pnr.json").read_text())["fmax"]["sys"]["achieved"] == 61.5
+    assert list(placement.folder.glob("top_seed*")) == []
+    pack(placement)
+    assert placement.path(".bit").read_text() == "seed 3\n"
+
+
+def test_when_no_seed_comes_to_an_end_the_tool_is_quoted(placement, fake):
+    message = r"^nextpnr-ecp5 failed, see .*nextpnr-ecp5_1\.log: ERROR: seed 1 did not route$"
+    with pytest.raises(TrebuchetError, match=message):
+        place(placement, [1])
+
+
+@pytest.fixture
+def real(tmp_path, monkeypatch):
+    # The WebAssembly tools cannot see into the system's temporary folder, where tests may lie.
+    monkeypatch.setenv("PATH", os.environ["PATH"])
+    provide_tools(tmp_path / "bin")
+
+
+def constrain(placement, *pins):
+    lines = [f'LOCATE COMP "{name}" SITE "{pin}";\nIOBUF PORT "{name}";\n' for name, pin in pins]
+    placement.path(".lpf").write_text("".join(lines))
+
+
+def test_pins_that_are_there(placement, real):
+    constrain(placement, ("clk", "P3"), ("eth_data[0]", "E15"), ("eth_data[1]", "B15"))
+    check_pins(placement)
+    assert not placement.path("_pins.lpf").exists()
+
+
+def test_a_pin_that_is_not_there_is_named_with_its_signal(placement, real):
+    constrain(placement, ("clk", "P3"), ("eth_data[1]", "ZZ9"))
+    message = r"^'eth_data\[1\]' is on pin 'ZZ9', which the package CABGA381 does not have$"
+    with pytest.raises(TrebuchetError, match=message):
+        check_pins(placement)
+
+
+def test_a_pin_that_is_used_twice_is_named_with_both(placement, real):
+    constrain(placement, ("clk", "P3"), ("rx", "P3"))
+    with pytest.raises(TrebuchetError, match="^pin P3 is used twice, by 'clk' and by 'rx'$"):
+        check_pins(placement)
+
+
+def step(kind, delay, before, after):
+    ends = {"from": {"cell": before}, "to": {"cell": after}}
+    return {"type": kind, "delay": delay, **ends}
+
+
+def test_paths_are_told_by_component_the_longest_first(tmp_path):
+    paths = [
+        {
+            "from": "posedge $glbnet$sys$TRELLIS_IO_IN",
+            "to": "<async>",
+            "path": [step("clk-to-q", 0.5, "a_b_c_d", "a_b_c_d")],
+        },
+        {
+            "from": "posedge $glbnet$sys",
+            "to": "posedge $glbnet$sys",
+            "path": [
+                step("clk-to-q", 0.5, "shell.tcp.rx.x1", "shell.tcp.rx.x1"),
+                step("routing", 1.5, "shell.tcp.rx.x1", "shell.tcp.rx.x2"),
+                step("logic", 0.25, "shell.tcp.rx.x2", "shell.tcp.rx.x2"),
+                step("routing", 2.0, "shell.tcp.rx.x2", "VexRiscv.y"),
+            ],
+        },
+    ]
+    report = tmp_path / "pnr.json"
+    report.write_text(json.dumps({"critical_paths": paths}))
+    first, second = critical_paths(report)
+    assert (first.start, first.end, first.ns, first.logic_ns) == ("sys", "sys", 4.25, 0.75)
+    assert first.hops == (("shell.tcp.rx", 2, 2.25), ("VexRiscv", 1, 2.0))
+    assert (second.start, second.end) == ("sys", "pins")
+    assert second.hops == (("a_b_c", 1, 0.5),)
