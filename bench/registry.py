@@ -316,7 +316,7 @@ GROUPS = {
             Group(
                 f"board_{name}",
                 "trebuchet.bench.board:measure",
-                ("bench/board.py", "soc/place.py", "soc/synthesis.py", "soc/toolchain.py"),
+                ("soc/synthesis.py",),
                 f"clock and size of {name}, placed and routed; 15 to 40 minutes",
                 (f"board.{name}.sys_mhz", f"board.{name}.lut_share"),
                 name,

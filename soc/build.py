@@ -22,6 +22,7 @@ from ..boards.sim_debug import with_debug_port
 from ..models.errors import TrebuchetError
 from ..models.lock import FileLock
 from .firmware import FirmwareBuilder
+from .floorplan import draw
 from .map import MemoryMap
 from .pins import check_pins
 from .place import Placement, pack, place, synthesise, usage
@@ -359,6 +360,8 @@ def _build_board(board, directory, shell, synth_only, seeds, fresh):
         if not synth_only:
             seed = place(placement, seeds)
             pack(placement)
+            title = f"{board.title}: {board.device}, seed {seed}"
+            placement.path(".svg").write_text(draw(placement.path("_placed.json"), title))
     report = {
         "board": board.name,
         "inputs": inputs,
@@ -367,6 +370,7 @@ def _build_board(board, directory, shell, synth_only, seeds, fresh):
         **usage(placement, routed=not synth_only),
         "lut4_available": board.lut4_budget,
         "bitstream": None if synth_only else str(placement.path(".bit")),
+        "floorplan": None if synth_only else str(placement.path(".svg")),
     }
     report_path.write_text(json.dumps(report, indent=2) + "\n")
     return report

@@ -78,6 +78,7 @@ def build(
         if timing and report["bitstream"]:
             Console().print(_timing(Path(report["bitstream"])))
         if report["bitstream"]:
+            typer.echo(f"floorplan: {report['floorplan']}")
             typer.echo(f"bitstream: {report['bitstream']}\nload it with: trebuchet load {board}")
     else:
         typer.echo(f"Verilog: {report['folder']}; run it with: trebuchet sim")

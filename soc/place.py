@@ -43,7 +43,8 @@ class Placement:
         names = re.findall(r"^read_verilog (\S+)$", read, re.MULTILINE)
         sources = [(self.folder / name).read_text() for name in names]
         code = "\n".join(re.sub(r"//.*", "", text) for text in sources)
-        return "\n".join([read, self.path(".lpf").read_text(), code])
+        words = [*self.command("nextpnr-ecp5"), *PLACE_AND_ROUTE]
+        return "\n".join([" ".join(words), read, self.path(".lpf").read_text(), code])
 
     def run(self, words, log):
         """Run a tool; the lines in which it names an error go into the exception."""
@@ -81,7 +82,7 @@ def place(placement, seeds):
             best = mhz, seed
     if best is None:
         raise failure
-    for suffix in (".config", "_pnr.json"):
+    for suffix in (".config", "_pnr.json", "_placed.json"):
         shutil.move(placement.path(f"_seed{best[1]}{suffix}"), placement.path(suffix))
     for path in placement.folder.glob(f"{placement.top}_seed*"):
         path.unlink()
@@ -94,7 +95,8 @@ def _place_once(placement, seed):
     words[words.index("--textcfg") + 1] = f"{name}.config"
     words[words.index("--seed") + 1] = str(seed)
     report = placement.path(f"_seed{seed}_pnr.json")
-    placement.run([*words, "--report", report.name, *PLACE_AND_ROUTE], f"nextpnr-ecp5_{seed}.log")
+    words += ["--report", report.name, "--write", f"{name}_placed.json", *PLACE_AND_ROUTE]
+    placement.run(words, f"nextpnr-ecp5_{seed}.log")
     return _clocks(json.loads(report.read_text()), placement.sys_clk_hz)[1]
 
 

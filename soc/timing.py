@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from itertools import groupby
 
-__all__ = ["Path", "critical_paths"]
+__all__ = ["Path", "component", "critical_paths"]
 
 
 @dataclass(frozen=True)
@@ -28,18 +28,16 @@ class Path:
     hops: tuple
 
 
-def _component(cell):
-    """The part that a cell belongs to: the first names of its hierarchy, or LiteX's prefix.
+def component(cell, depth=3):
+    """The part that a cell belongs to: the first ``depth`` names of its hierarchy.
 
-    Amaranth's names have dots between modules; Migen flattens its own to underscores.
+    Amaranth's names have dots between modules, and the cell's own name last. Migen flattens its
+    hierarchy: of those names the first three words count.
     """
-    parts = cell.split(".")
-    if len(parts) > 2:
-        return ".".join(parts[:3])
-    if len(parts) == 2:
-        return parts[0]
-    words = cell.split("_")
-    return "_".join(words[:3])
+    *modules, _ = cell.replace("_instance.", ".").split(".")
+    if modules:
+        return ".".join(modules[:depth])
+    return "_".join(cell.split("_")[:3])
 
 
 def _clock(name):
@@ -53,7 +51,7 @@ def critical_paths(report):
     """The :class:`Path` of every pair of clocks in a report file of nextpnr, the longest first."""
     found = []
     for row in json.loads(report.read_text())["critical_paths"]:
-        steps = [(_component(step["to"]["cell"]), step) for step in row["path"]]
+        steps = [(component(step["to"]["cell"]), step) for step in row["path"]]
         hops = []
         for name, group in groupby(steps, key=lambda pair: pair[0]):
             group = [step for _, step in group]

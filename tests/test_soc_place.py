@@ -2,9 +2,11 @@
 
 import json
 import os
+from xml.etree import ElementTree
 
 import pytest
 from trebuchet.models.errors import TrebuchetError
+from trebuchet.soc.floorplan import draw
 from trebuchet.soc.pins import check_pins
 from trebuchet.soc.place import Placement, pack, place
 from trebuchet.soc.timing import critical_paths
@@ -23,12 +25,13 @@ while [ $# -gt 0 ]; do
     --seed) seed=$2 ;;
     --textcfg) config=$2 ;;
     --report) report=$2 ;;
+    --write) netlist=$2 ;;
     esac
     shift
 done
 [ $seed = 1 ] && { echo "ERROR: seed $seed did not route"; exit 1; }
 [ $seed = 3 ] && mhz=61.5 || mhz=5$seed
-echo "seed $seed" > $config
+echo "seed $seed" | tee $netlist > $config
 echo "{\\"fmax\\": {\\"sys\\": {\\"achieved\\": $mhz, \\"constraint\\": 50}}}" > $report
 """
 
@@ -125,3 +128,32 @@ def test_paths_are_told_by_component_the_longest_first(tmp_path):
     assert first.hops == (("shell.tcp.rx", 2, 2.25), ("VexRiscv", 1, 2.0))
     assert (second.start, second.end) == ("sys", "pins")
     assert second.hops == (("a_b_c", 1, 0.5),)
+
+
+def test_a_floorplan_shows_the_components_of_each_tile(tmp_path):
+    cells = {
+        "shell_instance.tcp.rx.a_LUT4": "X3/Y2/COMB0",
+        "shell_instance.tcp.tx.b_LUT4": "X3/Y2/COMB1",
+        "VexRiscv.pc_FF": "X3/Y2/FF0",
+        "soc_sdram_x_y": "X0/Y0/COMB0",
+        "not<placed": "",
+    }
+    attributes = {name: {"attributes": {"NEXTPNR_BEL": bel}} for name, bel in cells.items()}
+    netlist = tmp_path / "placed.json"
+    modules = {"top": {"attributes": {"top": "1"}, "cells": attributes}, "LUT4": {}}
+    netlist.write_text(json.dumps({"modules": modules}))
+    picture = ElementTree.fromstring(draw(netlist, "a <board>"))
+    texts = [text.text for text in picture.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts[0] == "a <board>"
+    assert texts[1:] == [
+        "shell.tcp: 2 cells",
+        "VexRiscv: 1 cells",
+        "soc_sdram_x: 1 cells",
+        "others: 0 cells",
+    ]
+    boxes = list(picture.iter("{http://www.w3.org/2000/svg}rect"))
+    legend = {box.get("fill") for box in boxes[-4:]}
+    tiles = boxes[1:-4]
+    assert len(tiles) == 2
+    assert {tile.get("fill") for tile in tiles} < legend
+    assert (tiles[1].get("x"), tiles[1].get("y")) == ("24", "32")
