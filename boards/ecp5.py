@@ -67,12 +67,11 @@ def rgmii(soc, number=0, **delays):
     """
     from liteeth.phy.ecp5rgmii import LiteEthPHYRGMII
 
-    request = soc.platform.request
-    soc.ethphy = LiteEthPHYRGMII(
-        clock_pads=request("eth_clocks", number), pads=request("eth", number), **delays
-    )
+    clock_pads = soc.platform.request("eth_clocks", number)
+    pads = soc.platform.request("eth", number)
+    soc.ethphy = LiteEthPHYRGMII(clock_pads=clock_pads, pads=pads, **delays)
     # The PHY chip's receive clock is the transmit clock too.
-    soc.platform.add_period_constraint(soc.ethphy.crg.cd_eth_rx.clk, 8.0)
+    soc.platform.add_period_constraint(clock_pads.rx, 8.0)
 
 
 def rmii(soc):
