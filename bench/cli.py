@@ -48,7 +48,8 @@ def bench(
         console.print(f"measuring {measured.name}: {measured.description}")
 
     results = figures(select(group), fresh, progress=progress)
-    PAGE.write_text(page())
+    if PAGE.read_text() != (text := page()):
+        PAGE.write_text(text)
     if as_json:
         typer.echo(json.dumps(results, indent=2))
     else:
