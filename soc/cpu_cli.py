@@ -24,9 +24,9 @@ def cpu(
 ) -> None:
     """Generate the Verilog of the processor from its SpinalHDL sources, into soc/cpu/verilog.
 
-    It needs Java and mvn. What is not on this machine yet is downloaded: the Scala compiler and SpinalHDL
-    (60 MB) from Maven Central, to mvn's own store and build/cpu. The first run compiles VexRiscv: two
-    minutes; the next ones take one.
+    It needs Java and mvn. What is not on this machine yet is downloaded: the Scala compiler and
+    SpinalHDL (52 MB) from Maven Central, to mvn's own store and build/cpu. The first run compiles
+    VexRiscv, some minutes; the next ones take one.
     """
     from .cpu import generate
 

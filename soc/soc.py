@@ -101,7 +101,8 @@ class TrebuchetSoC(SoCCore):
         )
         if ours:
             self.cpu.use_external_variant(str(ours.verilog))
-            self.cpu.human_name = ours.name
+            self.add_config("CPU_HUMAN_NAME", ours.name, check_duplicate=False)
+            self.add_constant("TREBUCHET_CPU_CKSUM")  # it has the instructions of cksum.h
         board.attach(self)
         if board.flow == "sim":
             self._add_sim_uart()

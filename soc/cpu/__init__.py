@@ -1,8 +1,8 @@
 """Processors of our own: VexRiscv, generated from its SpinalHDL sources (docs/cpu.md).
 
-``scala/`` has what is ours of the sources, ``verilog/`` the result, which is checked in: a build needs
-neither Java nor Scala. ``generated.json`` beside it says from what it was made; ``jars.lock`` names the
-libraries with their SHA-256. ``trebuchet cpu`` makes it anew (:mod:`.generate`).
+``scala/`` has what is ours of the sources, ``verilog/`` the result, which is checked in: a build
+needs neither Java nor Scala. ``generated.json`` beside it says from what it was made; ``jars.lock``
+names the libraries with their SHA-256. ``trebuchet cpu`` makes it anew (:mod:`.generate`).
 """
 
 from dataclasses import dataclass

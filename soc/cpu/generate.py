@@ -1,8 +1,8 @@
 """From SpinalHDL to Verilog: fetches the compiler, compiles VexRiscv and what is ours, runs it.
 
 VexRiscv's sources come with the Python package ``pythondata-cpu-vexriscv``, Scala's compiler and
-SpinalHDL from Maven Central through ``mvn`` as the user has configured it, each with the SHA-256 that
-``jars.lock`` says. Everything is below ``build/cpu``; what is there already is used again.
+SpinalHDL from Maven Central through ``mvn`` as the user has configured it, each with the SHA-256
+that ``jars.lock`` says. Everything is below ``build/cpu``; what is there already is used again.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ from ...models.lock import FileLock
 from ..toolchain import require_tool
 from . import CORES, FOLDER
 
-__all__ = ["check", "digest", "generate", "recorded", "stale", "write"]
+__all__ = ["check", "digest", "generate", "jars", "recorded", "stale", "write"]
 
 WORK = ROOT / "build" / "cpu"
 SCALA = "2.11"
@@ -152,7 +152,7 @@ def _locked():
     return dict(reversed(line.split()) for line in lines if line and not line.startswith("#"))
 
 
-def _jars(offline):
+def jars(offline):
     """The libraries, fetched if need be: paths in the order of their names."""
     folder, locked = WORK / "jars", _locked()
     if not all((folder / name).exists() for name in locked):
@@ -170,18 +170,19 @@ def _jars(offline):
         path = folder / name
         if not path.exists() or hashlib.sha256(path.read_bytes()).hexdigest() != known:
             raise TrebuchetError(
-                f"{path} is not the library that soc/cpu/jars.lock names; remove the folder {folder}"
+                f"{path} is not the library that soc/cpu/jars.lock names; "
+                f"remove the folder {folder} and run it again"
             )
     return [folder / name for name in sorted(locked)]
 
 
-def _compile(java, jars, sources, classes, more=()):
+def _compile(java, libraries, sources, classes, more=()):
     """Compile ``sources`` to the folder ``classes``, which is there only when all went well."""
     partial = classes.with_name(classes.name + ".new")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
-    path = ":".join(map(str, [*jars, *more]))
-    (plugin,) = (jar for jar in jars if jar.name.startswith("spinalhdl-idsl-plugin"))
+    path = ":".join(map(str, [*libraries, *more]))
+    (plugin,) = (jar for jar in libraries if jar.name.startswith("spinalhdl-idsl-plugin"))
     command = [java, "-cp", path, "scala.tools.nsc.Main", "-nowarn", "-cp", path]
     command += [f"-Xplugin:{plugin}", "-Xplugin-require:idsl-plugin", "-d", partial, *sources]
     _run(
@@ -222,14 +223,14 @@ def generate(icache_bytes, offline=False):
     java = require_tool("java")
     _, sources = _vexriscv()
     with FileLock(WORK / "lock"):
-        jars = _jars(offline)
+        libraries = jars(offline)
         base = WORK / f"vexriscv-{_vexriscv_digest()[:16]}"
         if not base.exists():
             for old in WORK.glob("vexriscv-*"):
                 shutil.rmtree(old) if old.is_dir() else old.unlink()
-            _compile(java, jars, sources, base)
-        ours = _compile(java, jars, _ours(), WORK / "trebuchet", [base])
-        path = ":".join(map(str, [*jars, base, ours]))
+            _compile(java, libraries, sources, base)
+        ours = _compile(java, libraries, _ours(), WORK / "trebuchet", [base])
+        path = ":".join(map(str, [*libraries, base, ours]))
         output = WORK / "verilog"
         shutil.rmtree(output, ignore_errors=True)
         output.mkdir()
