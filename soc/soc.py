@@ -20,6 +20,7 @@ from .ethernet import EthernetMac, NetworkStack, UdpServices
 from .map import MemoryMap
 from .memory import DramPort
 from .watchdog import Watchdog
+from .words import WholeWords, connect_bus
 
 __all__ = ["IrqLine", "Tick", "TrebuchetSoC"]
 
@@ -179,9 +180,15 @@ class TrebuchetSoC(SoCCore):
         signature = unflipped(shell.signature.members["mem"].signature)
         if not isinstance(signature, MemorySignature):
             raise TypeError(f"The shell's port 'mem' must be a memory port, not {signature!r}")
+        native = self.sdram.crossbar.get_port()
+        if not self.board.dram_masks:
+            self.whole_words = WholeWords(native)
+            bus, native = self.whole_words.ports
+            connect_bus(self, bus, self.board.dram_bytes)
         self.dram_port = DramPort(
             self.platform,
-            self.sdram.crossbar.get_port(),
+            native,
+            self.board.dram_bytes,
             self.fabric,
             "mem",
             signature,
