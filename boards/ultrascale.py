@@ -2,7 +2,7 @@
 
 from .schema import Capacity
 
-__all__ = ["KU040", "VU9P", "base_x", "ddr4"]
+__all__ = ["KU040", "VU9P", "add_qsfp", "base_x", "ddr4", "qsfp_base_x"]
 
 #: What the FPGAs have (AMD DS890, tables 4 and 11). The Alveo U200's XCU200 is a VU9P (DS962).
 KU040 = Capacity(family="xcu", lut6=242_400, ff=484_800, bram36=600, dsp=1_920)
@@ -46,3 +46,41 @@ def base_x(soc, phy, clock, lane, clock_hz=200e6):
         platform.add_period_constraint(clk, 1e9 / hertz)
         platform.add_false_path_constraints(soc.crg.cd_sys.clk, clk)
     platform.add_false_path_constraints(made.txoutclk, made.rxoutclk)
+
+
+def add_qsfp(platform, clk, lane, control, standard):
+    """Give ``platform`` the first lane of a QSFP cage alone, for :func:`qsfp_base_x`.
+
+    ``clk`` are the pins of its reference clock (p, n); ``lane`` those of ``rxp``, ``rxn``, ``txp``
+    and ``txn``; ``control`` pins by name, with the I/O ``standard``.
+    """
+    from litex.build.generic_platform import IOStandard, Pins, Subsignal
+
+    def signals(pins):
+        return [Subsignal(name, Pins(pin)) for name, pin in pins.items()]
+
+    clk = dict(zip(("p", "n"), clk, strict=True))
+    lane = dict(zip(("rxp", "rxn", "txp", "txn"), lane, strict=True))
+    platform.add_extension(
+        [
+            ("qsfp_clk", 0, *signals(clk)),
+            ("qsfp_lane", 0, *signals(lane)),
+            ("qsfp_control", 0, *signals(control), IOStandard(standard)),
+        ]
+    )
+    return platform
+
+
+def qsfp_base_x(soc, **levels):
+    """Give the SoC gigabit Ethernet over the lane of :func:`add_qsfp`, whose clock has 156.25 MHz.
+
+    ``levels`` are those of the control pins, by name.
+    """
+    from liteeth.phy.usp_gty_1000basex import USP_GTY_1000BASEX
+
+    request = soc.platform.request
+    control = request("qsfp_control")
+    soc.comb += [getattr(control, name).eq(level) for name, level in levels.items()]
+    clock = request("qsfp_clk")
+    soc.platform.add_period_constraint(clock.p, 1e9 / 156.25e6)
+    base_x(soc, USP_GTY_1000BASEX, clock, request("qsfp_lane"), clock_hz=156.25e6)

@@ -89,6 +89,7 @@ class WholeWords(LiteXModule):
         following = Mux(turn == users - 1, 0, turn + 1)
 
         addr, mask, word = Signal.like(offered), Signal.like(wmask), Signal(width)
+        whole = 2 ** len(mask) - 1
         wanted = Cat(*(Replicate(bit, 8) for bit in mask))
         back = Signal()
         self.comb += [
@@ -127,7 +128,9 @@ class WholeWords(LiteXModule):
             take_word.eq(1),
             NextValue(word, wdata),
             NextValue(mask, wmask),
-            If(wvalid, If(wmask == 2 ** len(wmask) - 1, NextState("WRITE")).Else(NextState("READ"))),
+            If(
+                wvalid, If(wmask == 2 ** len(wmask) - 1, NextState("WRITE")).Else(NextState("READ"))
+            ),
         )
         fsm.act(
             "READ",

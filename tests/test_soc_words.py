@@ -135,7 +135,7 @@ def test_two_users_share_words_and_lose_no_byte(seed):
 
 
 def test_whole_words_are_not_read_first():
-    top, done, seen = _Top(), [], []
+    top, seen = _Top(), []
     words = [0] * (1 << LOG2)
 
     def user():
