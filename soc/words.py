@@ -128,9 +128,7 @@ class WholeWords(LiteXModule):
             take_word.eq(1),
             NextValue(word, wdata),
             NextValue(mask, wmask),
-            If(
-                wvalid, If(wmask == 2 ** len(wmask) - 1, NextState("WRITE")).Else(NextState("READ"))
-            ),
+            If(wvalid, NextState("READ"), If(wmask == whole, NextState("WRITE"))),
         )
         fsm.act(
             "READ",
