@@ -180,20 +180,22 @@ class TrebuchetSoC(SoCCore):
         signature = unflipped(shell.signature.members["mem"].signature)
         if not isinstance(signature, MemorySignature):
             raise TypeError(f"The shell's port 'mem' must be a memory port, not {signature!r}")
-        native = self.sdram.crossbar.get_port()
-        if not self.board.dram_masks:
-            self.whole_words = WholeWords(native)
-            bus, native = self.whole_words.ports
-            connect_bus(self, bus, self.board.dram_bytes)
         self.dram_port = DramPort(
             self.platform,
-            native,
+            self.sdram.crossbar.get_port() if self.board.dram_masks else self._share_words(),
             self.board.dram_bytes,
             self.fabric,
             "mem",
             signature,
             self._directory,
         )
+
+    def _share_words(self):
+        """The shell's port of a memory whose other user is the CPU's bus."""
+        self.whole_words = WholeWords(self.sdram.crossbar.get_port())
+        bus, ours = self.whole_words.ports
+        connect_bus(self, bus, self.board.dram_bytes)
+        return ours
 
     def _add_network(self):
         width = self.board.data_width

