@@ -93,14 +93,24 @@ def write_project(placement, device, target):
 
     Returns its :class:`Placement`.
     """
-    top = placement.top
+    sources, script = _sources(placement)
+    sources += [*placement.folder.glob("*.init"), placement.path(".xdc")]
     partial = target.with_name(f"{target.name}.partial")
     for folder in (partial, target):
         shutil.rmtree(folder, ignore_errors=True)
-    partial.mkdir(parents=True)
-    sources, script = _sources(placement)
-    for path in (*sources, *placement.folder.glob("*.init"), placement.path(".xdc")):
-        shutil.copyfile(path, partial / path.name)
+    try:
+        partial.mkdir(parents=True)
+        _fill(partial, sources, script, placement.top, device)
+    except OSError as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise TrebuchetError(f"the project {target} cannot be written: {error}") from error
+    partial.rename(target)
+    return Placement(target, placement.top, placement.sys_clk_hz)
+
+
+def _fill(folder, sources, script, top, device):
+    for path in sources:
+        shutil.copyfile(path, folder / path.name)
     names = {"top": top, "part": device.partition("-")[0]}
     texts = {
         f"{top}.tcl": script,
@@ -109,11 +119,9 @@ def write_project(placement, device, target):
         "program.tcl": _PROGRAM_TCL.format(**names),
     }
     for name, text in texts.items():
-        (partial / name).write_text(text)
+        (folder / name).write_text(text)
     for name in ("build.sh", "program.sh"):
-        (partial / name).chmod(0o755)
-    partial.rename(target)
-    return Placement(target, top, placement.sys_clk_hz)
+        (folder / name).chmod(0o755)
 
 
 def map_design(placement, capacity, folder):
