@@ -17,6 +17,7 @@ import subprocess
 
 from ..models.errors import TrebuchetError
 from .place import LEAVE_OUT, Placement
+from .synthesis import without_places
 from .toolchain import verilator
 from .vendor_cells import DUMP, stubs
 from .xilinx_cells import resources
@@ -88,6 +89,11 @@ def _sources(placement):
     return list(found.values()), script
 
 
+def _copy(paths, folder):
+    for path in paths:
+        (folder / path.name).write_text(without_places(path.read_text()))
+
+
 def write_project(placement, device, target):
     """Write the project ``target`` of the SoC that LiteX generated in ``placement``.
 
@@ -109,8 +115,7 @@ def write_project(placement, device, target):
 
 
 def _fill(folder, sources, script, top, device):
-    for path in sources:
-        shutil.copyfile(path, folder / path.name)
+    _copy(sources, folder)
     names = {"top": top, "part": device.partition("-")[0]}
     texts = {
         f"{top}.tcl": script,
@@ -131,11 +136,8 @@ def map_design(placement, capacity, folder):
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    for path in placement.folder.glob("*.init"):
-        shutil.copyfile(path, folder / path.name)
     sources = _sources(placement)[0]
-    for path in sources:
-        shutil.copyfile(path, folder / path.name)
+    _copy([*sources, *placement.folder.glob("*.init")], folder)
     work = Placement(folder, placement.top, placement.sys_clk_hz)
     names = [path.name for path in sources]
     _lint(work, names)

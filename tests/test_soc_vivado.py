@@ -39,7 +39,8 @@ IBUFDS #(
 part part(.clk(clk), .q(q));
 endmodule
 """
-PART = """module part(input wire clk, output wire q);
+PART = """(* src = "/home/me/part.py:5" *)
+module part(input wire clk, output wire q);
 reg [7:0] count = 0;
 always @(posedge clk) count <= count + 1;
 assign q = count[7];
@@ -287,7 +288,7 @@ def test_without_vivado_the_fit_is_reported(tmp_path, litex, no_vivado):
             "count[7] & nothing",
             r"verilator found a fault, see .*lint\.log: %\S+ part\.v",
         ),
-        ("count + 1;", "count + ;", r"verilator found a fault, see .*: %Error: part\.v:3:"),
+        ("count + 1;", "count + ;", r"verilator found a fault, see .*: %Error: part\.v:4:"),
         (
             "assign",
             "wire a;\nBUFG y (\n.I(clk),\n.Y(a)\n);\nassign",
