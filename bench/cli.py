@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from .registry import Group, load_budgets
+from .resources import PAGE, page
 from .runner import figures, select
 
 __all__ = ["bench"]
@@ -39,7 +40,7 @@ def bench(
     """Measure, and compare with the budgets in bench/budgets.json.
 
     Figures whose inputs have not changed come from bench/ledger.json, the others are measured now
-    and put there.
+    and put there, and onto the page docs/resources.md.
     """
     console = Console(stderr=True)
 
@@ -47,6 +48,8 @@ def bench(
         console.print(f"measuring {measured.name}: {measured.description}")
 
     results = figures(select(group), fresh, progress=progress)
+    if PAGE.read_text() != (text := page()):
+        PAGE.write_text(text)
     if as_json:
         typer.echo(json.dumps(results, indent=2))
     else:

@@ -19,10 +19,12 @@ Progress = Callable[[Group], None]
 def select(name: str | None) -> list[Group]:
     """The group called ``name``, the groups of its collection or its part, or all.
 
-    A part is what figures' names begin with: ``ecg`` stands for all that measure ``ecg.…``.
+    A part is what figures' names begin with: ``ecg`` stands for all that measure ``ecg.…``. All are
+    those whose budgets are not pending: the others are measured when they are named.
     """
     if name is None:
-        return list(GROUPS.values())
+        budgets = load_budgets()
+        return [g for g in GROUPS.values() if not all(budgets[f].pending for f in g.figures)]
     if name in GROUPS:
         return [GROUPS[name]]
     parts = COLLECTIONS.get(name, (name,))

@@ -20,6 +20,25 @@ def area_options(platform):
     return platform
 
 
+def ddr3_module(soc, chip):
+    """LiteDRAM's description of a DDR3 chip of 16 bits, a class of ``litedram.modules``."""
+    megabits = chip.nbanks * chip.nrows * chip.ncols * 16 >> 20
+    timings = copy.copy(chip.speedgrade_timings.get("800", chip.speedgrade_timings["default"]))
+    # LiteDRAM states tRFC in clocks of the chip's own speed, which is up to a fifth of the
+    # bandwidth at our clock.
+    timings.tRFC = (None, _REFRESH_NS[megabits])
+    module = type(chip.__name__, (chip,), {"speedgrade_timings": {"default": timings}})
+    return module(soc.sys_clk_freq, "1:2")
+
+
+def stop_and_reset(soc):
+    """Join the DDR3 PHY with the clock generator, which it stops while it is set up."""
+    soc.comb += [
+        soc.crg.stop.eq(soc.ddrphy.init.stop),
+        soc.crg.reset.eq(soc.ddrphy.init.reset),
+    ]
+
+
 def ddr3(soc, chip, **phy):
     """Give the SoC its DDR3 memory: one chip of 16 bits, a class of ``litedram.modules``.
 
@@ -28,19 +47,10 @@ def ddr3(soc, chip, **phy):
     """
     from litedram.phy import ECP5DDRPHY
 
-    megabits = chip.nbanks * chip.nrows * chip.ncols * 16 >> 20
-    timings = copy.copy(chip.speedgrade_timings.get("800", chip.speedgrade_timings["default"]))
-    # LiteDRAM states tRFC in clocks of the chip's own speed, which is up to a fifth of the
-    # bandwidth at our clock.
-    timings.tRFC = (None, _REFRESH_NS[megabits])
-    module = type(chip.__name__, (chip,), {"speedgrade_timings": {"default": timings}})
     pads = soc.platform.request("ddram")
     soc.ddrphy = ECP5DDRPHY(pads, sys_clk_freq=soc.sys_clk_freq, **phy)
-    soc.comb += [
-        soc.crg.stop.eq(soc.ddrphy.init.stop),
-        soc.crg.reset.eq(soc.ddrphy.init.reset),
-    ]
-    module = module(soc.sys_clk_freq, "1:2")
+    stop_and_reset(soc)
+    module = ddr3_module(soc, chip)
     soc.add_sdram("sdram", phy=soc.ddrphy, module=module, l2_cache_size=0)
     return pads
 
@@ -67,12 +77,11 @@ def rgmii(soc, number=0, **delays):
     """
     from liteeth.phy.ecp5rgmii import LiteEthPHYRGMII
 
-    request = soc.platform.request
-    soc.ethphy = LiteEthPHYRGMII(
-        clock_pads=request("eth_clocks", number), pads=request("eth", number), **delays
-    )
+    clock_pads = soc.platform.request("eth_clocks", number)
+    pads = soc.platform.request("eth", number)
+    soc.ethphy = LiteEthPHYRGMII(clock_pads=clock_pads, pads=pads, **delays)
     # The PHY chip's receive clock is the transmit clock too.
-    soc.platform.add_period_constraint(soc.ethphy.crg.cd_eth_rx.clk, 8.0)
+    soc.platform.add_period_constraint(clock_pads.rx, 8.0)
 
 
 def rmii(soc):

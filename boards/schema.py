@@ -19,7 +19,8 @@ __all__ = ["FLOWS", "Board", "BoardError", "Capacity", "role_names"]
 
 #: Tool flows: Verilator; Yosys with nextpnr-ecp5; a Vivado project, checked with Yosys.
 FLOWS = ("sim", "trellis", "vivado")
-CPU_VARIANTS = ("minimal", "lite", "standard", "full")
+#: LiteX's, and those of ours in ``soc/cpu``.
+CPU_VARIANTS = ("minimal", "lite", "standard", "full", "trebuchet", "trebuchet_cached")
 DATA_WIDTHS = (32, 64, 128)
 ECG_PRESETS = ("faithful", "second")
 _ROLES = Path(__file__).resolve().parent.parent / "cores" / "roles"
@@ -89,6 +90,7 @@ class Board:
         TCP sessions, and the receive buffer of each.
     cpu_variant : str
         VexRiscv variant. Firmware runs from on-chip memory, so the smallest, without caches, does.
+        ``trebuchet`` and ``trebuchet_cached`` have instructions of ours (docs/cpu.md).
     counter_width : int
         Bits of the TCP engine's event counters, which wrap.
     programmable : bool

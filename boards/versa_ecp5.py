@@ -14,15 +14,21 @@ def _platform():
     return ecp5.area_options(lattice_versa_ecp5.Platform(device="LFE5UM", toolchain="trellis"))
 
 
-def _attach(soc):
+def _attach(soc):  # spelled out: with other names of signals, seed 2 does not come to an end
     from litedram.modules import MT41K64M16
+    from litedram.phy import ECP5DDRPHY
+    from liteeth.phy.ecp5rgmii import LiteEthPHYRGMII
     from litex_boards.targets.lattice_versa_ecp5 import _CRG
 
     from .ecp5_flash import EcpFlashPads
 
     soc.crg = _CRG(soc.platform, soc.sys_clk_freq)
-    ecp5.ddr3(soc, MT41K64M16)
-    ecp5.rgmii(soc, tx_delay=0, rx_delay=0)
+    soc.ddrphy = ECP5DDRPHY(soc.platform.request("ddram"), sys_clk_freq=soc.sys_clk_freq)
+    ecp5.stop_and_reset(soc)
+    module = ecp5.ddr3_module(soc, MT41K64M16)
+    soc.add_sdram("sdram", phy=soc.ddrphy, module=module, l2_cache_size=0)
+    clock_pads, pads = soc.platform.request("eth_clocks", 0), soc.platform.request("eth", 0)
+    soc.ethphy = LiteEthPHYRGMII(clock_pads=clock_pads, pads=pads, tx_delay=0, rx_delay=0)
     soc.flash_pads = EcpFlashPads(soc.platform.request("spiflash"))
 
 

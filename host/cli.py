@@ -42,6 +42,9 @@ COMMANDS = {
     "renode": LazyEntry("trebuchet.sim.renode.cli:renode", "Run a board in Renode."),
     "build": LazyEntry("trebuchet.soc.cli:build", "Build the bitstream of a board."),
     "board": LazyEntry("trebuchet.soc.board_cli:app", "List the boards; check a board file."),
+    "cpu": LazyEntry(
+        "trebuchet.soc.cpu_cli:cpu", "Generate the processor's Verilog from its sources."
+    ),
     "load": LazyEntry("trebuchet.soc.cli:load", "Load a bitstream into a board."),
     "role": LazyEntry("trebuchet.soc.role_cli:app", "List roles, print registers, make a new one."),
     "ecg": LazyEntry("trebuchet.host.ecg.cli:app", "Send ECG records to a board; fetch records."),

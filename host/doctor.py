@@ -194,6 +194,8 @@ CHECKS = (
     ),
     Check("openFPGALoader", "load", command("openFPGALoader", "-V"), APT + "openfpgaloader"),
     Check("renode", "renode", renode, INSTALL),
+    Check("java", "cpu", command("java", "-version"), APT + "default-jre-headless"),
+    Check("mvn", "cpu", command("mvn", "-version"), APT + "maven"),
 )
 
 

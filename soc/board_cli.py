@@ -22,11 +22,9 @@ def _rows():
         board = load_board(name)
         row = {"name": name, "title": board.title, "device": board.device}
         row |= {"clock_mhz": board.sys_clk_hz / 1e6, "sessions": board.sessions}
-        row |= {"role": board.role, "lut4": None, "lut_share": None, "fmax_mhz": None}
-        if f"board.{name}.lut4" in measured:
-            row["lut4"] = measured[f"board.{name}.lut4"]["value"]
-            row["lut_share"] = row["lut4"] / board.lut4_budget
-            row["fmax_mhz"] = measured[f"board.{name}.sys_mhz"]["value"]
+        row |= {"role": board.role}
+        for key, figure in (("lut_share", "lut_share"), ("fmax_mhz", "sys_mhz")):
+            row[key] = measured.get(f"board.{name}.{figure}", {}).get("value")
         yield row
 
 
@@ -41,7 +39,7 @@ def list_boards(
         return
     table = Table("board", "FPGA", "clock", "reached", "LUTs", "sessions", "role", box=None)
     for row in rows:
-        built = row["lut4"] is not None
+        built = row["lut_share"] is not None
         table.add_row(
             row["name"],
             row["device"],

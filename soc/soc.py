@@ -16,6 +16,7 @@ from ..cores.roles.mailbox_copy import REQUEST_BYTES
 from ..cores.shell import SERVICES
 from ..cores.spi_controller import SpiController
 from .bridge import AmaranthModule, unflipped
+from .cpu import CORES
 from .ethernet import EthernetMac, NetworkStack, UdpServices
 from .map import MemoryMap
 from .memory import DramPort
@@ -86,18 +87,23 @@ class TrebuchetSoC(SoCCore):
         self.memory_map = MemoryMap(board.dram_bytes)
         self._directory = directory
         platform = board.platform()
+        ours = CORES.get(board.cpu_variant)
         SoCCore.__init__(
             self,
             platform,
             board.sys_clk_hz,
             ident=f"Trebuchet {__version__} on {board.title}",
             cpu_type="vexriscv",
-            cpu_variant=board.cpu_variant,
+            cpu_variant=ours.base if ours else board.cpu_variant,
             integrated_rom_size=board.rom_bytes,
             integrated_sram_size=board.sram_bytes,
             uart_baudrate=board.uart_baud,
             with_uart=board.flow != "sim",
         )
+        if ours:
+            self.cpu.use_external_variant(str(ours.verilog))
+            self.add_config("CPU_HUMAN_NAME", ours.name, check_duplicate=False)
+            self.add_constant("TREBUCHET_CPU_CKSUM")  # it has the instructions of cksum.h
         board.attach(self)
         if board.flow == "sim":
             self._add_sim_uart()

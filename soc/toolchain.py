@@ -34,6 +34,8 @@ PACKAGES = {
     "make": "make",
     "gcc": "gcc",
     "openFPGALoader": "openfpgaloader",
+    "java": "default-jre-headless",
+    "mvn": "maven",
 }
 
 #: Tools that no package has, and what to do about them.

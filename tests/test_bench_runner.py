@@ -9,6 +9,7 @@ import pytest
 from trebuchet.bench import registry, runner
 from trebuchet.bench.cli import bench
 from trebuchet.bench.registry import Budget, Group
+from trebuchet.boards import BUILT
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.models.ledger import ROOT, Ledger
 
@@ -97,7 +98,21 @@ def test_unknown_group():
 def test_collections_and_parts():
     assert runner.select("toe") == runner.select("tcp")
     assert {f.partition(".")[0] for g in runner.select("roles") for f in g.figures} >= {"ecg"}
-    assert runner.select("board") == [registry.GROUPS["board"]]
+    boards = [registry.GROUPS[f"board_{name}"] for name in BUILT]
+    assert runner.select("board") == boards
+    assert runner.select("board_ulx3s") == [registry.GROUPS["board_ulx3s"]]
+
+
+def test_what_is_pending_is_measured_only_by_its_name(lab):
+    assert runner.select(None) == [lab.group]
+    entry = {"budget": 10, "unit": "cycles", "better": "lower"}
+    budgets = {"t.one": entry | {"pending": "later"}, "t.two": entry}
+    registry.BUDGETS.write_text(json.dumps(budgets))
+    assert runner.select(None) == [lab.group]
+    budgets["t.two"] = entry | {"pending": "later"}
+    registry.BUDGETS.write_text(json.dumps(budgets))
+    assert runner.select(None) == []
+    assert runner.select("t") == [lab.group]
 
 
 def test_budget_bounds():
