@@ -1,8 +1,7 @@
 """Area of one component, from synthesis alone: what the budgets of roles are written in.
 
-``synth_xilinx -family xcup`` (UltraScale+) counts as the sources' tables do: a LUT is a LUT6 of
-any number of inputs, a LUT RAM or shift register the LUTs that it takes; CARRY8 is not counted,
-since it comes with the LUTs that feed it. ``synth_ecp5`` counts LUT4s, carry chains as the two LUTs
+``synth_xilinx -family xcup`` (UltraScale+) counts as the sources' tables do
+(:mod:`trebuchet.soc.xilinx_cells`). ``synth_ecp5`` counts LUT4s, carry chains as the two LUTs
 of each CCU2C, LUT RAM as the four of each DPR16X4: the way ``trebuchet build --synth-only`` does.
 """
 
@@ -16,6 +15,7 @@ from amaranth.back import rtlil
 from ..models.errors import TrebuchetError
 from ..sim.build import build_folder
 from ..soc.toolchain import provide_tools, require_tool
+from ..soc.xilinx_cells import COSTS, FREE
 
 __all__ = ["FAMILIES", "area"]
 
@@ -23,18 +23,7 @@ __all__ = ["FAMILIES", "area"]
 FAMILIES: dict[str, tuple[str, dict[str, dict[str, float]]]] = {
     "xcup": (
         "synth_xilinx -family xcup -top top -flatten -noiopad -noclkbuf",
-        {
-            "LUT6": {
-                **{f"LUT{n}": 1 for n in range(1, 7)},
-                **{"INV": 1, "SRL16E": 1, "SRLC16E": 1, "SRLC32E": 1},
-                **{"RAM16X1S": 1, "RAM32X1S": 1, "RAM64X1S": 1, "RAM32X1D": 2, "RAM64X1D": 2},
-                **{"RAM32M": 4, "RAM64M": 4, "RAM32M16": 8, "RAM64M8": 8},
-                **{"RAM128X1D": 4, "RAM128X1S": 2, "RAM256X1S": 4, "RAM256X1D": 8, "RAM512X1S": 8},
-            },
-            "FF": {name: 1 for name in ("FDRE", "FDSE", "FDCE", "FDPE")},
-            "BRAM36": {"RAMB36E2": 1, "RAMB18E2": 0.5},
-            "DSP": {"DSP48E2": 1},
-        },
+        COSTS,
     ),
     "ecp5": (
         "synth_ecp5 -top top -nowidelut",
@@ -46,9 +35,6 @@ FAMILIES: dict[str, tuple[str, dict[str, dict[str, float]]]] = {
         },
     ),
 }
-
-#: Cells that cost nothing, or that come with others that are counted.
-FREE = {"CARRY8", "CARRY4", "MUXF7", "MUXF8", "MUXF9", "BUFG", "VCC", "GND", "$scopeinfo"}
 
 
 def area(component, family: str = "xcup") -> dict[str, float]:

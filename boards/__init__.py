@@ -8,11 +8,10 @@ from pathlib import Path
 from ..models.errors import TrebuchetError
 from .schema import Board
 
-__all__ = ["BUILT", "NAMES", "load_board"]
+__all__ = ["BUILT", "NAMES", "VENDOR", "load_board"]
 
-#: Every board, by the name of its file.
-NAMES = (
-    "sim",
+#: Those that open tools build from Python to bitstream (flow ``trellis``).
+BUILT = (
     "butterstick",
     "ecpix5",
     "ecpix5_45f",
@@ -23,8 +22,11 @@ NAMES = (
     "versa_ecp5",
 )
 
-#: Those that open tools build from Python to bitstream; the others are simulated.
-BUILT = NAMES[1:]
+#: Those that become a Vivado project, which open tools check (flow ``vivado``).
+VENDOR = ("aesku40", "alveo_u200", "kcu105", "vcu118")
+
+#: Every board, by the name of its file: the simulated one, then the others.
+NAMES = ("sim", *sorted((*BUILT, *VENDOR)))
 
 
 def load_board(name):

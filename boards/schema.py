@@ -15,10 +15,10 @@ from typing import Any
 from ..models.errors import TrebuchetError
 from .flash import Flash
 
-__all__ = ["FLOWS", "Board", "BoardError", "role_names"]
+__all__ = ["FLOWS", "Board", "BoardError", "Capacity", "role_names"]
 
-#: Tool flows: Verilator, and Yosys with nextpnr-ecp5.
-FLOWS = ("sim", "trellis")
+#: Tool flows: Verilator; Yosys with nextpnr-ecp5; a Vivado project, checked with Yosys.
+FLOWS = ("sim", "trellis", "vivado")
 #: LiteX's, and those of ours in ``soc/cpu``.
 CPU_VARIANTS = ("minimal", "lite", "standard", "full", "trebuchet", "trebuchet_cached")
 DATA_WIDTHS = (32, 64, 128)
@@ -40,6 +40,25 @@ def _power_of_two(value):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Capacity:
+    """What an UltraScale or UltraScale+ FPGA has of each resource, as its maker counts.
+
+    Attributes
+    ----------
+    family : str
+        What Yosys calls the architecture: ``xcu`` (UltraScale) or ``xcup`` (UltraScale+).
+    lut6, ff, bram36, dsp : int
+        LUTs of six inputs, flip-flops, block RAMs of 36 Kb, multipliers.
+    """
+
+    family: str
+    lut6: int
+    ff: int
+    bram36: int
+    dsp: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Board:
     """A board and the sizes that follow from it.
 
@@ -57,7 +76,9 @@ class Board:
         Frequency of the one clock of CPU, shell and memory controller. In simulation it is nominal:
         LiteEth's ARP time-outs are derived from it.
     dram_bytes : int
-        Size of the external memory.
+        Size of the external memory, or of the part of it that is used.
+    dram_masks : bool
+        Its chips can leave bytes out of a write; otherwise ``attach`` leaves the bus to the SoC.
     platform : callable
         ``platform()`` returns the LiteX platform.
     attach : callable
@@ -110,6 +131,8 @@ class Board:
         Seed of place and route with which the board is known to be built to the end.
     lut4_budget : int
         LUTs the FPGA has; 0 when that has no meaning.
+    capacity : Capacity or None
+        What the FPGA has, for flow ``vivado`` only.
     loader : tuple of str
         openFPGALoader's options that choose the board or its cable; empty if nothing can be loaded.
     """
@@ -122,6 +145,7 @@ class Board:
     dram_bytes: int
     platform: Callable[[], Any]
     attach: Callable[[Any], None]
+    dram_masks: bool = True
     data_width: int = 32
     sessions: int = 64
     segment_bytes: int = 32768
@@ -150,6 +174,7 @@ class Board:
     external_tick: bool = False
     seed: int = 1
     lut4_budget: int = 0
+    capacity: Capacity | None = None
     loader: tuple[str, ...] = ()
 
     def __post_init__(self):
@@ -164,6 +189,7 @@ class Board:
         self._range("sessions", 1, 131_072)
         self._range("seed", 1, 1_000_000)
         self._range("counter_width", 16, 32)
+        self._choice("dram_masks", (False, True))
         self._choice("dhcp", (False, True))
         self._choice("active", (False, True))
         self._choice("inspect", (False, True))
@@ -183,6 +209,12 @@ class Board:
             self._range(name, low, high)
             self._require(name, _power_of_two(getattr(self, name)), "a power of two")
         self._check_flash()
+        is_vivado = self.flow == "vivado"
+        self._require(
+            "capacity",
+            isinstance(self.capacity, Capacity) if is_vivado else self.capacity is None,
+            "a Capacity" if is_vivado else f"None for flow {self.flow!r}",
+        )
         for name in ("platform", "attach"):
             self._require(name, callable(getattr(self, name)), "a function")
         self._require(

@@ -53,8 +53,8 @@ class NativePortSignature(wiring.Signature):
     """
 
     def __init__(self, width, addr_width):
-        if width not in (32, 64, 128, 256):
-            raise ValueError(f"Native width must be 32, 64, 128 or 256 bits, not {width!r}")
+        if width not in (32, 64, 128, 256, 512):
+            raise ValueError(f"Native width must be 32, 64, 128, 256 or 512 bits, not {width!r}")
         if not isinstance(addr_width, int) or not 1 <= addr_width <= 32:
             raise ValueError(f"Native address width must be 1 to 32 bits, not {addr_width!r}")
         self.width = width

@@ -7,6 +7,7 @@ import importlib.metadata
 import inspect
 import json
 import os
+import shutil
 import subprocess
 import sys
 import traceback
@@ -23,10 +24,11 @@ from ..models.lock import FileLock
 from .firmware import FirmwareBuilder
 from .floorplan import draw
 from .map import MemoryMap
-from .pins import check_pins
+from .pins import check_pins, check_xdc
 from .place import Placement, pack, place, synthesise, usage
 from .soc import TrebuchetSoC
 from .toolchain import provide_tools, require_tool
+from .vivado import WAIVED, check_fit, map_design, run_vivado, write_project
 
 __all__ = [
     "SimFiles",
@@ -278,12 +280,17 @@ def _sim_files(found, directory):
 
 #: LiteX's options for real boards.
 _FLOW_OPTIONS = {"timingstrict": True, "nowidelut": True}
+#: Likewise, by flow.
+_OPTIONS = {"trellis": _FLOW_OPTIONS, "vivado": {}}
 
 # --- boards ------------------------------------------------------------------------------------
 
 
 def build_board(name, directory=None, shell=None, synth_only=False, seeds=None, fresh=False):
     """Build the bitstream of a board, or with ``synth_only`` its netlist; return the report.
+
+    Of a board of flow ``vivado`` it is a project, ``vivado`` in the build's folder, and a bitstream
+    if Vivado is installed and not ``synth_only``; else open tools check the design.
 
     The report (also ``report.json`` in the build's folder) says what is used of the FPGA, the
     largest frequency of every clock, and the hash of the inputs. A finished build with the same
@@ -298,10 +305,12 @@ def build_board(name, directory=None, shell=None, synth_only=False, seeds=None, 
         board's own if left out. It is enough that one of several comes to an end.
     """
     board = load_board(name)
-    if board.flow != "trellis":
+    if board.flow == "sim":
         raise TrebuchetError(f"board {name!r} is simulated; run it with: trebuchet sim")
     directory = Path(directory or ROOT / "build" / board.name).resolve()
     with _lock(directory):
+        if board.flow == "vivado":
+            return _build_project(board, directory, shell, synth_only, fresh)
         return _build_board(board, directory, shell, synth_only, tuple(seeds or ()), fresh)
 
 
@@ -331,20 +340,32 @@ def generate_only(board, directory):
     """Generate the SoC of a board without its firmware; return the :class:`Placement`."""
     directory = Path(directory).resolve()
     with _lock(directory), environment(directory):
-        soc = _build_soc(board, None, directory, software=False, **_FLOW_OPTIONS)
+        soc = _build_soc(board, None, directory, software=False, **_OPTIONS[board.flow])
         return Placement(directory / "gateware", soc.platform.name, board.sys_clk_hz)
 
 
-def _build_board(board, directory, shell, synth_only, seeds, fresh):
-    report_path = directory / "report.json"
-    seeds = seeds or (board.seed,)
+def _finished(board, directory, options, fresh):
+    """Hash of a build's inputs, where its report goes, and a finished report of the same inputs.
+
+    ``options`` None: there is no hash, and the build is always done anew.
+    """
+    path = directory / "report.json"
     file = Path(inspect.getfile(board.attach)).read_bytes()  # it may be outside the tree
-    inputs = None if shell is not None else input_hash(board.describe(), file, synth_only, seeds)
-    if inputs is not None and not fresh and report_path.exists():
-        report = json.loads(report_path.read_text())
+    inputs = None if options is None else input_hash(board.describe(), file, *options)
+    if inputs is not None and not fresh and path.exists():
+        report = json.loads(path.read_text())
         if report["inputs"] == inputs:
-            return report
-    report_path.unlink(missing_ok=True)
+            return inputs, path, report
+    path.unlink(missing_ok=True)
+    return inputs, path, None
+
+
+def _build_board(board, directory, shell, synth_only, seeds, fresh):
+    seeds = seeds or (board.seed,)
+    options = None if shell is not None else (synth_only, seeds)
+    inputs, report_path, report = _finished(board, directory, options, fresh)
+    if report is not None:
+        return report
     with environment(directory):
         soc = _build_soc(board, shell, directory, **_FLOW_OPTIONS)
         placement = Placement(directory / "gateware", soc.platform.name, board.sys_clk_hz)
@@ -365,6 +386,39 @@ def _build_board(board, directory, shell, synth_only, seeds, fresh):
         "lut4_available": board.lut4_budget,
         "bitstream": None if synth_only else str(placement.path(".bit")),
         "floorplan": None if synth_only else str(placement.path(".svg")),
+    }
+    report_path.write_text(json.dumps(report, indent=2) + "\n")
+    return report
+
+
+def _build_project(board, directory, shell, synth_only, fresh):
+    with_vivado = not synth_only and shutil.which("vivado") is not None
+    options = None if shell is not None else ("vivado" if with_vivado else "open",)
+    inputs, report_path, report = _finished(board, directory, options, fresh)
+    if report is not None:
+        return report
+    target = directory / "vivado"
+    shutil.rmtree(target, ignore_errors=True)
+    with environment(directory):
+        soc = _build_soc(board, shell, directory)
+        placement = Placement(directory / "gateware", soc.platform.name, board.sys_clk_hz)
+        check_xdc(placement.path(".xdc").read_text(), board.device)
+        if not with_vivado:
+            used = map_design(placement, board.capacity, directory / "check")
+            check_fit(board, used)
+        project = write_project(placement, board.device, target)
+        if with_vivado:
+            used = run_vivado(project)
+    report = {
+        "board": board.name,
+        "inputs": inputs,
+        "device": board.device,
+        "tools": ["vivado"] if with_vivado else ["yosys", "verilator"],
+        "project": str(target),
+        "used": used,
+        "available": {name: getattr(board.capacity, name) for name in used},
+        "lint_waived": {} if with_vivado else WAIVED,
+        "bitstream": str(project.path(".bit")) if with_vivado else None,
     }
     report_path.write_text(json.dumps(report, indent=2) + "\n")
     return report

@@ -5,8 +5,9 @@ from pathlib import Path
 from ..boards import load_board
 from ..models.errors import TrebuchetError
 from .build import ROOT, environment, generate_only, shell_config
-from .pins import check_pins
-from .place import synthesise, usage
+from .pins import check_pins, check_xdc
+from .place import LEAVE_OUT, synthesise, usage
+from .vivado import check_fit, map_design
 
 __all__ = ["SPARE", "check"]
 
@@ -29,6 +30,9 @@ def check(name, fit=False):
     directory = Path(ROOT / "build" / f"{board.name}_check")
     placement = generate_only(board, directory)
     yield "platform", "the SoC was generated: clocks, memory, Ethernet, console"
+    if board.flow == "vivado":
+        yield from _check_vendor(board, placement, directory, fit)
+        return
     with environment(directory):
         check_pins(placement)
     yield "pins", "all are on the package, none is used twice"
@@ -44,9 +48,22 @@ def check(name, fit=False):
     share = used / board.lut4_budget if board.lut4_budget else 0
     if share > 1:
         raise TrebuchetError(
-            f"board {board.name!r} needs {used} LUTs of {board.lut4_budget}; leave something out: "
-            "role='none', active=False, inspect=False, udp_services=False, counter_width=16, "
-            "programmable=False"
+            f"board {board.name!r} needs {used} LUTs of {board.lut4_budget}; {LEAVE_OUT}"
         )
     advice = "" if share <= 1 - SPARE else "; a device so full may not be routed"
     yield "fit", f"{used} of {board.lut4_budget} LUTs, {share:.0%}{advice}"
+
+
+def _check_vendor(board, placement, directory, fit):
+    """The further steps of a board of flow ``vivado``."""
+    check_xdc(placement.path(".xdc").read_text(), board.device)
+    yield "pins", "all are on the package's grid, none is used twice; Vivado knows the rest"
+    if board.flash is None:
+        yield "flash", "none: no configuration and no images are kept on the board"
+    if not fit:
+        return
+    with environment(directory):
+        used = map_design(placement, board.capacity, directory / "check")
+    check_fit(board, used)
+    shares = (f"{n.upper()} {used[n] / getattr(board.capacity, n):.1%}" for n in used)
+    yield "fit", ", ".join(shares)

@@ -29,6 +29,25 @@ def _table(report):
     return table
 
 
+def _project_table(report):
+    table = Table("resource", "used", "available", "share", box=None)
+    for name, available in report["available"].items():
+        used = report["used"][name]
+        shown = ("-", "-") if used is None else (f"{used:,g}", f"{used / available:.1%}")
+        table.add_row(name.upper(), shown[0], f"{available:,}", shown[1])
+    return table
+
+
+def _show_project(report):
+    Console().print(_project_table(report))
+    typer.echo(f"project: {report['project']}")
+    if report["bitstream"]:
+        typer.echo(f"bitstream: {report['bitstream']}")
+        typer.echo(f"load it with: trebuchet load {report['board']}")
+    else:
+        typer.echo("checked with Yosys and Verilator; where Vivado is, run there: sh build.sh")
+
+
 def _timing(bitstream):
     table = Table("from", "to", "ns", "in cells", "through (cells, ns)", box=None)
     for path in critical_paths(bitstream.with_name(f"{bitstream.stem}_pnr.json")):
@@ -58,11 +77,16 @@ def build(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
-    """Build the firmware and the bitstream of a board with open tools."""
+    """Build the firmware and the bitstream of a board with open tools, or its Vivado project."""
     from .build import build_board, build_sim
 
     console = Console(stderr=True)
     found = load_board(board)
+    if found.flow == "vivado" and (seed or seeds > 1 or timing):
+        raise TrebuchetError(
+            f"board {board!r} is built by Vivado, which has no seeds and reports timing in files; "
+            "leave out --seed, --seeds and --timing"
+        )
     first = seed or found.seed
     tried = range(first, first + seeds)
     with console.status(f"building {board} (some minutes; logs are in its folder)"):
@@ -73,6 +97,8 @@ def build(
             report = build_board(board, output, synth_only=synth_only, seeds=tried, fresh=fresh)
     if as_json:
         typer.echo(json.dumps(report, indent=2))
+    elif "project" in report:
+        _show_project(report)
     elif "lut4" in report:
         Console().print(_table(report))
         if timing and report["bitstream"]:
@@ -82,6 +108,29 @@ def build(
             typer.echo(f"bitstream: {report['bitstream']}\nload it with: trebuchet load {board}")
     else:
         typer.echo(f"Verilog: {report['folder']}; run it with: trebuchet sim")
+
+
+def _bitstream(board, report):
+    """Path of the bitstream that a ``report`` names."""
+    bitstream = json.loads(report.read_text())["bitstream"] if report.exists() else None
+    if bitstream is None or not Path(bitstream).exists():
+        raise TrebuchetError(
+            f"there is no bitstream for {board!r} yet; build it with: trebuchet build {board}"
+        )
+    return bitstream
+
+
+def _load_with_vivado(name, board, flash, output):
+    from .build import ROOT
+
+    if flash:
+        raise TrebuchetError(f"the flash of board {name!r} is written with Vivado itself")
+    vivado = require_tool("vivado")
+    folder = Path(output or ROOT / "build" / board.name)
+    project = Path(_bitstream(name, folder / "report.json")).parent
+    command = [vivado, "-mode", "batch", "-source", "program.tcl"]
+    if subprocess.run(command, cwd=project, check=False).returncode:
+        raise TrebuchetError("Vivado could not load the board; is it connected and powered?")
 
 
 def load(
@@ -97,14 +146,13 @@ def load(
     from .build import ROOT
 
     found = load_board(board)
+    if found.flow == "vivado":
+        _load_with_vivado(board, found, flash, output)
+        return
     if not found.loader:
         raise TrebuchetError(f"board {board!r} is simulated; run it with: trebuchet sim")
     report = Path(output or ROOT / "build" / found.name) / "report.json"
-    bitstream = json.loads(report.read_text())["bitstream"] if report.exists() else None
-    if bitstream is None or not Path(bitstream).exists():
-        raise TrebuchetError(
-            f"there is no bitstream for {board!r} yet; build it with: trebuchet build {board}"
-        )
+    bitstream = _bitstream(board, report)
     command = [require_tool("openFPGALoader"), *found.loader]
     command += ["--write-flash"] if flash else []
     if subprocess.run([*command, bitstream], check=False).returncode:

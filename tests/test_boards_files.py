@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from trebuchet.boards import BUILT, NAMES, load_board
+from trebuchet.boards import BUILT, NAMES, VENDOR, load_board
 from trebuchet.models.errors import TrebuchetError
 
 GOOD = """
@@ -88,7 +88,7 @@ def test_a_board_says_how_many_luts_its_device_has(name):
     assert board.loader
 
 
-@pytest.mark.parametrize("name", BUILT)
+@pytest.mark.parametrize("name", [*BUILT, *VENDOR])
 def test_a_board_file_is_short(name, root):
     """ "One file each, of at most 60 lines.\""""
     lines = (root / "boards" / f"{name}.py").read_text().splitlines()
@@ -96,7 +96,15 @@ def test_a_board_file_is_short(name, root):
 
 
 def test_names_are_sorted_behind_the_simulated_board():
-    assert ("sim", *sorted(BUILT)) == NAMES
+    assert ("sim", *sorted((*BUILT, *VENDOR))) == NAMES
+    assert list(BUILT) == sorted(BUILT)
+
+
+@pytest.mark.parametrize(
+    ("names", "flow"), [(("sim",), "sim"), (BUILT, "trellis"), (VENDOR, "vivado")]
+)
+def test_lists_of_boards_are_by_flow(names, flow):
+    assert {load_board(name).flow for name in names} == {flow}
 
 
 def test_the_guide_shows_a_board_that_is_built(root):

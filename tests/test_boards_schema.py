@@ -31,7 +31,10 @@ def test_every_board_loads_under_its_name(name):
     ("changes", "message"),
     [
         ({"name": "Sim"}, "name must be a lower-case name, not 'Sim'"),
-        ({"flow": "vivado"}, "flow must be one of ('sim', 'trellis'), not 'vivado'"),
+        ({"flow": "ise"}, "flow must be one of ('sim', 'trellis', 'vivado'), not 'ise'"),
+        ({"flow": "vivado"}, "capacity must be a Capacity, not None"),
+        ({"capacity": 5}, "capacity must be None for flow 'sim', not 5"),
+        ({"dram_masks": 2}, "dram_masks must be one of (False, True), not 2"),
         ({"sys_clk_hz": 5}, "sys_clk_hz must be an integer from 1000000 to 500000000, not 5"),
         ({"sys_clk_hz": 5e7}, "sys_clk_hz must be an integer from 1000000 to 500000000, "),
         ({"role": "webserver"}, "role must be one of ('none', 'benchmark', 'ecg', "),

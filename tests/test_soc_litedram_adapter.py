@@ -85,7 +85,7 @@ def _region(rng, n, index):
 
 
 @seeds(4)
-@pytest.mark.parametrize(("width", "native"), [(32, 128), (32, 32), (64, 128), (32, 64)])
+@pytest.mark.parametrize(("width", "native"), [(32, 128), (32, 32), (64, 128), (32, 64), (64, 512)])
 def test_random_traffic_equals_a_bytearray(width, native, seed):
     rng = make_rng(seed, "script")
     dut, memory, model = _make(width, native, rng=make_rng(seed, "native"))
@@ -216,7 +216,7 @@ def _message(text):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"native_width": 48}, "Native width must be 32, 64, 128 or 256 bits, not 48"),
+        ({"native_width": 48}, "Native width must be 32, 64, 128, 256 or 512 bits, not 48"),
         (
             {"width": 128, "native_width": 64},
             "Native width must be at least the memory port's 128 bits, not 64",
@@ -230,7 +230,7 @@ def test_bad_parameters_are_refused(arguments, message):
         LiteDramAdapter(**arguments)
 
 
-@pytest.mark.parametrize(("width", "native"), [(32, 32), (64, 256), (128, 128)])
+@pytest.mark.parametrize(("width", "native"), [(32, 32), (64, 256), (128, 128), (128, 512)])
 def test_elaborates_for_every_width(width, native):
     text = rtlil.convert(LiteDramAdapter(width=width, native_width=native), name="adapter")
     assert "module \\adapter" in text

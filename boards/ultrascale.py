@@ -1,0 +1,86 @@
+"""What UltraScale boards have in common: the parts that their ``attach`` is made of."""
+
+from .schema import Capacity
+
+__all__ = ["KU040", "VU9P", "add_qsfp", "base_x", "ddr4", "qsfp_base_x"]
+
+#: What the FPGAs have (AMD DS890, tables 4 and 11). The Alveo U200's XCU200 is a VU9P (DS962).
+KU040 = Capacity(family="xcu", lut6=242_400, ff=484_800, bram36=600, dsp=1_920)
+VU9P = Capacity(family="xcup", lut6=1_182_240, ff=2_364_480, bram36=2_160, dsp=6_840)
+
+
+def ddr4(soc, module, idelay_hz, **phy):
+    """Give the SoC its DDR4 memory, a class of ``litedram.modules``, at four times its clock.
+
+    ``phy`` are arguments of LiteDRAM's PHY. Of a larger memory the first ``dram_bytes`` are used.
+    """
+    from litedram.phy import usddrphy
+
+    plus = soc.board.capacity.family == "xcup"
+    soc.ddrphy = (usddrphy.USPDDRPHY if plus else usddrphy.USDDRPHY)(
+        soc.platform.request("ddram"),
+        memtype="DDR4",
+        sys_clk_freq=soc.sys_clk_freq,
+        iodelay_clk_freq=idelay_hz,
+        **phy,
+    )
+    soc.add_sdram(
+        "sdram",
+        phy=soc.ddrphy,
+        module=module(soc.sys_clk_freq, "1:4"),
+        size=soc.board.dram_bytes,
+        l2_cache_size=0,
+        with_soc_interconnect=soc.board.dram_masks,
+    )
+
+
+def base_x(soc, phy, clock, lane, clock_hz=200e6):
+    """Give the SoC gigabit Ethernet over a transceiver: 1000BASE-X, for an optical module.
+
+    ``phy`` is LiteEth's class of it; ``clock`` its reference, pads or a signal, of ``clock_hz``;
+    ``lane`` are the pads ``rxp``, ``rxn``, ``txp`` and ``txn``.
+    """
+    soc.ethphy = phy(clock, lane, soc.sys_clk_freq, refclk_freq=clock_hz)
+    platform, made = soc.platform, soc.ethphy
+    for clk, hertz in ((made.txoutclk, made.tx_clk_freq), (made.rxoutclk, made.rx_clk_freq)):
+        platform.add_period_constraint(clk, 1e9 / hertz)
+        platform.add_false_path_constraints(soc.crg.cd_sys.clk, clk)
+    platform.add_false_path_constraints(made.txoutclk, made.rxoutclk)
+
+
+def add_qsfp(platform, clk, lane, control, standard):
+    """Give ``platform`` the first lane of a QSFP cage alone, for :func:`qsfp_base_x`.
+
+    ``clk`` are the pins of its reference clock (p, n); ``lane`` those of ``rxp``, ``rxn``, ``txp``
+    and ``txn``; ``control`` pins by name, with the I/O ``standard``.
+    """
+    from litex.build.generic_platform import IOStandard, Pins, Subsignal
+
+    def signals(pins):
+        return [Subsignal(name, Pins(pin)) for name, pin in pins.items()]
+
+    clk = dict(zip(("p", "n"), clk, strict=True))
+    lane = dict(zip(("rxp", "rxn", "txp", "txn"), lane, strict=True))
+    platform.add_extension(
+        [
+            ("qsfp_clk", 0, *signals(clk)),
+            ("qsfp_lane", 0, *signals(lane)),
+            ("qsfp_control", 0, *signals(control), IOStandard(standard)),
+        ]
+    )
+    return platform
+
+
+def qsfp_base_x(soc, **levels):
+    """Give the SoC gigabit Ethernet over the lane of :func:`add_qsfp`, whose clock has 156.25 MHz.
+
+    ``levels`` are those of the control pins, by name.
+    """
+    from liteeth.phy.usp_gty_1000basex import USP_GTY_1000BASEX
+
+    request = soc.platform.request
+    control = request("qsfp_control")
+    soc.comb += [getattr(control, name).eq(level) for name, level in levels.items()]
+    clock = request("qsfp_clk")
+    soc.platform.add_period_constraint(clock.p, 1e9 / 156.25e6)
+    base_x(soc, USP_GTY_1000BASEX, clock, request("qsfp_lane"), clock_hz=156.25e6)

@@ -1,0 +1,425 @@
+"""Boards of the vendor's flow: their project, Vivado or what stands in for it, and what is refused.
+
+Vivado is a script here that leaves what the real one leaves. Yosys and Verilator are real.
+"""
+
+import dataclasses
+import json
+import os
+import re
+import subprocess
+from types import SimpleNamespace
+
+import pytest
+from soc_placeholder import PlaceholderShell
+from trebuchet.boards import VENDOR, load_board
+from trebuchet.boards.ultrascale import KU040
+from trebuchet.host.cli import app
+from trebuchet.models.errors import TrebuchetError
+from trebuchet.soc import build as build_module
+from trebuchet.soc.build import build_board
+from trebuchet.soc.pins import check_xdc
+from trebuchet.soc.place import Placement
+from trebuchet.soc.toolchain import provide_tools
+from trebuchet.soc.vendor_cells import stubs
+from trebuchet.soc.vivado import check_fit, map_design, write_project
+from typer.testing import CliRunner
+
+KCU105 = load_board("kcu105")
+TOP = """`timescale 1ns/1ps
+module top(input wire clk_p, input wire clk_n, output wire q);
+wire clk;
+IBUFDS #(
+    .DIFF_TERM("TRUE")
+) IBUFDS (
+    .I (clk_p),
+    .IB (clk_n),
+    .O (clk)
+);
+part part(.clk(clk), .q(q));
+endmodule
+"""
+PART = """(* src = "/home/me/part.py:5" *)
+module part(input wire clk, output wire q);
+reg [7:0] count = 0;
+always @(posedge clk) count <= count + 1;
+assign q = count[7];
+endmodule
+"""
+XDC = "set_property LOC G10 [get_ports {clk_p}]\nset_property LOC F10 [get_ports {clk_n}]\n"
+#: As much of LiteX's script as matters here.
+TCL = """create_project -force -name top -part xcku040-ffva1156-2-e
+read_verilog {{{elsewhere}/part.v}}
+read_verilog {{{folder}/top.v}}
+set_property library work [get_files {{{folder}/top.v}}]
+read_xdc top.xdc
+write_bitstream -force top.bit
+"""
+TABLE = """\
++----------------------------+--------+-------+------------+-----------+-------+
+|          Site Type         |  Used  | Fixed | Prohibited | Available | Util% |
++----------------------------+--------+-------+------------+-----------+-------+
+| CLB LUTs*                  |  61000 |     0 |          0 |    242400 | 25.17 |
+| CLB Registers              |  52000 |     0 |          0 |    484800 | 10.73 |
+| Block RAM Tile             |   90.5 |     0 |          0 |       600 | 15.08 |
+| DSPs                       |     12 |     0 |          0 |      1920 |  0.63 |
+"""
+GOOD = f"""#!/bin/sh
+echo "$PWD $@" > "$LOG"
+echo bits > top.bit
+echo "All user specified timing constraints are met." > top_timing.rpt
+cat > top_utilization_place.rpt <<'END'
+{TABLE}END
+"""
+
+
+def generated(folder, part=PART, xdc=XDC):
+    """A folder like one that LiteX has generated a SoC in, with a file that lies elsewhere."""
+    gateware, elsewhere = folder / "gateware", folder / "elsewhere"
+    for path in (gateware, elsewhere):
+        path.mkdir(parents=True, exist_ok=True)
+    (gateware / "top.v").write_text(TOP)
+    (gateware / "top.xdc").write_text(xdc)
+    (gateware / "top_rom.init").write_text("0\n")
+    (gateware / "top.tcl").write_text(TCL.format(folder=gateware, elsewhere=elsewhere))
+    (elsewhere / "part.v").write_text(part)
+    return Placement(gateware, "top", 125_000_000)
+
+
+@pytest.fixture
+def litex(monkeypatch):
+    """LiteX is quick: what it generates is :func:`generated`, with changes that a test may set."""
+    changes = {}
+
+    def build_soc(board, shell, directory, **options):
+        generated(directory, **changes)
+        return SimpleNamespace(platform=SimpleNamespace(name="top"))
+
+    monkeypatch.setattr(build_module, "_build_soc", build_soc)
+    return changes
+
+
+@pytest.fixture
+def vivado(tmp_path, monkeypatch):
+    """Puts a script on PATH as Vivado, ``vivado(text)``; returns the log that it may write."""
+    folder = tmp_path / "installed"
+    folder.mkdir()
+
+    def install(text=GOOD):
+        (folder / "vivado").write_text(text)
+        (folder / "vivado").chmod(0o755)
+        monkeypatch.setenv("PATH", str(folder), prepend=":")
+        monkeypatch.setenv("LOG", str(folder / "log"))
+        return folder / "log"
+
+    return install
+
+
+def refused(function, *arguments, **named):
+    with pytest.raises(TrebuchetError) as caught:
+        function(*arguments, **named)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def cli_refused(*arguments):
+    result = CliRunner().invoke(app, [str(a) for a in arguments])
+    assert isinstance(result.exception, TrebuchetError), result.exception
+    return str(result.exception)
+
+
+# --- the project ----------------------------------------------------------------------------------
+
+
+def test_the_project_is_complete_and_can_be_moved(tmp_path, vivado):
+    project = write_project(generated(tmp_path), KCU105.device, tmp_path / "vivado")
+    moved = tmp_path / "moved"
+    project.folder.rename(moved)
+    files = {path.name: path.read_text() for path in moved.iterdir()}
+    scripts = {"build.sh", "program.sh", "program.tcl"}
+    assert set(files) == scripts | {"top.v", "part.v", "top.xdc", "top.tcl", "top_rom.init"}
+    for name, text in files.items():
+        assert str(tmp_path) not in text, name
+        assert not re.search(r"[{\" ](/[a-z]+){2}", text), name
+    for name in re.findall(r"(?:read_verilog|read_xdc) \{?([^}\n]+)", files["top.tcl"]):
+        assert name in files
+    assert "get_hw_devices xcku040*" in files["program.tcl"]
+    log = vivado()
+    for script, source in (("build.sh", "top.tcl"), ("program.sh", "program.tcl")):
+        subprocess.run(["sh", moved / script], cwd="/", check=True)
+        assert log.read_text() == f"{moved} -mode batch -source {source}\n"
+
+
+def test_a_project_takes_the_place_of_an_older_one(tmp_path):
+    (tmp_path / "vivado").mkdir()
+    (tmp_path / "vivado" / "old.v").write_text("")
+    write_project(generated(tmp_path), KCU105.device, tmp_path / "vivado")
+    assert not (tmp_path / "vivado" / "old.v").exists()
+    assert not (tmp_path / "vivado.partial").exists()
+
+
+def test_a_project_that_cannot_be_written_leaves_nothing(tmp_path):
+    placement = generated(tmp_path)
+    (tmp_path / "elsewhere" / "part.v").unlink()
+    message = refused(write_project, placement, KCU105.device, tmp_path / "vivado")
+    assert message.startswith(f"the project {tmp_path}/vivado cannot be written: ")
+    assert "part.v" in message
+    assert not list(tmp_path.glob("vivado*"))
+
+
+def test_two_files_of_one_name_are_refused(tmp_path):
+    placement = generated(tmp_path)
+    script = placement.path(".tcl")
+    script.write_text(f"{script.read_text()}read_verilog {{{tmp_path}/other/part.v}}\n")
+    message = refused(write_project, placement, KCU105.device, tmp_path / "vivado")
+    assert message == "two files of the design are called 'part.v'; rename one"
+
+
+# --- Vivado ---------------------------------------------------------------------------------------
+
+
+def test_vivado_is_run_and_its_figures_are_reported(tmp_path, litex, vivado):
+    log = vivado()
+    report = build_board("kcu105", tmp_path / "out")
+    project = tmp_path / "out" / "vivado"
+    assert log.read_text() == f"{project} -mode batch -source top.tcl\n"
+    assert report["tools"] == ["vivado"]
+    assert report["project"] == str(project)
+    assert report["bitstream"] == str(project / "top.bit")
+    assert report["used"] == {"lut6": 61000, "ff": 52000, "bram36": 90.5, "dsp": 12}
+    assert report["available"]["lut6"] == KU040.lut6
+    log.unlink()
+    assert build_board("kcu105", tmp_path / "out") == report  # finished, so not built again
+    assert not log.exists()
+    result = CliRunner().invoke(app, ["build", "kcu105", "--output", str(tmp_path / "out")])
+    assert "load it with: trebuchet load kcu105" in result.stdout
+    assert "25.2%" in result.stdout
+    assert "61,000" in result.stdout
+
+
+def test_reports_that_vivado_did_not_write_are_no_figures(tmp_path, litex, vivado):
+    vivado("#!/bin/sh\necho bits > top.bit\n")
+    assert set(build_board("kcu105", tmp_path / "out")["used"].values()) == {None}
+    result = CliRunner().invoke(app, ["build", "kcu105", "--output", str(tmp_path / "out")])
+    assert result.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        (
+            "echo 'ERROR: [Synth 8-439] module part not found'; exit 1",
+            r"vivado failed, see .*: ERROR: \[Synth 8-439\] module part not found",
+        ),
+        ("true", r"vivado wrote no top\.bit; see .*/vivado"),
+        (
+            "touch top.bit; echo 'Timing constraints are not met.' > top_timing.rpt",
+            r"the design misses its clocks, see .*_timing\.rpt; lower sys_clk_hz of the board",
+        ),
+    ],
+)
+def test_vivados_failure_is_one_line_and_no_report(tmp_path, litex, vivado, script, message):
+    vivado(f"#!/bin/sh\n{script}\n")
+    assert re.fullmatch(message, refused(build_board, "kcu105", tmp_path / "out"))
+    assert not (tmp_path / "out" / "report.json").exists()
+    assert (tmp_path / "out" / "vivado" / "build.sh").exists()  # for another try by hand
+
+
+def test_loading(tmp_path, litex, vivado):
+    options = ["--output", tmp_path / "out"]
+    assert cli_refused("load", "kcu105", "--flash", *options) == (
+        "the flash of board 'kcu105' is written with Vivado itself"
+    )
+    log = vivado()
+    message = cli_refused("load", "kcu105", *options)
+    assert (
+        message == "there is no bitstream for 'kcu105' yet; build it with: trebuchet build kcu105"
+    )
+    build_board("kcu105", tmp_path / "out")
+    assert CliRunner().invoke(app, ["load", "kcu105", *map(str, options)]).exit_code == 0
+    assert log.read_text() == f"{tmp_path}/out/vivado -mode batch -source program.tcl\n"
+    vivado("#!/bin/sh\nexit 1\n")
+    message = cli_refused("load", "kcu105", *options)
+    assert message == "Vivado could not load the board; is it connected and powered?"
+
+
+def test_loading_without_vivado(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert cli_refused("load", "kcu105", "--output", tmp_path) == (
+        "the tool 'vivado' is not on PATH; install AMD Vivado and source its settings64.sh"
+    )
+
+
+@pytest.mark.parametrize("option", [("--seed", "2"), ("--seeds", "3"), ("--timing",)])
+def test_options_of_other_flows_are_refused(option):
+    assert cli_refused("build", "kcu105", *option) == (
+        "board 'kcu105' is built by Vivado, which has no seeds and reports timing in files; "
+        "leave out --seed, --seeds and --timing"
+    )
+
+
+# --- open tools -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def no_vivado(monkeypatch):
+    folders = os.environ["PATH"].split(":")
+    kept = [f for f in folders if not os.path.exists(os.path.join(f, "vivado"))]
+    monkeypatch.setenv("PATH", ":".join(kept))
+
+
+def test_without_vivado_the_fit_is_reported(tmp_path, litex, no_vivado):
+    report = build_board("kcu105", tmp_path / "out")
+    assert report["tools"] == ["yosys", "verilator"]
+    assert report["bitstream"] is None
+    assert report["used"]["ff"] == 8
+    assert 0 < report["used"]["lut6"] <= 8
+    assert report == json.loads((tmp_path / "out" / "report.json").read_text())
+    assert (tmp_path / "out" / "vivado" / "top.tcl").exists()
+    result = CliRunner().invoke(app, ["build", "kcu105", "--output", str(tmp_path / "out")])
+    assert "run there: sh build.sh" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "count[7]",
+            "count[7] & nothing",
+            r"verilator found a fault, see .*lint\.log: %\S+ part\.v",
+        ),
+        ("count + 1;", "count + ;", r"verilator found a fault, see .*: %Error: part\.v:4:"),
+        (
+            "assign",
+            "wire a;\nBUFG y (\n.I(clk),\n.Y(a)\n);\nassign",
+            r"verilator found a fault, .*'Y'",
+        ),
+        (
+            "assign",
+            "wire a;\nBUFG #(\n.NOPE(1)\n) y (\n.I(clk),\n.O(a)\n);\nassign",
+            r"yosys failed, see .*does not have a parameter named 'NOPE'\.",
+        ),
+    ],
+)
+def test_faults_in_the_design_are_one_line(tmp_path, litex, no_vivado, old, new, message):
+    assert old in PART
+    litex["part"] = PART.replace(old, new)
+    found = refused(build_board, "kcu105", tmp_path / "out")
+    assert re.match(message, found), found
+    assert not list((tmp_path / "out").glob("vivado*"))
+    assert not (tmp_path / "out" / "report.json").exists()
+
+
+def test_a_loop_of_logic_is_found(tmp_path):
+    loop = "wire a; assign a = ~(a & count[0]); assign q = a;"
+    placement = generated(tmp_path, PART.replace("assign q = count[7];", loop))
+    provide_tools(tmp_path / "bin")
+    message = refused(map_design, placement, KU040, tmp_path / "check")
+    assert re.match(r"found logic loop in module \S+, see .*yosys_all\.log$", message), message
+
+
+def test_deep_memories_are_block_ram(tmp_path):
+    """Which Yosys' own choice of LUT RAM cannot map."""
+    memory = """reg [31:0] deep[0:2047];
+reg [10:0] to = 0;
+reg [10:0] at;
+always @(posedge clk) begin
+    to <= to + 5;
+    if (count[0]) deep[to][7:0] <= count;
+    if (count[1]) deep[to][31:8] <= {3{count}};
+    at <= to;
+end
+wire [31:0] word = deep[at];
+assign q = ^word;"""
+    placement = generated(tmp_path, PART.replace("assign q = count[7];", memory))
+    provide_tools(tmp_path / "bin")
+    assert map_design(placement, KU040, tmp_path / "check")["bram36"] == 2
+
+
+def test_a_design_that_does_not_fit(tmp_path, litex, no_vivado, monkeypatch):
+    tiny = dataclasses.replace(KCU105, capacity=dataclasses.replace(KU040, ff=4))
+    monkeypatch.setattr(build_module, "load_board", lambda name: tiny)
+    message = refused(build_board, "kcu105", tmp_path / "out")
+    assert message.startswith("board 'kcu105' needs 8 FF of 4; leave something out: role='none', ")
+    assert not list((tmp_path / "out").glob("vivado*"))
+    used = {"lut6": 242_400, "ff": 1, "bram36": 600, "dsp": 0}
+    check_fit(KCU105, used)
+    with pytest.raises(TrebuchetError, match=r"needs 600\.5 BRAM36 of 600; "):
+        check_fit(KCU105, {**used, "bram36": 600.5})
+
+
+def test_stubs_have_the_ports_of_yosys_and_the_parameters_that_are_given():
+    ports = {
+        "I": {"direction": "input", "bits": [2]},
+        "Q": {"direction": "output", "bits": [3, 4, 5, 6]},
+    }
+    cells = json.dumps({"modules": {"SERDES": {"ports": ports}, "UNUSED": {"ports": {}}}})
+    text = "module top();\nSERDES #(\n    .WIDTH (4),\n    .DELAY (1.5)\n) SERDES (\n.I(1'd0)\n);\n"
+    assert stubs(cells, text) == (
+        "module SERDES #(parameter DELAY = 0, parameter WIDTH = 0) "
+        "(input wire [0:0] I, output wire [3:0] Q);\nendmodule\n"
+    )
+
+
+# --- pins -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pins", "device", "message"),
+    [
+        ("G10 F10", "xcku040-ffva1156-2-e", ""),
+        ("A1 AP34", "xcku040-ffva1156-2-e", ""),
+        ("BF46 A2", "xcvu9p-flga2104-2-e", ""),
+        ("G10 G10", "xcku040-ffva1156-2-e", "pin G10 is used twice, by 's0' and by 's1'"),
+        ("G10 A77", "xcku040-ffva1156-2-e", "'s1' is on pin 'A77', which the package of xcku040"),
+        ("G10 AR1", "xcku040-ffva1156-2-e", "'s1' is on pin 'AR1', which the package of "),
+        ("I1 A2", "xcvu9p-flga2104-2-e", "'s0' is on pin 'I1', which "),
+        ("77 A2", "xcvu9p-flga2104-2-e", "'s0' is on pin '77', which "),
+        ("A1 A2", "xcvu9p", "device must be like xcku040-ffva1156-2-e, not 'xcvu9p'"),
+    ],
+)
+def test_pins_of_the_constraints(pins, device, message):
+    lines = (f"set_property LOC {p} [get_ports {{s{i}}}]\n" for i, p in enumerate(pins.split()))
+    if message:
+        assert refused(check_xdc, "".join(lines), device).startswith(message)
+    else:
+        check_xdc("".join(lines), device)
+
+
+def test_a_pin_that_is_not_there_leaves_no_project(tmp_path, litex, vivado):
+    vivado()
+    litex["xdc"] = XDC.replace("F10", "A77")
+    message = refused(build_board, "kcu105", tmp_path / "out")
+    assert message.startswith("'clk_n' is on pin 'A77', which the package of xcku040-ffva1156-2-e")
+    assert not list((tmp_path / "out").glob("vivado*"))
+
+
+# --- the boards -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", VENDOR)
+def test_a_board_is_as_its_platform(name):
+    board = load_board(name)
+    platform = board.platform()
+    assert platform.device == board.device
+    family = {"xcku040": "xcu", "xcvu9p": "xcup", "xcu200": "xcup"}
+    assert board.capacity.family == family[board.device.partition("-")[0]]
+    (ddram,) = (
+        entry for entry in platform.constraint_manager.available if entry[:2] == ("ddram", 0)
+    )
+    assert board.dram_masks == any(getattr(part, "name", "") == "dm" for part in ddram[2:])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_a_project_from_beginning_to_end(root, no_vivado):
+    """With the placeholder in the shell's place, which shortens the mapping."""
+    directory = root / "build" / "test_vivado"
+    report = build_board("aesku40", directory, shell=PlaceholderShell(), fresh=True)
+    assert 3_000 < report["used"]["lut6"] < 40_000
+    assert report["used"]["bram36"] > 8
+    files = {path.name for path in (directory / "vivado").iterdir()}
+    assert {"avnet_aesku40.v", "avnet_aesku40.xdc", "avnet_aesku40.tcl", "build.sh"} <= files
+    assert {"avnet_aesku40_rom.init", "VexRiscv_Min.v", "litedram_adapter.v"} <= files
+    for path in (directory / "vivado").iterdir():
+        assert str(root) not in path.read_text(), path
