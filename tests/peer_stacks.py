@@ -26,6 +26,7 @@ STACKS = {
 }
 
 
+@functools.cache
 def large_fabric():
     """The shell with 1,024 sessions and no role; a peer can have it open connections."""
     tcp = TcpConfig(sessions=SESSIONS, active=True)

@@ -8,10 +8,10 @@ import time
 
 import pytest
 from e2e_board import PATIENCE, assert_drained, know_address, wait_until
-from e2e_clients import ECHO
+from e2e_clients import ECHO, echo, run_clients
 from peer_stacks import large_fabric
 from sim_tops import needs_network
-from trebuchet.sim.run import Board, run_batch
+from trebuchet.sim.run import Board
 
 pytestmark = pytest.mark.slow
 
@@ -98,8 +98,8 @@ def many_files():
 
 @needs_network
 def test_a_thousand_connections_of_the_kernel(many_files):
-    """Open at the same time, over a link that loses 3 % each way and does worse things."""
-    link = ["--loss", "3%", "--reorder", "3%", "--duplicate", "1%", "--corrupt", "1%"]
+    """Open at the same time, over a link that loses 10 % each way and does worse things."""
+    link = ["--loss", "10%", "--reorder", "3%", "--duplicate", "1%", "--corrupt", "1%"]
     with Board(large_fabric(), [*link, "--seed", str(SEED)], uart="none") as board:
         know_address(board)
         fresh = board.counters()
@@ -114,20 +114,31 @@ def test_a_thousand_connections_of_the_kernel(many_files):
 # --- goodput --------------------------------------------------------------------------------------
 
 
-def cycles_of(*link):
-    """Cycles for a fixed number of echoed bytes over a link, by the harness's own clients."""
-    options = ["--load", "echo", "--time", "cycles:5000", "--clients", 8, "--warmup", 8]
-    options += ["--transactions", 24, "--min-bytes", 60_000, "--max-bytes", 60_000]
-    options += ["--seed", SEED, "--cycles", 30_000_000, *link]
-    code, stats = run_batch(large_fabric(), options, timeout=600)
-    assert code == 0, stats
-    assert stats["load"]["errors"] == 0
-    assert stats["load"]["bytes_received"] == 24 * 60_000
-    return stats["load"]["cycles"]
+STREAMS, BYTES = 4, 500_000
 
 
+def seconds(*link):
+    """How long the kernel's connections take to have so many bytes echoed, all at once."""
+    with Board(large_fabric(), [*link, "--seed", str(SEED)], uart="none") as board:
+        know_address(board)
+        texts = [random.Random(f"{SEED} {n}").randbytes(BYTES) for n in range(STREAMS)]
+        connections = [board.connect(ECHO, timeout=60 * PATIENCE) for _ in texts]
+        for connection in connections:
+            echo(connection, b"there")
+        start = time.monotonic()
+        pairs = zip(connections, texts, strict=True)
+        run_clients([lambda c=c, t=t: echo(c, t) for c, t in pairs], 100)
+        for connection in connections:
+            connection.close()
+        return time.monotonic() - start
+
+
+@needs_network
 def test_goodput_with_one_percent_of_loss():
-    """At least half of what it is without loss, deterministically, in simulated time."""
-    clean, lossy = cycles_of(), cycles_of("--loss", "1%")
-    print(f"cycles: {clean} clean, {lossy} with loss: {clean / lossy:.2f}")
-    assert lossy <= 2 * clean
+    """At least half of what it is without loss. Another job on the machine may spoil one try."""
+    for _ in range(3):
+        clean, lossy = seconds(), seconds("--loss", "1%")
+        print(f"{clean:.1f} s clean, {lossy:.1f} s with loss: {clean / lossy:.2f}")
+        if lossy <= 2 * clean:
+            return
+    pytest.fail("less than half of the goodput")

@@ -36,6 +36,7 @@
 #define CALL_MS 700
 #define PATIENCE_MS 120000
 #define CHUNK 8192
+#define LINGER_MS 3000
 
 static int wire; /* packet socket */
 static uint8_t mac[6];
@@ -292,5 +293,6 @@ int main(int count, char **arguments)
 		printf("%u bytes each way in %lld ms\n", size, (long long)(now_ms() - from));
 		fflush(stdout);
 	}
+	usleep(LINGER_MS * 1000); /* the board may not have got the last acknowledgement */
 	return 0;
 }

@@ -21,6 +21,7 @@ use smoltcp::wire::{EthernetAddress, IpAddress, IpCidr, Ipv4Address};
 const CALL_TYPE: [u8; 2] = [0x88, 0xb5];
 const CALL_MS: u64 = 700;
 const PATIENCE: Duration = Duration::from_secs(120);
+const LINGER: Duration = Duration::from_secs(3);
 const BUFFER: usize = 65535;
 
 fn fail(what: &str) -> ! {
@@ -169,9 +170,12 @@ impl Host {
         if !matches!(self.tcp(handle).state(), State::TimeWait | State::Closing | State::Closed) {
             fail("no orderly end");
         }
-        // Until the last acknowledgement has gone out, and a while for the board to ask again.
-        let until = Instant::now() + Duration::from_millis(50);
-        while Instant::now() < until || self.tcp(handle).state() == State::Closing {
+        self.wait(Duration::from_millis(50));
+    }
+
+    fn wait(&mut self, time: Duration) {
+        let until = Instant::now() + time;
+        while Instant::now() < until {
             self.step();
         }
     }
@@ -200,4 +204,7 @@ fn main() {
         println!("{size} bytes each way in {} ms", (Instant::now() - from).total_millis());
         let _ = std::io::stdout().flush();
     }
+    // The board may not have got the last acknowledgement.
+    host.deadline = Instant::now() + PATIENCE;
+    host.wait(LINGER);
 }
