@@ -1,7 +1,8 @@
 """A flood of SYNs and a mass of random and mutated frames: nobody honest suffers, nothing leaks.
 
 The fabric top is the impatient one of the end-to-end tests: what vanished is given up within
-seconds. ``TREBUCHET_HOSTILE=n`` makes the second test n times as long; 50 is a million frames.
+seconds. ``TREBUCHET_HOSTILE=n`` makes both n times as long: 5 is 100,000 SYNs, 100 a million
+frames.
 """
 
 import os
@@ -18,7 +19,6 @@ from e2e_board import (
     impatient_fabric,
     raw_socket,
     stores,
-    wait_until,
 )
 from e2e_clients import ECHO, echo
 from e2e_raw import SYN, tcp_frame
@@ -28,10 +28,10 @@ from trebuchet.sim.run import run_batch
 pytestmark = pytest.mark.slow
 
 SEED = 31
-SYNS = 100_000
 TIMES = int(os.environ.get("TREBUCHET_HOSTILE", "1"))
+SYNS, BURST = 20_000 * TIMES, 400
 #: Attack frames and transactions of one run; ticks to go on after the last of these.
-FRAMES, TRANSACTIONS, DRAIN = 20_000, 400, 16_000
+FRAMES, TRANSACTIONS, DRAIN = 10_000, 200, 16_000
 
 
 class Talk:
@@ -61,30 +61,28 @@ class Talk:
 
 
 def flood(board, count):
-    """So many SYNs, each from an address and port of its own."""
+    """SYNs, each from an address and port of its own, until the engine has seen so many.
+
+    As many at once as the TAP device's queue takes beside what others send: a flood of the engine,
+    not of the kernel's queue.
+    """
     rng = random.Random(SEED)
-    # A few hundred frames are enough to begin with: address and port are patched in, and the
-    # checksums with them, since building each would take longer than simulating it.
+    seen = start = board.counters()["tcp.syn_rx"]
+    deadline = time.monotonic() + 60 * TIMES * PATIENCE
     with raw_socket(board) as wire:
-        sent = 0
-        while sent < count:
-            arrived = board.counters()["tcp_rx.segments"]
-            for _ in range(min(500, count - sent)):
+        while seen - start < count:
+            assert time.monotonic() < deadline, f"the engine has seen {seen - start} SYNs only"
+            for _ in range(BURST):
                 source = f"198.{rng.randint(18, 19)}.{rng.randint(0, 255)}.{rng.randint(1, 254)}"
                 port = rng.randint(1024, 65535)
-                frame = tcp_frame(source, board.ip, port, ECHO, SYN, seq=rng.getrandbits(32))
-                wire.send(frame)
-                sent += 1
-            # The queue of the TAP device holds 1,000 frames; what does not fit would be no flood.
-            wait_until(
-                lambda before=arrived: board.counters()["tcp_rx.segments"] >= before + 400,
-                30,
-                "the flood is stuck",
-            )
+                wire.send(tcp_frame(source, board.ip, port, ECHO, SYN, seq=rng.getrandbits(32)))
+            before, patience = seen, time.monotonic() + 1
+            while seen - before < 0.8 * BURST and time.monotonic() < patience:
+                seen = board.counters()["tcp.syn_rx"]
 
 
 @needs_network
-def test_flood_of_a_hundred_thousand_syns():
+def test_flood_of_syns():
     """Sessions that are there go on all the time; new ones are served as soon as it is over."""
     with fabric_in_simulation("--seed", str(SEED), impatient=True) as board:
         fresh = board.counters()
@@ -93,7 +91,6 @@ def test_flood_of_a_hundred_thousand_syns():
         flood(board, SYNS)
         after = board.counters()
         assert all(talk.rounds > least for talk, least in zip(talks, rounds, strict=True))
-        assert after["tcp.syn_rx"] - before["tcp.syn_rx"] >= 0.9 * SYNS
         assert after["tcp.refused_half_open"] > before["tcp.refused_half_open"]
         assert after["tcp.half_open"] < SESSIONS
         began = time.monotonic()
@@ -107,10 +104,10 @@ def test_flood_of_a_hundred_thousand_syns():
 
 @pytest.mark.parametrize("part", range(TIMES))
 def test_random_and_mutated_frames(part):
-    """Two frames of attackers for each of an honest client; then all stores are as at the start."""
+    """Five frames of attackers for each of an honest client; all stores are as before, after."""
     options = ["--load", "hostile", "--port", ECHO, "--time", "cycles:120", "--clients", 8]
     options += ["--transactions", TRANSACTIONS, "--min-bytes", 1, "--max-bytes", 3000]
-    options += ["--attack", 400, "--drain", DRAIN, "--rto", 400, "--loss", "1%"]
+    options += ["--attack", 500, "--drain", DRAIN, "--rto", 400, "--loss", "1%"]
     options += ["--seed", SEED + part, "--cycles", 80_000_000]
     code, stats = run_batch(impatient_fabric(), options, timeout=900 * PATIENCE)
     load = stats["load"]

@@ -111,6 +111,18 @@ def test_a_thousand_connections_of_the_kernel(many_files):
         assert board.stats()["link_errors"] == 0
 
 
+@needs_network
+def test_eight_megabytes_both_ways():
+    """The longest transfer, with a frame in a hundred lost."""
+    with Board(large_fabric(), ["--loss", "1%", "--seed", str(SEED)], uart="none") as board:
+        know_address(board)
+        fresh = board.counters()
+        with board.connect(ECHO, timeout=100 * PATIENCE) as connection:
+            echo(connection, random.Random(SEED).randbytes(8_000_000))
+        assert board.counters()["tcp.fast_retransmits"] > 0
+        assert_drained(board.counters, fresh)
+
+
 # --- goodput --------------------------------------------------------------------------------------
 
 
