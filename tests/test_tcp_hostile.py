@@ -1,7 +1,7 @@
 """A flood of SYNs and a mass of random and mutated frames: nobody honest suffers, nothing leaks.
 
 The fabric top is the impatient one of the end-to-end tests: what vanished is given up within
-seconds. ``TREBUCHET_HOSTILE=n`` makes both n times as long: 5 is 100,000 SYNs, 100 a million
+seconds. ``TREBUCHET_HOSTILE=n`` makes both n times as long: 5 is 100,000 SYNs, 125 a million
 frames.
 """
 
@@ -30,8 +30,9 @@ pytestmark = pytest.mark.slow
 SEED = 31
 TIMES = int(os.environ.get("TREBUCHET_HOSTILE", "1"))
 SYNS, BURST = 20_000 * TIMES, 400
-#: Attack frames and transactions of one run; ticks to go on after the last of these.
-FRAMES, TRANSACTIONS, DRAIN = 10_000, 200, 16_000
+#: Attack frames and transactions of one run; ticks after the last of these, for the last of the
+#: vanished peers to be given up (``retries`` time-outs, doubled each time).
+FRAMES, TRANSACTIONS, DRAIN = 8_000, 150, 40_000
 
 
 class Talk:
