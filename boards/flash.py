@@ -6,8 +6,8 @@ __all__ = ["SECTOR", "Flash"]
 
 #: Bytes that are erased together (command 20h).
 SECTOR = 4096
-#: Commands have addresses of three bytes.
-LARGEST = 1 << 24
+#: With commands whose addresses have three bytes, and with those that have four.
+LARGEST, LARGEST_WIDE = 1 << 24, 1 << 28
 #: Where FPGAs can start a bitstream from.
 BITSTREAM_ALIGNMENT = 1 << 16
 #: Two copies of the configuration block, each in a sector of its own.
@@ -21,7 +21,8 @@ class Flash:
     Attributes
     ----------
     size : int
-        Its bytes, a power of two.
+        Its bytes, a power of two. Larger ones than :data:`LARGEST` are for flow ``vivado``: they
+        are read, written and erased by the commands with addresses of four bytes.
     golden : tuple
         The bitstream that the FPGA starts with. Nothing on the board ever writes here.
     bitstream : tuple
@@ -51,11 +52,14 @@ class Flash:
         """Cycles of each half of a serial clock that is no faster than the flash takes."""
         return max(1, -(-sys_clk_hz // (2 * self.max_hz)))
 
-    def faults(self):
-        """``(field, what it must be, its value)`` of everything that is wrong."""
-        size = self.size
-        if type(size) is not int or not 1 << 16 <= size <= LARGEST or size & (size - 1):
-            yield "size", f"a power of two from 65536 to {LARGEST}", size
+    def faults(self, wide=False):
+        """``(field, what it must be, its value)`` of everything that is wrong.
+
+        ``wide``: addresses may have four bytes.
+        """
+        size, largest = self.size, LARGEST_WIDE if wide else LARGEST
+        if type(size) is not int or not 1 << 16 <= size <= largest or size & (size - 1):
+            yield "size", f"a power of two from 65536 to {largest}", size
             return
         if type(self.max_hz) is not int or not 100_000 <= self.max_hz <= 200_000_000:
             yield "max_hz", "an integer from 100000 to 200000000", self.max_hz
