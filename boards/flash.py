@@ -33,6 +33,8 @@ class Flash:
         The two copies of the configuration block, :data:`CONFIG_BYTES`.
     max_hz : int
         Fastest serial clock for the plain read command (03h).
+    part : str
+        What Vivado calls it (``get_cfgmem_parts``), for flow ``vivado`` only.
     """
 
     size: int
@@ -41,6 +43,7 @@ class Flash:
     firmware: tuple[int, int] = (0, 0)
     config: tuple[int, int] = (0, 0)
     max_hz: int = 25_000_000
+    part: str = ""
 
     @property
     def parts(self):
@@ -52,12 +55,14 @@ class Flash:
         """Cycles of each half of a serial clock that is no faster than the flash takes."""
         return max(1, -(-sys_clk_hz // (2 * self.max_hz)))
 
-    def faults(self, wide=False):
+    def faults(self, vivado=False):
         """``(field, what it must be, its value)`` of everything that is wrong.
 
-        ``wide``: addresses may have four bytes.
+        ``vivado``: addresses may have four bytes, and the part must be named.
         """
-        size, largest = self.size, LARGEST_WIDE if wide else LARGEST
+        size, largest = self.size, LARGEST_WIDE if vivado else LARGEST
+        if bool(self.part) != vivado:
+            yield "part", "Vivado's name of the flash" if vivado else "empty", self.part
         if type(size) is not int or not 1 << 16 <= size <= largest or size & (size - 1):
             yield "size", f"a power of two from 65536 to {largest}", size
             return

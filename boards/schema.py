@@ -215,14 +215,14 @@ class Board:
         ):
             self._range(name, low, high)
             self._require(name, _power_of_two(getattr(self, name)), "a power of two")
-        self._check_flash()
-        self._check_multiboot()
         is_vivado = self.flow == "vivado"
         self._require(
             "capacity",
             isinstance(self.capacity, Capacity) if is_vivado else self.capacity is None,
             "a Capacity" if is_vivado else f"None for flow {self.flow!r}",
         )
+        self._check_flash()
+        self._check_multiboot()
         for name in ("platform", "attach"):
             self._require(name, callable(getattr(self, name)), "a function")
         self._require(

@@ -407,7 +407,8 @@ def _build_project(board, directory, shell, synth_only, fresh):
         if not with_vivado:
             used = map_design(placement, board.capacity, directory / "check")
             check_fit(board, used)
-        project = write_project(placement, board.device, target)
+        chip = board.flash.part if board.flash is not None else ""
+        project = write_project(placement, board.device, target, chip)
         if with_vivado:
             used = run_vivado(project)
     report = {
@@ -420,6 +421,7 @@ def _build_project(board, directory, shell, synth_only, fresh):
         "available": {name: getattr(board.capacity, name) for name in used},
         "lint_waived": {} if with_vivado else WAIVED,
         "bitstream": str(project.path(".bit")) if with_vivado else None,
+        "application": str(project.path("_application.bin")) if with_vivado and chip else None,
     }
     report_path.write_text(json.dumps(report, indent=2) + "\n")
     return report

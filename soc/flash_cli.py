@@ -111,8 +111,8 @@ def _pieces_of(board, path):
         raise TrebuchetError(f"{path}: {error}") from error
 
 
-def _bitstream(board, folder):
-    """The golden bitstream that was built."""
+def _bitstream_path(board, folder):
+    """Of the golden bitstream that was built."""
     report = folder / "report.json"
     path = json.loads(report.read_text())["bitstream"] if report.exists() else None
     if path is None or not Path(path).exists():
@@ -120,7 +120,20 @@ def _bitstream(board, folder):
             f"there is no bitstream for {board.name!r} yet; build it with: trebuchet build "
             f"{board.name}"
         )
-    return Path(path).read_bytes()
+    return path
+
+
+def _flash_with_vivado(name, board, folder):
+    """The golden bitstream, by the project's own script."""
+    if board.flash is None:
+        raise TrebuchetError(f"board {name!r} has no flash that can be written from here")
+    vivado = require_tool("vivado")
+    contents = Path(_bitstream_path(board, folder)).with_suffix(".mcs")
+    if not contents.exists():
+        raise TrebuchetError(f"vivado wrote no {contents.name}; see {contents.parent}")
+    command = [vivado, "-mode", "batch", "-source", "flash.tcl"]
+    if subprocess.run(command, cwd=contents.parent, check=False).returncode:
+        raise TrebuchetError("Vivado could not write the flash; is the board connected, powered?")
 
 
 def flash(
@@ -143,15 +156,18 @@ def flash(
     from .build import ROOT
 
     found = load_board(board)
-    if found.flow == "vivado":
-        raise TrebuchetError(
-            f"the flash of board {board!r} is written by Vivado: sh flash.sh in its project"
-        )
-    _check_board(board, found)
     folder = Path(output or ROOT / "build" / found.name)
+    if found.flow == "vivado":
+        if images:
+            raise TrebuchetError(
+                f"images of board {board!r} go to its flash over the network: trebuchet update"
+            )
+        _flash_with_vivado(board, found, folder)
+        return
+    _check_board(board, found)
     if images:
         pieces = [piece for path in images for piece in _pieces_of(found, path)]
     else:
-        pieces = list(golden_pieces(found, _bitstream(found, folder)))
+        pieces = list(golden_pieces(found, Path(_bitstream_path(found, folder)).read_bytes()))
     _write(found, pieces, folder / "flash")
     typer.echo(f"{found.title}: {sum(len(data) for _, data in pieces)} bytes written and read back")

@@ -175,8 +175,9 @@ def test_what_the_command_cannot_do(tmp_path, loader):
     assert fault("flash", "orangecrab").startswith(
         "the flash of board 'orangecrab' is its bootloader's; use: trebuchet load orangecrab, "
     )
-    assert fault("flash", "kcu105") == (
-        "the flash of board 'kcu105' is written by Vivado: sh flash.sh in its project"
+    assert fault("flash", "aesku40") == "board 'aesku40' has no flash that can be written from here"
+    assert fault("flash", "kcu105", tmp_path / "a.img") == (
+        "images of board 'kcu105' go to its flash over the network: trebuchet update"
     )
     assert not loader.exists()
 
