@@ -9,7 +9,7 @@ import json
 import re
 
 from litex.gen import LiteXModule
-from migen import ClockSignal, Instance, Signal
+from migen import ClockSignal, Constant, Instance, Signal
 from migen.fhdl.specials import Tristate
 
 from ..cores.multiboot import ConfigPort, ProgramPin
@@ -39,7 +39,8 @@ class Multiboot(LiteXModule):
 
     def _add_pin(self, soc, ports):
         mark = Signal()
-        lut = Instance("LUT4", name=MARK, p_INIT=0, i_A=0, i_B=0, i_C=0, i_D=0, o_Z=mark)
+        zeros = Constant(0, 16)
+        lut = Instance("LUT4", name=MARK, p_INIT=zeros, i_A=0, i_B=0, i_C=0, i_D=0, o_Z=mark)
         lut.attr.add("keep")
         self.specials += [lut, Tristate(soc.programn, o=0, oe=ports[("pull",)])]
         self.comb += ports[("application",)].eq(mark)
