@@ -92,7 +92,9 @@ def test_a_measurement_must_yield_its_figures(lab):
 
 
 def test_unknown_group():
-    with pytest.raises(TrebuchetError, match="group must be one of ecg, .*toe, area, fmax, not 'gpu'"):
+    with pytest.raises(
+        TrebuchetError, match="group must be one of ecg, .*toe, area, fmax, not 'gpu'"
+    ):
         runner.select("gpu")
 
 

@@ -195,6 +195,7 @@ def test_vivado_is_run_and_its_figures_are_reported(tmp_path, litex, vivado):
     assert not log.exists()
     result = CliRunner().invoke(app, ["build", "kcu105", "--output", str(tmp_path / "out")])
     assert "load it with: trebuchet load kcu105" in result.stdout
+    assert "application's bitstream (docs/multiboot.md): " in result.stdout
     assert "25.2%" in result.stdout
     assert "61,000" in result.stdout
 
