@@ -12,7 +12,7 @@ from litex.gen import LiteXModule
 from migen import ClockSignal, Constant, Instance, Signal
 from migen.fhdl.specials import Tristate
 
-from ..cores.multiboot import ConfigPort, ProgramPin
+from ..cores.multiboot.start import ConfigPort, ProgramPin
 from ..models.errors import TrebuchetError
 from .bridge import AmaranthModule
 
@@ -25,7 +25,7 @@ PAGE = 256
 
 
 class Multiboot(LiteXModule):
-    """The registers of ``cores/multiboot.py`` in a SoC whose board has ``multiboot``.
+    """The registers of ``cores/multiboot/start.py`` in a SoC whose board has ``multiboot``.
 
     ``soc.board.multiboot`` says which of its components; ``banks`` are its registers.
     """

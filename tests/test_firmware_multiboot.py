@@ -5,7 +5,7 @@ import ctypes
 import pytest
 from firmware_lib import BITSTREAM_SLOT, FIRMWARE_SLOT, FlashPort, build_boot, map_memory
 from nor_model import SECTOR
-from trebuchet.cores.multiboot import KEY
+from trebuchet.cores.multiboot.start import KEY
 from trebuchet.host.image import HEADER_BYTES, MAIN_RAM, Image, Kind, slot_bytes
 from trebuchet.models.status import Status
 

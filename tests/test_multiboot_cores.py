@@ -2,7 +2,7 @@
 
 import pytest
 from streams import make_rng, run, seeds
-from trebuchet.cores.multiboot import KEY, ConfigPort, ProgramPin
+from trebuchet.cores.multiboot.start import KEY, ConfigPort, ProgramPin
 
 WRONG = [0, 1, KEY - 1, KEY ^ 1 << 31, ~KEY & 0xFFFFFFFF]
 

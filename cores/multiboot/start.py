@@ -4,7 +4,7 @@ from amaranth import Array, Cat, Const, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from .csr import CsrSignature, Register, RegisterBlock
+from ..csr import CsrSignature, Register, RegisterBlock
 
 __all__ = ["KEY", "MULTIBOOT_BLOCK", "ConfigPort", "ProgramPin", "swapped", "warm_boot"]
 
