@@ -106,6 +106,7 @@ class ConfigPort(wiring.Component):
         address = Signal(32)
         words = warm_boot(address)
         left = Signal(range(len(words) + 1))
+        self.left, self.address = left, address  # for the invariants of the proof
         next_word = Array(reversed([Const(w, 32) if isinstance(w, int) else w for w in words]))
         m.d.comb += self.csr.application.eq(self.application)
         m.d.sync += self.csib.eq(1)
