@@ -11,7 +11,7 @@ from ..memory_arbiter import MemoryArbiter
 from .index_cache import TupleCache
 from .index_layout import HASH_ROUNDS, SPILLED, IndexLayout, place_layout
 from .index_reader import IndexReader
-from .index_writer import Change, IndexWriter, change_layout
+from .index_writer import Change, IndexWriter
 from .number_stack import NumberStack
 from .speck import ROUNDS, Speck
 
@@ -47,7 +47,76 @@ class Step(enum.IntEnum, shape=4):
 
 
 class SessionIndex(wiring.Component):
-    """Placeholder docstring."""
+    """Finds sessions by tuple, enters new ones, removes those that are over; keeps free numbers.
+
+    Towards the receive engine it speaks the dialogue of
+    :class:`~trebuchet.cores.tcp.table.SessionTable`: ``start``, ``done``, ``finish``.
+
+    =================  ===  ===================================================================
+    ``start``          In   look ``tuple`` up, which stays until ``finish``; only while ``idle``
+    ``tuple``          In   64 bits
+    ``syn``            In   with ``start``: the hash is wanted
+    ``key``            In   128-bit secret; it stays as it is while anything is in the index
+    ``idle``           Out  ``start`` would be heard
+    ``done``           Out  until ``finish``: ``found`` and ``session`` are right, and so is
+                            ``free_valid``
+    ``hash_valid``     Out  ``hash``, 32 bits for the initial sequence number, is right
+    ``finish``         In   ends the dialogue, only while ``done``
+    ``insert``         In   with ``finish``, if ``free_valid``: enter the tuple under
+                            ``free_session``. If it was found, ``reap`` must have taken it
+    ``free_valid``     Out  there is a free number, ``free_session``
+    ``hint``           In   stream of tuples (and ``syn``) that will be looked up soon
+    ``reap``           In   stream of sessions that are over, with their tuples
+    ``in_use``         Out  numbers not free
+    ``freed``          Out  strobe: a number has become free
+    ``mem``            Out  memory port, for ``size`` bytes from ``base`` on
+    =================  ===  ===================================================================
+
+    Parameters: ``sessions``, a power of two from 2 to 131,072; ``width`` of the port, 32 or 64;
+    ``base``, a multiple of 64; ``bucket_bits``, see :class:`~.index_layout.IndexLayout`;
+    ``cache_sets``, half the entries of the tuple cache; ``ahead``, look-ups besides the dialogue's
+    that can be under way, 1 to 3; ``stack_depth``, free numbers on chip.
+
+    A hint is no more than that: it may be wrong, late or missing, and the look-ups that follow may
+    have another order. Hint what waits behind the segment at work, at most ``ahead`` of them; a
+    hint that was never asked for is overwritten.
+
+    A removal takes effect some time after ``reap``: until then a look-up may still find the
+    session, whose record says that it is over. What ``done`` has told stays as it is until
+    ``finish``, though a removal takes effect meanwhile.
+
+    Cycles, with a memory that answers after 40 and 64-bit buckets' beats back to back:
+
+    =================================================  =======================================
+    ``start`` to ``done``, in the cache                12; hinted 20 cycles before: 1
+    not in the cache                                   75 (found: 78); hinted 75 before: 1
+    ``hash_valid``                                     30; hinted 30 before: 1
+    ``finish`` with ``insert`` to ``idle``             4; without: 1
+    insertion, in the background                       its write, for which nothing waits but a
+                                                       read of the same bucket
+    ``reap`` to ``freed``                              61, of an entry not in the cache 124;
+                                                       meanwhile a look-up takes 7 more at most
+    =================================================  =======================================
+
+    Reset: empty, when the buckets have been cleared: a burst of 64 bytes each.
+
+    **Races**, and what closes them. A *change* (an insertion, a removal) happens in one cycle, to
+    the tuple cache, the list of changes under way and all slots.
+
+    * Read of a bucket whose change is on its way to memory: the walk waits until memory has
+      reported the end of the write. Nobody else waits.
+    * Change of a bucket that is being read, or was read for an answer not yet told (a hint's): the
+      look-up begins anew from the cache, where an insertion is found.
+    * The overflow list: any change of it counts for everybody.
+    * Number freed and given out again while its old entry is in a bucket: it becomes free after
+      the end of the write that removes the entry.
+    * Cache says a session that is gone: its entry leaves with the change; what a walk has found
+      goes into the cache only if the look-up need not begin anew.
+    * Reaped and entered again while the old entry is there: the insertion waits for the removals
+      that were taken before it.
+    * Entered and reaped at once: removals do not begin while an insertion waits.
+    * A place found free is taken by somebody else: only the dialogue inserts, one at a time.
+    """
 
     def __init__(
         self,
@@ -215,9 +284,7 @@ class SessionIndex(wiring.Component):
         ]
         m.d.sync += self.in_use.eq(self.in_use + take.ready - self.freed)
         ours = [
-            self.hinted[k]
-            & (self.hint_tuple[k] == self.tuple)
-            & (self.syn_of[k] | ~self.syn)
+            self.hinted[k] & (self.hint_tuple[k] == self.tuple) & (self.syn_of[k] | ~self.syn)
             for k in range(n)
         ]
         with m.If(self.start):

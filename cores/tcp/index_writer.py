@@ -45,7 +45,6 @@ class IndexWriter(wiring.Component):
     ``change``    In   stream of :func:`change_layout`
     ``left``      In   with ``right``: buckets that somebody wants to read,
     ``busy``      Out  but a change of one of them is under way, or of the overflow list
-    ``quiet``     Out  no change is under way
     ``freed``     Out  stream of the numbers that changes free, each after its ``wdone``
     ``ready``     Out  0 while the buckets are being cleared after reset
     ``mem``       Out  memory port; it only writes
@@ -53,10 +52,10 @@ class IndexWriter(wiring.Component):
 
     Parameters: ``layout``; ``width`` of the port, 32 or 64.
 
-    A change counts for ``busy`` from the cycle after it was taken. An insertion is a burst from the
-    bucket's word 0 to the entry; strobes leave out all but the entry and its byte of word 0. So
-    nothing has to be read to be written. A removal is one word. Reset: clears all buckets, which
-    takes as long as memory takes to write them.
+    ``change.ready`` stays until a change was taken, which counts for ``busy`` from the cycle after.
+    An insertion is a burst from the bucket's word 0 to the entry; strobes leave out all but the
+    entry and its byte of word 0. So nothing has to be read to be written. A removal is one word.
+    Reset: clears all buckets, which takes as long as memory takes to write them.
     """
 
     def __init__(self, layout, width=64):
@@ -67,7 +66,6 @@ class IndexWriter(wiring.Component):
                 "left": In(layout.bucket_bits),
                 "right": In(layout.bucket_bits),
                 "busy": Out(1),
-                "quiet": Out(1),
                 "freed": Out(stream.Signature(layout.session_bits)),
                 "ready": Out(1),
                 "mem": Out(MemorySignature(width, 0)),
@@ -177,14 +175,11 @@ class IndexWriter(wiring.Component):
                 m.d.sync += slot.freed.eq(change.freed)
             with m.If(tail == k):
                 m.d.comb += oldest.eq(slot)
-            same = slot.bucket == Mux(
-                slot.bucket[-1], Cat(self.right, 1), Cat(self.left, 0)
-            )
+            same = slot.bucket == Mux(slot.bucket[-1], Cat(self.right, 1), Cat(self.left, 0))
             clashes.append(taken[k] & (slot.spill | same))
         done = self.mem.wdone.valid & self.mem.wdone.ready & self.ready
         m.d.comb += [
             self.busy.eq(Cat(clashes).any()),
-            self.quiet.eq(~taken.any()),
             self.freed.valid.eq(self.mem.wdone.valid & self.ready & oldest.frees),
             self.freed.payload.eq(oldest.freed),
             self.mem.wdone.ready.eq(~self.ready | ~oldest.frees | self.freed.ready),

@@ -12,7 +12,8 @@ __all__ = ["NumberStack"]
 
 
 class NumberStack(wiring.Component):
-    """Gives out the numbers 0 to ``count - 1``; what was given back last comes first.
+    """Gives out the numbers 0 to ``count - 1``; what was given back last comes first, but after
+    the one that is on offer already.
 
     =========  ===  =========================================================================
     ``take``   Out  stream of numbers, free ones
@@ -31,9 +32,9 @@ class NumberStack(wiring.Component):
     quarter full, a burst at a time. While a burst comes back and none is here, never used numbers
     are given out before it, if there are any.
 
-    Latency: a number given back is on offer in the next cycle; after a number was taken, the next
-    one within 2 cycles, unless it is in memory. ``give`` waits while memory does not take what
-    does not fit the chip. Reset: all numbers free.
+    Latency: a number given back when none is on offer is on offer in the next cycle; after one was
+    taken, the next is within 2 cycles, unless it is in memory. ``give`` waits while memory does not
+    take what does not fit the chip. Reset: all numbers free.
     """
 
     def __init__(self, count, base=0, width=64, *, depth=64, burst=8):
@@ -83,7 +84,7 @@ class NumberStack(wiring.Component):
             taken.eq(self.take.valid & self.take.ready),
             push.eq(given & head_valid & ~taken),
         ]
-        with m.If(given):
+        with m.If(given & ~push):
             m.d.sync += [head.eq(self.give.payload), head_valid.eq(1)]
         with m.Elif(taken):
             m.d.sync += head_valid.eq(0)
@@ -100,7 +101,7 @@ class NumberStack(wiring.Component):
             m.d.comb += [write.en.eq(1), write.addr.eq(bottom - burst + self.beat)]
             m.d.comb += write.data.eq(self.mem.rdata.payload.data)
         with m.Else():
-            m.d.comb += [write.en.eq(push), write.addr.eq(above), write.data.eq(head)]
+            m.d.comb += [write.en.eq(push), write.addr.eq(above), write.data.eq(self.give.payload)]
         return m
 
     def _move(self, m, under, spill, refill):
