@@ -287,7 +287,7 @@ def test_latencies():
         await bench.end(ctx, tuples[-1])
         figures["memory"] = await bench.begin(ctx, tuples[0])
         await bench.end(ctx, tuples[0])
-        for name, wait in (("hinted hit", 24), ("hinted miss", 70), ("hinted late miss", 24)):
+        for name, wait in (("hinted hit", 24), ("hinted miss", 80), ("hinted late miss", 24)):
             key = tuples[-1] if name == "hinted hit" else bench.rng.getrandbits(64)
             await stream_put(ctx, bench.dut.hint, {"tuple": key, "syn": 0})
             await ctx.tick().repeat(wait)
@@ -315,7 +315,7 @@ def test_latencies():
         "memory": 78,
         "hinted hit": 1,
         "hinted miss": 1,
-        "hinted late miss": 49,
+        "hinted late miss": 48,
         "hash": 30,
         "removal": 61,
         "removal from memory": 124,

@@ -77,9 +77,9 @@ class SessionIndex(wiring.Component):
     ``cache_sets``, half the entries of the tuple cache; ``ahead``, look-ups besides the dialogue's
     that can be under way, 1 to 3; ``stack_depth``, free numbers on chip.
 
-    A hint is no more than that: it may be wrong, late or missing, and the look-ups that follow may
-    have another order. Hint what waits behind the segment at work, at most ``ahead`` of them; a
-    hint that was never asked for is overwritten.
+    A hint is no more than that: it may be wrong, late or missing, may change or go away while it
+    waits, and the look-ups that follow may have another order. Hint what waits behind the segment
+    at work, at most ``ahead`` of them; a hint that was never asked for is overwritten.
 
     A removal takes effect some time after ``reap``: until then a look-up may still find the
     session, whose record says that it is over. What ``done`` has told stays as it is until
