@@ -213,8 +213,8 @@ PROOFS = (
         " to remove; no walk begins in a bucket that is being changed",
         module="trebuchet.cores.tcp.index",
         build=IndexProof,
-        depth=20,
-        cover_depth=24,
+        depth=17,
+        cover_depth=22,
         method="bmc",
         bounded="the invariants that tie slots, cache and changes together are not written down",
         mutants=(
