@@ -7,10 +7,11 @@ Not proved: what :mod:`trebuchet.formal.contracts` says; other sizes than those 
 
 from dataclasses import replace
 
-from amaranth.hdl import Assert, Assume, Mux, Value
+from amaranth.hdl import Assert, Assume, C, Mux, Value
 from trebuchet.cores.ltl.config import LtlConfig
 from trebuchet.cores.tcp.config import TcpConfig
 from trebuchet.cores.tcp.connect import ConnectState
+from trebuchet.cores.tcp.index_layout import IndexLayout
 
 from .contracts import contract, shown_last, steady
 from .proof import Mutant
@@ -18,6 +19,7 @@ from .proof import Mutant
 __all__ = ["PROOFS"]
 
 TCP = TcpConfig(sessions=2)
+INDEX = IndexLayout(4, bucket_bits=1, places=1)
 LTL = LtlConfig(
     width=32,
     connections=2,
@@ -60,6 +62,22 @@ def _parser(m, dut, inside):
 
 def _transmit(m, dut, inside):
     m.d.comb += Assert(inside.state("IDLE") | ~dut.tx_segment.valid)
+
+
+def _reader(m, dut, inside):
+    steady(m, inside.state("ASK"), *dut.codes)
+
+
+def _writer(m, dut, inside):
+    """What is under way is a run of the ring, and memory ends nothing else."""
+    head, tail, taken = inside["head"], inside["tail"], dut.taken
+    for k in range(len(taken)):
+        runs = (C(k, 2) - tail)[:2] < (head - tail)[:2]
+        m.d.comb += Assert(taken.all() | (taken[k] == runs))
+    m.d.comb += [
+        Assert(~taken.all() | (head == tail)),
+        Assume(~dut.mem.wdone.valid | ~dut.ready | taken.bit_select(tail, 1)),
+    ]
 
 
 # --- cores/ltl ------------------------------------------------------------------------------------
@@ -170,6 +188,31 @@ PROOFS = (
         size="32, 8 beats, 2 jobs",
         quiet=("mem_wdata",),
         cover_depth=8,
+    ),
+    contract(
+        "tcp.index_reader.IndexReader",
+        lambda cls: cls(INDEX, 2),
+        (
+            Mutant("asks_on", "with m.If(mem.cmd.ready):", "with m.If(1):"),
+            Mutant("flickers", "mem.cmd.valid.eq(1)", "mem.cmd.valid.eq(order.level[0])"),
+        ),
+        size="4 sessions, 2 slots",
+        more=_reader,
+        quiet=("mem_wdata",),
+        loose=("order",),  # it has room before anything is asked for
+        assumes="a code stays as it is during its walk",
+    ),
+    contract(
+        "tcp.index_writer.IndexWriter",
+        lambda cls: cls(INDEX),
+        (
+            Mutant("asks_on", "with m.If(mem.cmd.ready):", "with m.If(1):"),
+            Mutant("runs", "goes = self.mem.wdata.valid & self", "goes = 1 | self", 10),
+        ),
+        size="4 sessions, 1 place",
+        more=_writer,
+        cover_depth=32,
+        assumes="memory ends only writes that were begun",
     ),
     contract(
         "ltl.commands.Commands",

@@ -92,6 +92,7 @@ MODULES = (
     "tcp_events",
     "tcp_formats",
     "tcp_frame",
+    "tcp_index",
     "tcp_inspect",
     "tcp_judge",
     "tcp_options",

@@ -71,6 +71,8 @@ EXCEPTIONS = {
     "router.adapter.FlitsToPackets": _STATES,
     "shell.Shell": _PARTS,
     "tcp.engine.TcpEngine": _PARTS,
+    "tcp.index.SessionIndex": _PARTS,
+    "tcp.number_stack.NumberStack": "what it sends lies in a RAM; its tests check the rules",
     "tcp.receive.ReceiveEngine": _STATES,
     "tcp.sender.Sender": _STATES,
 }
@@ -92,6 +94,7 @@ WITHOUT = {
     *("tcp.estimator.CongestionWindow", "tcp.estimator.RttEstimator", "tcp.judge.SegmentJudge"),
     *(
         "tcp.handshake.Handshake",
+        "tcp.index_cache.TupleCache",
         "tcp.inspect.Inspector",
         "tcp.options.MssOption",
         "tcp.publish.PublishEngine",
