@@ -71,8 +71,10 @@ EXCEPTIONS = {
     "router.adapter.FlitsToPackets": _STATES,
     "shell.Shell": _PARTS,
     "tcp.engine.TcpEngine": _PARTS,
+    "tcp.lists.ListServer": _STATES,
     "tcp.receive.ReceiveEngine": _STATES,
     "tcp.sender.Sender": _STATES,
+    "tcp.wheels.TimerWheels": _STATES,
 }
 
 #: Components that no stream leaves.
@@ -97,6 +99,7 @@ WITHOUT = {
         "tcp.speck.Speck",
     ),
     *("tcp.store.SessionStore", "tcp.table.SessionTable", "tcp.timer.TimerEngine"),
+    "tcp.wheels.Alarm",
     "tcp.window.WindowEdge",
 }
 
