@@ -93,6 +93,7 @@ MODULES = (
     "tcp_frame",
     "tcp_inspect",
     "tcp_judge",
+    "tcp_lists",
     "tcp_options",
     "tcp_parser",
     "tcp_payload",
@@ -106,6 +107,7 @@ MODULES = (
     "tcp_timer",
     "tcp_transmit",
     "tcp_wheel",
+    "tcp_wheels",
     "udp_echo",
 )
 

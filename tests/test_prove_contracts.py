@@ -29,6 +29,8 @@ ELSEWHERE = {
     "realign.PacketTrim": "packet_trim",
     "roles.dispatch.Dispatcher": "dispatcher",
     "roles.gate.MemoryGate": "memory_gate",
+    "tcp.lists.ListServer": "tcp_lists",
+    "tcp.wheels.TimerWheels": "tcp_wheels",
 }
 
 _PARTS = "only wires: what goes out comes from parts with proofs of their own"
@@ -71,10 +73,8 @@ EXCEPTIONS = {
     "router.adapter.FlitsToPackets": _STATES,
     "shell.Shell": _PARTS,
     "tcp.engine.TcpEngine": _PARTS,
-    "tcp.lists.ListServer": _STATES,
     "tcp.receive.ReceiveEngine": _STATES,
     "tcp.sender.Sender": _STATES,
-    "tcp.wheels.TimerWheels": _STATES,
 }
 
 #: Components that no stream leaves.

@@ -203,7 +203,7 @@ def test_throughput_through_memory(only):
     [
         ({"lists": 0}, "Number of lists must be 1 to 16, not 0"),
         ({"lists": 17}, "Number of lists must be 1 to 16, not 17"),
-        ({"block": 48}, "Block must be a power of two >= 4, not 48"),
+        ({"block": 48}, "Block must be a power of two >= 2, not 48"),
         ({"block": 128, "width": 32}, "Block must be 1 to 64 beats of 32 bits, not 128"),
         ({"places": 1000}, "Number of places must be a power of two, not 1000"),
         (

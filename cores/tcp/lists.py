@@ -100,7 +100,7 @@ class ListServer(wiring.Component):
 
     def __init__(self, lists, sessions, width=64, tag_width=0, *, base=0, block=32, places=PLACES):
         _check(isinstance(lists, int) and 1 <= lists <= 16, "Number of lists", "1 to 16", lists)
-        _check(_power(block) and block >= 4, "Block", "a power of two >= 4", block)
+        _check(_power(block) and block >= 2, "Block", "a power of two >= 2", block)
         _check(_power(places), "Number of places", "a power of two", places)
         self.lists, self.list_bits = lists, (lists - 1).bit_length()
         self.block, self.ring = block, places >> self.list_bits + 1

@@ -272,7 +272,7 @@ class TimerWheels(wiring.Component):
                 self.base + ((at >> _log2(lanes)) << _log2(lanes * WORD_BYTES))
             ),
             payload.data.eq(bits.word_select(beat, 32) if beats > 1 else bits.replicate(lanes)),
-            payload.last.eq(beat == beats - 1),
+            payload.last.eq(beat == beats - 1 if beats > 1 else 1),
             mem.rdata.ready.eq(1),
             mem.wdone.ready.eq(1),
         ]
