@@ -1,6 +1,8 @@
 """What a proof is: a harness around a core, and mutants of the core that it must catch."""
 
-import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
 import sys
 import types
 from collections.abc import Callable
@@ -70,25 +72,43 @@ def mutated(module, mutant):
     """A copy of ``module`` with ``mutant`` in its source, or in that of a part of its package."""
     if mutant.where in (None, module.__name__):
         return _copy(module, mutant)
-    part = importlib.import_module(mutant.where)
     package = mutant.where.rpartition(".")[0]
     if not module.__name__.startswith(f"{package}."):
         raise TrebuchetError(f"mutant {mutant.name!r} must be in the package of {module.__name__}")
-    kept = {name: m for name, m in sys.modules.items() if f"{name}.".startswith(f"{package}.")}
-    for name in kept:
-        if name != package:
-            del sys.modules[name]
+    finder = _Finder(importlib.import_module(mutant.where), mutant)
+    kept = {n: m for n, m in sys.modules.items() if n.startswith(f"{package}.")}
+    for name in sorted(kept, reverse=True):  # a part before the package that it is in
+        parent, _, leaf = name.rpartition(".")
+        # `from . import part` imports nothing if there is an attribute of that name.
+        vars(sys.modules[parent]).pop(leaf, None)
+        del sys.modules[name]
+    sys.meta_path.insert(0, finder)
     try:
-        sys.modules[mutant.where] = _copy(part, mutant)
         return importlib.import_module(module.__name__)
     finally:
+        sys.meta_path.remove(finder)
         for name in [n for n in sys.modules if n.startswith(f"{package}.")]:
             del sys.modules[name]
         sys.modules.update(kept)
         for name, m in kept.items():
-            if name != package:
-                parent, _, leaf = name.rpartition(".")
-                setattr(sys.modules[parent], leaf, m)
+            parent, _, leaf = name.rpartition(".")
+            setattr(sys.modules[parent], leaf, m)
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.machinery.SourceFileLoader):
+    """Finds the part with the bug, whoever imports it first; everything else as always."""
+
+    def __init__(self, part, mutant):
+        super().__init__(part.__name__, part.__file__)
+        self.text = mutated_source(mutant, part.__name__)
+
+    def find_spec(self, name, path=None, target=None):
+        if name == self.name:
+            return importlib.util.spec_from_file_location(name, self.path, loader=self)
+        return None
+
+    def get_code(self, fullname):
+        return compile(self.text, self.path, "exec")
 
 
 def mutated_source(mutant, name):

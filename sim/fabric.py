@@ -26,6 +26,7 @@ from amaranth.lib.wiring import Out
 
 from ..cores.memory_model import EXTERNAL_RAM_VERILOG, MemoryModel
 from .build import Source
+from .caller import Caller
 from .flat import BEAT, FlatTop, csr_members
 
 __all__ = ["FabricOptions", "FabricTop", "emit"]
@@ -45,6 +46,8 @@ class FabricOptions:
         Bytes at power-up by address, a multiple of the data path's width; zero elsewhere.
     csr : dict
         Values by register name, by the shell's member name of the register block.
+    call : bool
+        Frames make the TCP engine open connections (:mod:`trebuchet.sim.caller`).
     """
 
     memory_bytes: int = 1 << 24
@@ -52,6 +55,7 @@ class FabricOptions:
     memory_reorder: bool = True
     memory_init: dict = field(default_factory=dict)
     csr: dict = field(default_factory=dict)
+    call: bool = False
 
 
 class FabricTop(FlatTop):
@@ -87,6 +91,9 @@ class FabricTop(FlatTop):
 
     def _check_csr(self):
         blocks = dict(csr_members(self.dut))
+        opens = "csr_tcp" in blocks and "connect" in [r.name for r in blocks["csr_tcp"].registers]
+        if self.options.call and not opens:
+            raise ValueError("Option call needs an engine of TcpConfig(active=True)")
         for member, values in self.options.csr.items():
             if member not in blocks:
                 raise ValueError(f"CSR member must be one of {sorted(blocks)}, not {member!r}")
@@ -101,13 +108,28 @@ class FabricTop(FlatTop):
         m = super().elaborate(platform)
         if "mem" in self.dut.signature.members:
             self._connect_memory(m)
+        called = self._call(m) if self.options.call else ()
         for member, block in csr_members(self.dut):
             values = self.options.csr.get(member, {})
             for register in block.registers:
-                if register.access == "rw":
+                if register.access == "rw" and (member, register.name) not in called:
                     value = values.get(register.name, register.reset)
                     m.d.comb += getattr(getattr(self.dut, member), register.name).eq(value)
         return m
+
+    def _call(self, m):
+        """Add a :class:`Caller`; returns the registers that it writes."""
+        m.submodules.caller = caller = Caller(self.width)
+        passing, tcp = self.dut.other_rx, self.dut.csr_tcp
+        m.d.comb += [
+            caller.frames.valid.eq(passing.valid & passing.ready),
+            caller.frames.payload.eq(passing.payload),
+            caller.state.eq(tcp.connect_state),
+            tcp.connect.eq(caller.connect),
+        ]
+        names = ("mac", "ip", "port", "local")
+        m.d.comb += [getattr(tcp, f"connect_{n}").eq(getattr(caller, n)) for n in names]
+        return {("csr_tcp", f"connect_{n}") for n in names}
 
     def _connect_memory(self, m):
         signature = self.dut.signature.members["mem"].signature

@@ -20,6 +20,13 @@ Path(os.environ["PYTEST_DEBUG_TEMPROOT"]).mkdir(parents=True, exist_ok=True)
 LONGEST = (
     "repo_documents",
     "tcp_storm",
+    "peer_stacks",
+    "tcp_thousand",
+    "tcp_hostile",
+    "tcp_conformance",
+    "tcp_mutants",
+    "tcp_regressions",
+    "tcp_regressions_life",
     "sim_fleet",
     "router_verilator",
     "ltl_verilator",

@@ -16,12 +16,14 @@ __all__ = [
     "assert_drained",
     "board_in_simulation",
     "fabric_in_simulation",
+    "impatient_fabric",
     "know_address",
     "quiet_counters",
     "raw_socket",
     "rise",
     "status",
     "status_counters",
+    "stores",
     "wait_until",
 ]
 
@@ -62,11 +64,16 @@ def know_address(board):
     assert done.returncode == 0, done.stderr
 
 
+def impatient_fabric():
+    """The program of a shell without CPU that gives vanished peers up within seconds."""
+    return build(fabric_source(csr={"csr_tcp": _TIMES}))
+
+
 @contextlib.contextmanager
 def fabric_in_simulation(*arguments, impatient=False):
-    """The shell without CPU. An ``impatient`` one gives vanished peers up within seconds."""
-    made = fabric_source(csr={"csr_tcp": _TIMES}) if impatient else source("fabric")
-    with Board(build(made), arguments, uart="none") as board:
+    """The shell without CPU, or the :func:`impatient_fabric`."""
+    made = impatient_fabric() if impatient else build(source("fabric"))
+    with Board(made, arguments, uart="none") as board:
         know_address(board)
         yield board
 

@@ -98,3 +98,28 @@ def test_build_tools_come_from_the_lock(bootstrap):
     assert "--require-hashes" in tools
     assert "--require-hashes" in everything
     assert "--no-build-isolation" in everything
+
+
+@pytest.mark.parametrize(("user", "cargo"), [(0, True), (1000, False)])
+def test_what_only_tests_need(bootstrap, monkeypatch, user, cargo):
+    """Root gets the packages, who has cargo the crates; nobody is asked for anything."""
+    monkeypatch.setattr(bootstrap, "TEST_PACKAGES", {"liblwip-dev": "/nowhere/tcp.h"})
+    monkeypatch.setattr(bootstrap.os, "geteuid", lambda: user)
+    monkeypatch.setattr(bootstrap.shutil, "which", lambda name: cargo or name != "cargo" or None)
+    bootstrap.install_for_tests()
+    said = [" ".join(map(str, command)) for command in bootstrap.ran]
+    assert any(line.endswith(" liblwip-dev") for line in said) == (user == 0)
+    assert any(line.startswith("cargo fetch -q --locked ") for line in said) == cargo
+
+
+def test_what_only_tests_need_may_fail(bootstrap, monkeypatch, capsys):
+    def run(command, why):
+        raise bootstrap.SetupError(f"{why} failed")
+
+    monkeypatch.setattr(bootstrap, "run", run)
+    monkeypatch.setattr(bootstrap, "TEST_PACKAGES", {"liblwip-dev": "/nowhere/tcp.h"})
+    monkeypatch.setattr(bootstrap.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(bootstrap.shutil, "which", lambda name: name)
+    bootstrap.install_for_tests()
+    said = capsys.readouterr().err.splitlines()
+    assert set(said) == {"set-up: getting what some tests need failed; these tests will be skipped"}

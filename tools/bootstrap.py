@@ -5,8 +5,10 @@
    the line to type is printed and the set-up stops.
 2. `.venv`, with the Python packages of requirements.lock, each checked against its hash.
 3. The project itself, editable.
+4. What only tests need, where it can be had without asking: Debian packages of TEST_PACKAGES for
+   root, Rust crates where there is cargo. Without it these tests are skipped, and say so.
 
-Steps 2 and 3 leave a stamp in `.venv` keyed by what went into them, so a second run installs
+Steps 2 to 4 leave a stamp in `.venv` keyed by what went into them, so a second run installs
 nothing and takes a tenth of a second. Only the standard library is used, and the syntax is kept
 to what an old system Python reads, so that it can say what it needs.
 """
@@ -34,6 +36,14 @@ PACKAGES = {
     "iproute2": "ip",  # TAP device in a network namespace
     "util-linux": "unshare",  # network namespace for ordinary users
 }
+
+# Debian package -> a file of it, and why.
+TEST_PACKAGES = {
+    "liblwip-dev": "/usr/include/lwip/lwip/tcp.h",  # a TCP stack that ours talks to (sim/peers)
+}
+
+#: Its crates are a TCP stack that ours talks to.
+CRATES = ROOT / "sim" / "peers" / "smoltcp"
 
 
 class SetupError(Exception):
@@ -147,6 +157,24 @@ def install_project():
     run([*pip, "--no-deps", "--no-build-isolation", "-e", ROOT], "installing the project")
 
 
+def install_for_tests():
+    """Step 4; a failure is no reason to stop."""
+    wanted = [package for package, file in TEST_PACKAGES.items() if not Path(file).exists()]
+    commands = []
+    if wanted and os.geteuid() == 0 and shutil.which("apt-get"):
+        os.environ["DEBIAN_FRONTEND"] = "noninteractive"
+        commands.append(["apt-get", "update", "-q"])
+        commands.append(["apt-get", "install", "-y", "-q", "--no-install-recommends", *wanted])
+    if shutil.which("cargo"):
+        manifest = CRATES / "Cargo.toml"
+        commands.append(["cargo", "fetch", "-q", "--locked", "--manifest-path", manifest])
+    for command in commands:
+        try:
+            run(command, "getting what some tests need")
+        except SetupError as error:
+            say(f"{error}; these tests will be skipped")
+
+
 def set_up():
     install_debian_packages()
     if not PYTHON.exists():
@@ -156,6 +184,8 @@ def set_up():
     stamped("packages", digest(LOCK.read_bytes(), version), install_python_packages)
     project = (ROOT / "pyproject.toml").read_bytes()
     stamped("project", digest(project, ROOT, version), install_project)
+    crates = (CRATES / "Cargo.lock").read_bytes()
+    stamped("tests", digest(crates, sorted(TEST_PACKAGES)), install_for_tests)
 
 
 def main():

@@ -1,0 +1,121 @@
+"""A flood of SYNs and a mass of random and mutated frames: nobody honest suffers, nothing leaks.
+
+The fabric top is the impatient one of the end-to-end tests: what vanished is given up within
+seconds. ``TREBUCHET_HOSTILE=n`` makes both n times as long: 5 is 100,000 SYNs, 125 a million
+frames.
+"""
+
+import os
+import random
+import threading
+import time
+
+import pytest
+from e2e_board import (
+    PATIENCE,
+    SESSIONS,
+    assert_drained,
+    fabric_in_simulation,
+    impatient_fabric,
+    raw_socket,
+    stores,
+)
+from e2e_clients import ECHO, echo
+from e2e_raw import SYN, tcp_frame
+from sim_tops import needs_network
+from trebuchet.sim.run import run_batch
+
+pytestmark = pytest.mark.slow
+
+SEED = 31
+TIMES = int(os.environ.get("TREBUCHET_HOSTILE", "1"))
+SYNS, BURST = 20_000 * TIMES, 400
+#: Attack frames and transactions of one run; ticks after the last of these, for the last of the
+#: vanished peers to be given up (``retries`` time-outs, doubled each time).
+FRAMES, TRANSACTIONS, DRAIN = 8_000, 150, 40_000
+
+
+class Talk:
+    """An echo session that was there before and goes on."""
+
+    def __init__(self, board, number):
+        self.connection, self.rng = board.connect(ECHO), random.Random(f"{SEED} {number}")
+        self.rounds, self.failure, self.stop = 0, None, threading.Event()
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        echo(self.connection, b"here")
+        self.thread.start()
+
+    def _run(self):
+        try:
+            while not self.stop.is_set():
+                echo(self.connection, self.rng.randbytes(self.rng.randint(1, 2000)))
+                self.rounds += 1
+        except BaseException as error:
+            self.failure = error
+
+    def end(self):
+        self.stop.set()
+        self.thread.join(30 * PATIENCE)
+        assert self.failure is None, self.failure
+        assert not self.thread.is_alive(), "an established session hangs"
+        self.connection.close()
+
+
+def flood(board, count):
+    """SYNs, each from an address and port of its own, until the engine has seen so many.
+
+    As many at once as the TAP device's queue takes beside what others send: a flood of the engine,
+    not of the kernel's queue.
+    """
+    rng = random.Random(SEED)
+    seen = start = board.counters()["tcp.syn_rx"]
+    deadline = time.monotonic() + 60 * TIMES * PATIENCE
+    with raw_socket(board) as wire:
+        while seen - start < count:
+            assert time.monotonic() < deadline, f"the engine has seen {seen - start} SYNs only"
+            for _ in range(BURST):
+                source = f"198.{rng.randint(18, 19)}.{rng.randint(0, 255)}.{rng.randint(1, 254)}"
+                port = rng.randint(1024, 65535)
+                wire.send(tcp_frame(source, board.ip, port, ECHO, SYN, seq=rng.getrandbits(32)))
+            before, patience = seen, time.monotonic() + 1
+            while seen - before < 0.8 * BURST and time.monotonic() < patience:
+                seen = board.counters()["tcp.syn_rx"]
+
+
+@needs_network
+def test_flood_of_syns():
+    """Sessions that are there go on all the time; new ones are served as soon as it is over."""
+    with fabric_in_simulation("--seed", str(SEED), impatient=True) as board:
+        fresh = board.counters()
+        talks = [Talk(board, number) for number in range(4)]
+        before, rounds = board.counters(), [talk.rounds for talk in talks]
+        flood(board, SYNS)
+        after = board.counters()
+        assert all(talk.rounds > least for talk, least in zip(talks, rounds, strict=True))
+        assert after["tcp.refused_half_open"] > before["tcp.refused_half_open"]
+        assert after["tcp.half_open"] < SESSIONS
+        began = time.monotonic()
+        with board.connect(ECHO, timeout=20 * PATIENCE) as new:
+            echo(new, b"a new one")
+        print(f"new session {time.monotonic() - began:.1f} s after the flood")
+        for talk in talks:
+            talk.end()
+        assert_drained(board.counters, fresh)
+
+
+@pytest.mark.parametrize("part", range(TIMES))
+def test_random_and_mutated_frames(part):
+    """Five frames of attackers for each of an honest client; all stores are as before, after."""
+    options = ["--load", "hostile", "--port", ECHO, "--time", "cycles:120", "--clients", 8]
+    options += ["--transactions", TRANSACTIONS, "--min-bytes", 1, "--max-bytes", 3000]
+    options += ["--attack", 500, "--drain", DRAIN, "--rto", 400, "--loss", "1%"]
+    options += ["--seed", SEED + part, "--cycles", 80_000_000]
+    code, stats = run_batch(impatient_fabric(), options, timeout=900 * PATIENCE)
+    load = stats["load"]
+    assert code == 0, load
+    assert load["complete"] == 1
+    attacks = {kind: count for kind, count in load["attacks"].items() if kind != "vanished"}
+    print(f"{sum(attacks.values())} frames in {stats['cycles']} cycles: {attacks}")
+    assert sum(attacks.values()) >= FRAMES
+    assert stores(stats["counters"]) == stores(stats["counters_initial"])
+    assert stats["counters"]["tcp.idle"] == 1

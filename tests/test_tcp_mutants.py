@@ -1,0 +1,129 @@
+"""The regression tests fail on engines that have the faults: each mutant plants one.
+
+A mutant is a change of the source text of one part of ``cores/tcp``, as in the proofs
+(``formal/proof.py``). The named test, run on it, must raise an AssertionError.
+"""
+
+import importlib
+
+import pytest
+import tcp_bench
+import test_tcp_close as close
+import test_tcp_engine as engine
+import test_tcp_flow as flow
+import test_tcp_regressions as data
+import test_tcp_regressions_life as life
+from trebuchet.formal.proof import Mutant, mutated
+
+PACKAGE = "trebuchet.cores.tcp"
+
+
+def plant(where, name, old, new, test, *arguments):
+    mutant = Mutant(name, old, new, where=f"{PACKAGE}.{where}")
+    return pytest.param(mutant, test, arguments, id=name)
+
+
+MUTANTS = [
+    plant(
+        "transmit",
+        "A1 retransmission reads the first session's memory",
+        "self.address.eq(Cat((r.first + self.slot)[:2], session))",
+        "self.address.eq(Cat((r.first + self.slot)[:2], 0))",
+        data.test_a01_retransmission_across_the_buffer_end_of_session_3,
+        0,
+    ),
+    plant(
+        "receive",
+        "A2 no verdict for the payload of a RST",
+        "with m.If(owed):\n",
+        "with m.If(owed & ~seg.flags.rst):\n",
+        data.test_a02_each_payload_has_one_verdict,
+        0,
+    ),
+    plant(
+        "judge",
+        "A3 sequence numbers compared without sign",
+        "behind = off[31]",
+        "behind = seg.seq < r.rcv_nxt",
+        data.test_a03_segment_beyond_the_wrap_is_ahead,
+    ),
+    plant(
+        "receive",
+        "A4 any ACK rearms the timer",
+        "with m.If(j.ack_all & (r.phase == Phase.OPEN)):\n"
+        "                m.d.comb += [w.deadline.eq(self.time_idle), w.retries.eq(0)]",
+        "with m.If(r.phase == Phase.OPEN):\n"
+        "                m.d.comb += [w.deadline.eq(self.time_rto), w.retries.eq(0)]",
+        data.test_a04_lost_fast_retransmission_is_followed_by_a_time_out,
+    ),
+    plant(
+        "transmit",
+        "A6 a probe carries no byte",
+        "self.length.eq(self.want != 0), self.fin.eq(self.want == 0)",
+        "self.length.eq(0), self.fin.eq(self.want == 0)",
+        flow.test_zero_window_probes,
+        0,
+    ),
+    plant(
+        "receive",
+        "A8 an ACK that does not cover the FIN ends LAST-ACK",
+        "with m.If(r.fin_queued & j.ack_all & r.fin_told):",
+        "with m.If(r.fin_queued & r.fin_told):",
+        close.test_last_ack_needs_the_ack_of_the_fin,
+        0,
+    ),
+    plant(
+        "handshake",
+        "A9 the peer's MSS is ignored",
+        "self.mss.eq(Mux(seg.mss > config.mss, config.mss, seg.mss))",
+        "self.mss.eq(config.mss)",
+        engine.test_mss_of_the_peer,
+        100,
+        100,
+    ),
+    plant(
+        "handshake",
+        "A11 initial sequence numbers without a secret",
+        "self.iss.eq(self.hash + clock[8:])",
+        "self.iss.eq(clock[8:])",
+        life.test_a11_a_board_that_was_reset_begins_elsewhere,
+    ),
+    plant(
+        "receive",
+        "A12 acknowledged before it is written",
+        "        with m.If(j.ahead | (j.take != 0)):\n",
+        "        m.d.comb += [w.ack_due.eq(1), w.rcv_pub.eq(w.rcv_nxt)]\n"
+        "        with m.If(j.ahead | (j.take != 0)):\n",
+        flow.test_ack_only_after_the_write,
+    ),
+    plant(
+        "receive",
+        "A14 RST with the wrong number",
+        "m.d.sync += o.seq.eq(seg.ack)",
+        "m.d.sync += o.seq.eq(seg.seq)",
+        engine.test_no_session_draws_rst,
+        0,
+    ),
+    plant(
+        "receive",
+        "A16 a repeated SYN gets another number",
+        "m.d.comb += w.syn_due.eq(1)\n",
+        "m.d.comb += [w.syn_due.eq(1), w.snd_una.eq(self.handshake.iss + 1)]\n",
+        engine.test_syn_repeated_keeps_isn,
+        0,
+    ),
+]
+
+
+@pytest.mark.parametrize(("mutant", "test", "arguments"), MUTANTS)
+def test_a_regression_fails_on_an_engine_with_the_fault(mutant, test, arguments, monkeypatch):
+    module = mutated(importlib.import_module(f"{PACKAGE}.engine"), mutant)
+    # The copy of the package has a class of configurations of its own.
+    monkeypatch.setattr(
+        tcp_bench, "TcpEngine", lambda config: module.TcpEngine(module.TcpConfig(**vars(config)))
+    )
+    # What never comes need not be waited for as long as usual.
+    monkeypatch.setattr(tcp_bench.World.until, "__defaults__", (60,))
+    monkeypatch.setitem(tcp_bench.World.run.__kwdefaults__, "limit", 6_000)
+    with pytest.raises(AssertionError):
+        test(*arguments)
