@@ -95,6 +95,7 @@ MODULES = (
     "tcp_index",
     "tcp_inspect",
     "tcp_judge",
+    "tcp_lists",
     "tcp_options",
     "tcp_parser",
     "tcp_payload",
@@ -108,6 +109,7 @@ MODULES = (
     "tcp_timer",
     "tcp_transmit",
     "tcp_wheel",
+    "tcp_wheels",
     "udp_echo",
 )
 

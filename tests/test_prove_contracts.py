@@ -29,6 +29,8 @@ ELSEWHERE = {
     "realign.PacketTrim": "packet_trim",
     "roles.dispatch.Dispatcher": "dispatcher",
     "roles.gate.MemoryGate": "memory_gate",
+    "tcp.lists.ListServer": "tcp_lists",
+    "tcp.wheels.TimerWheels": "tcp_wheels",
 }
 
 _PARTS = "only wires: what goes out comes from parts with proofs of their own"
@@ -101,6 +103,7 @@ WITHOUT = {
         "tcp.speck.Speck",
     ),
     *("tcp.store.SessionStore", "tcp.table.SessionTable", "tcp.timer.TimerEngine"),
+    "tcp.wheels.Alarm",
     "tcp.window.WindowEdge",
 }
 
