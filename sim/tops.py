@@ -16,7 +16,7 @@ from collections.abc import Callable
 from ..models.errors import TrebuchetError
 from .build import Source
 
-__all__ = ["IP", "MAC", "PAGE", "TOPS", "board_source", "fabric_source", "source"]
+__all__ = ["IP", "MAC", "PAGE", "TOPS", "board_source", "fabric_source", "source", "toe_source"]
 
 #: Addresses of the simulated board, and the harness's defaults.
 MAC = "02:00:00:00:00:02"
@@ -36,6 +36,12 @@ def _page():
 
 #: What the fabric top answers on TCP port 8080.
 PAGE = _page()
+
+
+def _addresses():
+    """MAC and IP address as the registers have them."""
+    mac = int.from_bytes(bytes.fromhex(MAC.replace(":", "")), "little")
+    return mac, int.from_bytes(bytes(map(int, IP.split("."))), "big")
 
 
 def board_source(role=None, peers=0):
@@ -68,11 +74,12 @@ def fabric_source(tcp=None, csr=None, shell=None, **memory):
 
     config = ShellConfig(**({"tcp": tcp} if tcp else {}), **(shell or {}))
     shell = Shell(config)
+    mac, ip = _addresses()
     registers = {
         "csr_shell": {
             "enable": 1,
-            "mac": int.from_bytes(bytes.fromhex(MAC.replace(":", "")), "little"),
-            "ip": int.from_bytes(bytes(map(int, IP.split("."))), "big"),
+            "mac": mac,
+            "ip": ip,
             "page_length": len(PAGE),
         }
     }
@@ -87,6 +94,36 @@ def fabric_source(tcp=None, csr=None, shell=None, **memory):
         }
     )
     return dataclasses.replace(emit(shell, options), ready_port=7)
+
+
+def toe_source(tcp, page=None, csr=None, **memory):
+    """The TCP engine with services that hardly cost anything (:mod:`trebuchet.sim.toe`).
+
+    Parameters
+    ----------
+    tcp : TcpConfig
+        The engine; its ports are set here, its pool begins at address 0.
+    page : int or None
+        Bytes of the object that is answered, zero beyond that of the fabric top; None: that.
+    csr, memory
+        As for :func:`fabric_source`.
+    """
+    from .fabric import FabricOptions, emit
+    from .toe import PORTS, Toe
+
+    tcp = dataclasses.replace(tcp, ports=tuple(PORTS.values()))
+    page = len(PAGE) if page is None else page
+    mac, ip = _addresses()
+    options = FabricOptions(
+        **{
+            "memory_bytes": 1 << (tcp.pool_size + page - 1).bit_length(),
+            "memory_init": {tcp.pool_size: PAGE[:page]},
+            "csr": csr or {},
+            **memory,
+        }
+    )
+    toe = Toe(tcp, mac, ip, (tcp.pool_size, page))
+    return dataclasses.replace(emit(toe, options), ready_port=PORTS["page"])
 
 
 def fabric_with_role(role):

@@ -33,6 +33,11 @@ M32 = (1 << 32) - 1
     ("change", "message"),
     [
         ({"sessions": 48}, r"Number of sessions must be a power of two from 2 to 65536, not 48"),
+        (
+            {"cache": 3},
+            r"Number of cached sessions must be a power of two from 2 to 8, or None, not 3",
+        ),
+        ({"cache": 2, "state_base": 64}, r"State base must be a multiple of 128 .*, not 64"),
         ({"ports": ()}, r"Number of services must be 1 to 8, not 0"),
         ({"segments": 9}, r"Number of segments must be 1 to 8, not 9"),
         ({"pool_base": 100}, r"Pool base must be a multiple of 4096 .*, not 100"),

@@ -62,6 +62,12 @@ class TcpConfig:
         Connections can also be opened from this side (:mod:`~trebuchet.cores.tcp.connect`).
     inspect : bool
         Software can look at each session (:mod:`~trebuchet.cores.tcp.inspect`).
+    cache : int or None
+        Sessions whose records are on chip at a time, a power of two; all others are in external
+        memory (:mod:`~trebuchet.cores.tcp.cached`). None: all are in block RAM.
+    state_base : int
+        Address of the sessions' state in external memory, a multiple of 128: :attr:`state_size`
+        bytes.
     isn_key : int
         128-bit key of the initial sequence numbers (csr); firmware writes a random one.
     isn_start : int
@@ -101,15 +107,32 @@ class TcpConfig:
     programmable: bool = True
     active: bool = False
     inspect: bool = False
+    cache: int | None = None
+    state_base: int = 0
 
     def __post_init__(self):
         check_data_width(self.width)
         n = self.sessions
+        most = 1 << (SESSION_WIDTH if self.cache else SESSION_WIDTH - 1)
         _check(
-            isinstance(n, int) and 2 <= n < 1 << SESSION_WIDTH and not n & (n - 1),
+            isinstance(n, int) and 2 <= n <= most and not n & (n - 1),
             "Number of sessions",
-            f"a power of two from 2 to {1 << SESSION_WIDTH - 1}",
+            f"a power of two from 2 to {most}",
             n,
+        )
+        c = self.cache
+        _check(
+            c is None or (isinstance(c, int) and 2 <= c <= n and not c & (c - 1)),
+            "Number of cached sessions",
+            f"a power of two from 2 to {n}, or None",
+            c,
+        )
+        _check(
+            self.state_base % 128 == 0
+            and 0 <= self.state_base <= (1 << ADDR_WIDTH) - self.state_size,
+            "State base",
+            "a multiple of 128 with the state inside the memory",
+            self.state_base,
         )
         _check(1 <= len(self.ports) <= 8, "Number of services", "1 to 8", len(self.ports))
         for port in self.ports:
@@ -182,6 +205,11 @@ class TcpConfig:
     def pool_size(self):
         """Bytes of the receive pool, from :attr:`pool_base` on."""
         return self.pool_segments << self.segment_log2
+
+    @property
+    def state_size(self):
+        """Bytes of the sessions' state, from :attr:`state_base` on (``line.py``)."""
+        return 0 if self.cache is None else 192 * self.sessions
 
     @property
     def window(self):
