@@ -266,9 +266,15 @@ GROUPS = {
         Group(
             "tcp",
             "trebuchet.bench.tcp:measure",
-            (*GATEWARE, *ECG_MODEL, *FABRIC, "bench/tcp.py"),
-            "cycles per HTTP transaction at the simulated fabric; some minutes",
-            ("tcp.http_1k_cycles",),
+            (*GATEWARE, *ECG_MODEL, *FABRIC, "sim/toe.py", "bench/tcp.py"),
+            "cycles per HTTP transaction, throughput in bulk, of the TCP engine; some minutes",
+            (
+                "tcp.http_1k_cycles",
+                "tcp.tx_share_1",
+                "tcp.tx_share_1000",
+                "tcp.rx_share_1",
+                "tcp.rx_share_1000",
+            ),
         ),
         Group(
             "router_traffic",

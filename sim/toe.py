@@ -2,7 +2,7 @@
 
 The shell gives every session places for results and mailboxes, which a hundred thousand sessions
 that only exist have no use for. This top has the same line side and engine, the discard service on
-port 9 and the responder on port 8080.
+port 9 and responders with objects of three sizes.
 """
 
 from amaranth import Module
@@ -21,10 +21,14 @@ from ..cores.tcp.parser import PARSER_BLOCK, Parser
 from ..cores.tcp.registers import tcp_block
 from ..cores.tcp.sender import SENDER_BLOCK, Sender
 
-__all__ = ["PORTS", "Toe"]
+__all__ = ["DISCARD", "OBJECTS", "PORTS", "Toe"]
 
-#: TCP ports of the services.
-PORTS = {"discard": 9, "page": 8080}
+#: Bytes of the object that is answered, by TCP port.
+OBJECTS = {8080: 1024, 8081: 20_000, 8082: 1_000_000}
+DISCARD = 9
+PORTS = (DISCARD, *OBJECTS)
+#: Received segments that may wait: every client of a load may have two under way.
+SEGMENTS = 128
 
 
 class Toe(wiring.Component):
@@ -37,17 +41,18 @@ class Toe(wiring.Component):
     ``csr_…``         In    register blocks of the parts
     ================  ====  ===================================================================
 
-    Parameters: ``config``, a TcpConfig whose ``ports`` are those of :data:`PORTS`; ``mac`` and
-    ``ip`` as numbers, as registers of the shell have them; ``page``, address and length of what the
-    responder answers. Frames that are not for the TCP engine are dropped.
+    Parameters: ``config``, a TcpConfig whose ``ports`` are :data:`PORTS`; ``mac`` and ``ip`` as
+    numbers, as registers of the shell have them; ``page``, address of what the responders answer.
+    Frames that are not for the TCP engine are dropped.
     """
 
     def __init__(self, config, mac, ip, page):
-        if config.ports != tuple(PORTS.values()):
-            raise ValueError(f"Ports must be {tuple(PORTS.values())}, not {config.ports!r}")
+        if config.ports != PORTS:
+            raise ValueError(f"Ports must be {PORTS}, not {config.ports!r}")
         self.config, self.mac, self.ip, self.page = config, mac, ip, page
         self._engine = TcpEngine(config)
-        self._arbiter = MemoryArbiter(2, config.width, config.tag_width)
+        ports = 3 if config.cache else 2
+        self._arbiter = MemoryArbiter(ports, config.width, config.tag_width)
         blocks = {
             "classifier": CLASSIFIER_BLOCK,
             "tcp_rx": PARSER_BLOCK,
@@ -68,12 +73,15 @@ class Toe(wiring.Component):
         m = Module()
         config = self.config
         m.submodules.classifier = classifier = Classifier(config.width)
-        m.submodules.parser = parser = Parser(config.width, config.rx_buffer)
+        m.submodules.parser = parser = Parser(config.width, config.rx_buffer, SEGMENTS)
         m.submodules.engine = engine = self._engine
         m.submodules.sender = sender = Sender(config.width, tag_width=config.tag_width)
         m.submodules.memory = arbiter = self._arbiter
-        m.submodules.discard = discard = Discard(config.sessions)
-        m.submodules.page = page = Responder(config.sessions)
+        services = [Discard(config.sessions)]
+        for length in OBJECTS.values():
+            services.append(page := Responder(config.sessions))
+            m.d.comb += [page.addr.eq(self.page), page.length.eq(length)]
+        m.submodules += services
         wiring.connect(m, wiring.flipped(self.rx), classifier.rx)
         wiring.connect(m, classifier.toe, parser.frame)
         wiring.connect(m, parser.segment, engine.segment)
@@ -81,9 +89,10 @@ class Toe(wiring.Component):
         wiring.connect(m, engine.tx_segment, sender.segment)
         wiring.connect(m, sender.sent, engine.sent)
         wiring.connect(m, sender.frame, wiring.flipped(self.tx))
-        for k, service in enumerate((discard, page)):
+        for k, service in enumerate(services):
             wiring.connect(m, engine.services[k], service.service)
-        for k, mem in enumerate((engine.mem, sender.mem)):
+        memories = [engine.mem, sender.mem] + ([engine.state] if config.cache else [])
+        for k, mem in enumerate(memories):
             connect_narrow(m, mem, arbiter.ports[k])
         wiring.connect(m, arbiter.mem, wiring.flipped(self.mem))
         parts = {"classifier": classifier, "tcp_rx": parser, "tcp": engine, "tcp_tx": sender}
@@ -97,7 +106,5 @@ class Toe(wiring.Component):
             sender.mac.eq(self.mac),
             sender.ip.eq(self.ip),
             engine.tick.eq(self.tick),
-            page.addr.eq(self.page[0]),
-            page.length.eq(self.page[1]),
         ]
         return m

@@ -96,34 +96,31 @@ def fabric_source(tcp=None, csr=None, shell=None, **memory):
     return dataclasses.replace(emit(shell, options), ready_port=7)
 
 
-def toe_source(tcp, page=None, csr=None, **memory):
+def toe_source(tcp, csr=None, **memory):
     """The TCP engine with services that hardly cost anything (:mod:`trebuchet.sim.toe`).
 
     Parameters
     ----------
     tcp : TcpConfig
-        The engine; its ports are set here, its pool begins at address 0.
-    page : int or None
-        Bytes of the object that is answered, zero beyond that of the fabric top; None: that.
+        The engine; its ports are set here. The pool begins at address 0, the sessions' state, if
+        it is in memory, behind it, and then comes what is answered.
     csr, memory
         As for :func:`fabric_source`.
     """
     from .fabric import FabricOptions, emit
-    from .toe import PORTS, Toe
+    from .toe import OBJECTS, PORTS, Toe
 
-    tcp = dataclasses.replace(tcp, ports=tuple(PORTS.values()))
-    page = len(PAGE) if page is None else page
-    mac, ip = _addresses()
+    tcp = dataclasses.replace(tcp, ports=PORTS, state_base=tcp.pool_size if tcp.cache else 0)
+    page = tcp.pool_size + tcp.state_size
     options = FabricOptions(
         **{
-            "memory_bytes": 1 << (tcp.pool_size + page - 1).bit_length(),
-            "memory_init": {tcp.pool_size: PAGE[:page]},
+            "memory_bytes": 1 << (page + max(OBJECTS.values()) - 1).bit_length(),
+            "memory_init": {page: PAGE},
             "csr": csr or {},
             **memory,
         }
     )
-    toe = Toe(tcp, mac, ip, (tcp.pool_size, page))
-    return dataclasses.replace(emit(toe, options), ready_port=PORTS["page"])
+    return dataclasses.replace(emit(Toe(tcp, *_addresses(), page), options), ready_port=8080)
 
 
 def fabric_with_role(role):

@@ -70,7 +70,9 @@ EXCEPTIONS = {
     "roles.verilog_example.role.AdlerRole": _FOREIGN,
     "router.adapter.FlitsToPackets": _STATES,
     "shell.Shell": _PARTS,
+    "tcp.cached.CachedStore": _PARTS,
     "tcp.engine.TcpEngine": _PARTS,
+    "tcp.mover.LineMover": _STATES,
     "tcp.receive.ReceiveEngine": _STATES,
     "tcp.sender.Sender": _STATES,
 }

@@ -16,7 +16,8 @@ from streams import (
 )
 from tcp_bench import SMALL
 from trebuchet.cores.tcp import application, receive, timer, transmit
-from trebuchet.cores.tcp.config import TcpConfig
+from trebuchet.cores.tcp.config import FULL, TINY, TcpConfig
+from trebuchet.cores.tcp.config import SMALL as SMALL_PRESET
 from trebuchet.cores.tcp.dma import ReceiveDma
 from trebuchet.cores.tcp.engine import TcpEngine
 from trebuchet.cores.tcp.estimator import CongestionWindow, RttEstimator
@@ -59,6 +60,12 @@ def test_configuration_is_checked(change, message):
 def test_engine_wants_a_configuration():
     with pytest.raises(TypeError, match="^Configuration must be a TcpConfig, not 64$"):
         TcpEngine(64)
+
+
+def test_presets():
+    sizes = {preset.sessions: preset.state_size for preset in (TINY, SMALL_PRESET, FULL)}
+    assert sizes == {64: 0, 1024: 0, 131072: 131072 * (64 + 128)}
+    assert (FULL.session_bits, FULL.cache) == (17, 1024)
 
 
 def test_derived_sizes_follow_replace():

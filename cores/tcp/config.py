@@ -1,12 +1,12 @@
 """Parameters of the TCP engine: one dataclass, with presets."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..memory import ADDR_WIDTH
 from ..stream import check_data_width
 from .service import SESSION_WIDTH
 
-__all__ = ["TINY", "TcpConfig"]
+__all__ = ["FULL", "SMALL", "TINY", "TcpConfig"]
 
 
 def _check(ok, what, expected, value):
@@ -26,7 +26,7 @@ class TcpConfig:
     width, tag_width : int
         Data path and memory tags, as in the stream and memory contracts.
     sessions : int
-        Session slots, a power of two, at least 2.
+        Session slots, a power of two, at least 2. Of 131,072 the last is not used.
     ports : tuple of int
         Local TCP port of each service port (csr); its length is the number of service ports.
     segments : int or None
@@ -235,3 +235,7 @@ class TcpConfig:
 
 #: 64 sessions in block RAM.
 TINY = TcpConfig()
+#: 1,024 sessions in block RAM, for a data path of 64 bits.
+SMALL = replace(TINY, width=64, sessions=1024, rx_buffer=32768)
+#: 131,072 sessions in external memory, of which 1,024 at work are on chip.
+FULL = replace(SMALL, sessions=131072, cache=1024, segments=1024)
