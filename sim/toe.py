@@ -51,8 +51,8 @@ class Toe(wiring.Component):
             raise ValueError(f"Ports must be {PORTS}, not {config.ports!r}")
         self.config, self.mac, self.ip, self.page = config, mac, ip, page
         self._engine = TcpEngine(config)
-        ports = 3 if config.cache else 2
-        self._arbiter = MemoryArbiter(ports, config.width, config.tag_width)
+        ports, tag = (3, self._engine.state.signature.tag_width) if config.cache else (2, 2)
+        self._arbiter = MemoryArbiter(ports, config.width, max(tag, config.tag_width))
         blocks = {
             "classifier": CLASSIFIER_BLOCK,
             "tcp_rx": PARSER_BLOCK,

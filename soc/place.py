@@ -43,10 +43,9 @@ class Placement:
         raise TrebuchetError(f"LiteX's script in {self.folder} does not call {tool}")
 
     def design(self):
-        """Text of everything that was generated, the same on every machine and at any time."""
-        script = self.path(".ys").read_text()
-        read = with_local_sources(script, self.folder)
-        names = re.findall(r"^read_verilog (\S+)$", read, re.MULTILINE)
+        """Text of all that tools are given, the same on every machine and at any time."""
+        script = self.mapping()
+        names = re.findall(r"^read_verilog (\S+)$", script, re.MULTILINE)
         sources = [(self.folder / name).read_text() for name in names]
         code = "\n".join(re.sub(r"//.*", "", text) for text in sources)
         lines = self.path(".lpf").read_text().splitlines()
@@ -55,7 +54,13 @@ class Placement:
             {line for line in lines if line.count('"') and line.split('"')[1] in ports}
         )
         words = [*self.command("nextpnr-ecp5"), *PLACE_AND_ROUTE]
-        return "\n".join([" ".join(words), read, *constraints, code])
+        return "\n".join([" ".join(words), script, *constraints, code])
+
+    def mapping(self):
+        """Yosys' script, ours in the place of LiteX's; copies the Verilog that it reads."""
+        fast = clocks_faster_than(self.path(".lpf").read_text(), self.sys_clk_hz)
+        read = with_local_sources(self.path(".ys").read_text(), self.folder)
+        return map_for_area(read, self.top, self.sys_clk_hz, fast)
 
     def run(self, words, log):
         """Run a tool; the lines in which it names an error go into the exception."""
@@ -73,10 +78,7 @@ class Placement:
 def synthesise(placement):
     """Make the netlist."""
     top, script = placement.top, placement.path(".ys")
-    fast = clocks_faster_than(placement.path(".lpf").read_text(), placement.sys_clk_hz)
-    read = with_local_sources(script.read_text(), placement.folder)
-    mapped = map_for_area(read, top, placement.sys_clk_hz, fast)
-    script.write_text(mapped + f"\ntee -q -o {top}_stat.json stat -json -top {top}\n")
+    script.write_text(placement.mapping() + f"\ntee -q -o {top}_stat.json stat -json -top {top}\n")
     placement.run(placement.command("yosys"), "yosys.log")
 
 

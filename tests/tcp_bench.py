@@ -78,7 +78,7 @@ class World:
         if config.cache:  # state of sessions, in a memory full of rubbish
             rng = make_rng(seed, "state")
             state = bytearray(rng.randbytes(config.state_base + config.state_size))
-            self.responders.append(MemoryResponder(self.dut.state, state, rng=rng))
+            self.responders.append(MemoryResponder(self.dut.state, state, rng=rng, outstanding=16))
         self.now = 0  # ticks
         self.cycle = 0
         self.out = []  # segments sent by the engine

@@ -72,9 +72,11 @@ EXCEPTIONS = {
     "shell.Shell": _PARTS,
     "tcp.cached.CachedStore": _PARTS,
     "tcp.engine.TcpEngine": _PARTS,
+    "tcp.lists.ListServer": _STATES,
     "tcp.mover.LineMover": _STATES,
     "tcp.receive.ReceiveEngine": _STATES,
     "tcp.sender.Sender": _STATES,
+    "tcp.wheels.TimerWheels": _STATES,
 }
 
 #: Components that no stream leaves.
@@ -99,6 +101,7 @@ WITHOUT = {
         "tcp.speck.Speck",
     ),
     *("tcp.store.SessionStore", "tcp.table.SessionTable", "tcp.timer.TimerEngine"),
+    "tcp.wheels.Alarm",
     "tcp.window.WindowEdge",
 }
 

@@ -16,7 +16,8 @@ M32 = (1 << 32) - 1
 CONFIG = replace(SMALL, width=64, sessions=16, segments=16, cache=4)
 #: Fields of a record at rest that mean nothing, or the same whatever they are.
 IDLE = ("segment", "kept_from", "kept_to", "rtt_seq", "rtt_start", "progress")
-LISTED = ("on_active", "on_event", "on_recycle")
+#: Fields that the store alone writes.
+LISTED = ("on_active", "on_event", "on_recycle", "on_wheel", "wake")
 
 
 def width(shape):
@@ -147,11 +148,12 @@ class Users:
 
     def __init__(self, config, rng, numbers, turns):
         layout = record_layout(config)
-        fields = tuple(name for name in layout.members if name not in (*LISTED, "on_wheel"))
+        fields = tuple(name for name in layout.members if name not in LISTED)
         self.config, self.rng, self.numbers, self.turns = config, rng, numbers, turns
         self.dut = CachedStore(config, dict.fromkeys(ENGINES, fields))
         self.records, self.peers, self.rings = {}, {}, {}
         self.lent = set()
+        self.had_session = {}
         self.fresh = 0  # the next number that was never used
         self.cycles = {}  # from request to grant, by engine
 
@@ -164,13 +166,13 @@ class Users:
     def _calm(self, record):
         quiet = ("ack_due", "syn_due", "rst_due", "resend", "probe", "keepalive", "check")
         record |= dict.fromkeys((*quiet, "ev_open", "ev_data", "ev_eof", "ev_closed"), 0)
-        record |= {"blocked": 1, "released": 0, "has_segment": 0, **dict.fromkeys(LISTED, 0)}
-        return record | {"on_wheel": 0}
+        return record | {"blocked": 1, "released": 0, "has_segment": 0, **dict.fromkeys(LISTED, 0)}
 
     def engine(self, name):
         dut, rng, port = self.dut, self.rng, getattr(self.dut, name)
 
         async def bench(ctx):
+            ctx.set(dut.place_taken, 1)
             while not ctx.get(dut.ready):
                 await ctx.tick()
             for _ in range(self.turns):
@@ -199,6 +201,11 @@ class Users:
     async def _use(self, ctx, name, port, n):
         dut, rng = self.dut, self.rng
         seen = as_numbers(ctx.get(port.record))
+        placed = {name: seen.pop(name) for name in ("on_wheel", "wake")}
+        assert not any(seen[name] for name in LISTED[:3])
+        if n in self.records:  # what has a session is on a wheel once it was handed back
+            assert placed["on_wheel"] or not self.had_session.get(n)
+        seen |= dict.fromkeys(("on_wheel", "wake"), 0)
         if n not in self.records:
             assert not any(seen.values()), f"session {n} is not empty"
         else:
@@ -235,6 +242,7 @@ class Users:
             self.peers[n] = {f: rng.getrandbits(width(s)) for f, s in peer_layout().members.items()}
             ctx.set(dut.new_peer, self.peers[n])
             ctx.set(dut.peer_write, 1)
+        self.had_session[n] = self.had_session.get(n) or bool(self.records[n]["phase"])
         result = {f: v for f, v in self.records[n].items() if f in port.result.shape().members}
         ctx.set(port.result, result)
         ctx.set(port.commit, 1)

@@ -8,9 +8,18 @@ from amaranth.lib.wiring import In, Out
 from ..buffers import NO_COLLISIONS
 from ..memory import MemorySignature
 from .line import extension_layout, rest_layout, whole
+from .lists import ListServer
 from .mover import LineMover
-from .record import descriptor_layout, peer_layout, record_layout
+from .record import (
+    TIME_WIDTH,
+    Phase,
+    descriptor_layout,
+    peer_layout,
+    record_layout,
+    wake_width,
+)
 from .store import SessionStore
+from .wheels import Alarm
 
 __all__ = ["CachedStore"]
 
@@ -38,7 +47,12 @@ class CachedStore(SessionStore):
     ``enter``              In   write ``entry`` to ``entry_address``, for the session lent
     ``hint``               In   with ``hint_session``: it will be asked for; until ``hint_taken``
     ``miss``               Out  strobe: a move has begun
-    ``mem``                Out  memory port
+    ``now``                In   time in ticks
+    ``place``              Out  ``place_session`` is to be visited at tick ``place_wake``, is on a
+                                wheel if ``place_linked``; until ``place_taken``
+    ``mem``                Out  memory port of the records
+    ``lists_mem``          Out  memory port of the lists, which are in a
+                                :class:`~trebuchet.cores.tcp.lists.ListServer`
     =====================  ===  ================================================================
 
     A session that is in the cache is lent after as many cycles as from block RAM. Coherence:
@@ -50,6 +64,8 @@ class CachedStore(SessionStore):
       two sessions cannot throw each other out for ever.
     * Numbers at or above the *high-water mark* have never been used: nothing is read for them, and
       nothing written. The mark moves as the next one is lent. So memory needs no clearing.
+
+    A hand-back waits for the lists and for the wheels, which wait for memory alone.
 
     Reset: the cache is empty after a cycle a slot; the high-water mark is 0.
     """
@@ -72,8 +88,20 @@ class CachedStore(SessionStore):
             "hint_session": In(s),
             "hint_taken": Out(1),
             "miss": Out(1),
+            "now": In(TIME_WIDTH),
+            "place_wake": Out(wake_width()),
+            "place_linked": Out(1),
+            "place_taken": In(1),
             "mem": Out(MemorySignature(config.width, config.tag_width)),
+            "lists_mem": Out(MemorySignature(config.width, 0)),
         }
+        self.lists = ListServer(
+            config.list_count,
+            config.sessions,
+            config.width,
+            base=config.lists_base,
+            block=min(32, config.sessions // 2),
+        )
         super().__init__(config, engines, more)
 
     def elaborate(self, platform):
@@ -96,6 +124,7 @@ class CachedStore(SessionStore):
             "event": owner == names.index("events"),
             "recycle": recycling,
         }
+        self.filed, self.asks_place, self.aim = Signal(), Signal(), Signal(wake_width())
         self._requests(m)
         self._moves(m)
         m.d.comb += recycles.eq(pop[names.index("timer")] & self.recycling)
@@ -134,20 +163,68 @@ class CachedStore(SessionStore):
                 with m.If(done):
                     m.next = "RETURN"
             with m.State("RETURN"):
-                with m.If(session == self.high):
-                    m.d.sync += self.high.eq(self.high + 1)
-                m.next = "CHOOSE"
+                with m.If(self.filed):
+                    with m.If(session == self.high):
+                        m.d.sync += self.high.eq(self.high + 1)
+                    m.next = "CHOOSE"
         m.d.comb += self.ready.eq(~fsm.ongoing("CLEAR"))
-        returning = fsm.ongoing("RETURN")
-        pushes = self._file(m, record, after, session, written, skip, returning)
-        self._ports(m, written)
+        returning = Signal()
+        m.d.comb += returning.eq(fsm.ongoing("RETURN") & self.filed)
+        self._file(m, record, after, session, written, skip, returning)
+        self._ports(m, written, returning)
         pops = {
             "active": pop[names.index("transmit")],
             "event": pop[names.index("events")],
             "recycle": recycles,
         }
-        self._lists(m, session, pushes, pops, after.service)
+        self._alarm(m, after)
+        self._serve(m, pops, after.service)
         return m
+
+    def _alarm(self, m, after):
+        """When the session is to be visited next; what is written of that."""
+        m.submodules.alarm = alarm = Alarm()
+        m.d.comb += [
+            alarm.now.eq(self.now),
+            alarm.deadline.eq(after.deadline),
+            alarm.linked.eq(after.on_wheel),
+            alarm.wake.eq(after.wake),
+            self.asks_place.eq(alarm.ask & (after.phase != Phase.FREE) & ~self.frees),
+            self.aim.eq(alarm.aim),
+            self.place_wake.eq(alarm.aim),
+            self.place_linked.eq(after.on_wheel),
+        ]
+
+    def _serve(self, m, pops, service):
+        """The lists; a hand-back ends when they, and the wheels, have taken what is theirs."""
+        m.submodules.lists = lists = self.lists
+        wiring.connect(m, lists.mem, wiring.flipped(self.lists_mem))
+        n = len(self.config.ports)
+        returns = self.fsm.ongoing("RETURN")
+        mask, pushed, placed = Signal(2 + n), Signal(), Signal()
+        push = lists.push
+        m.d.comb += [
+            mask.eq(Cat(self.wanted["active"], self.wanted["recycle"])),
+            push.valid.eq(returns & (mask != 0) & ~pushed),
+            push.payload.lists.eq(mask),
+            push.payload.session.eq(self.session),
+            self.place.eq(returns & self.asks_place & ~placed),
+            self.filed.eq(
+                ((mask == 0) | pushed | push.ready) & (~self.asks_place | placed | self.place_taken)
+            ),
+            lists.pop.eq(Cat(pops["active"], pops["recycle"])),
+            Cat(self.active_valid, self.recycle_valid, self.event_valid).eq(lists.valid),
+            self.active_session.eq(lists.head[0]),
+            self.recycle_session.eq(lists.head[1]),
+        ]
+        for k in range(n):
+            m.d.comb += [
+                mask[2 + k].eq(self.wanted["event"] & (service == k)),
+                lists.pop[2 + k].eq(pops["event"] & (self.event_pick == k)),
+                getattr(self, f"event_session_{k}").eq(lists.head[2 + k]),
+            ]
+        m.d.sync += pushed.eq(returns & ~self.filed & (pushed | (push.valid & push.ready)))
+        m.d.sync += placed.eq(returns & ~self.filed & (placed | (self.place & self.place_taken)))
 
     def _rams(self, m):
         """Line and extension of the record are apart, because they come one after the other."""
@@ -246,12 +323,15 @@ class CachedStore(SessionStore):
         with m.If(~self.begin):
             m.d.sync += self.waits.eq(self.waits | (1 << self.owner))
 
-    def _ports(self, m, written):
+    def _ports(self, m, written, returning):
         """The RAMs: written by a hand-back, or when something comes in and there is none."""
         mover, session, fsm = self.mover, self.session, self.fsm
         lent, fetches = fsm.ongoing("LENT"), fsm.ongoing("FETCH")
-        returning, clears = fsm.ongoing("RETURN"), fsm.ongoing("CLEAR")
-        record = data.View(record_layout(self.config), written)
+        returns, clears = fsm.ongoing("RETURN"), fsm.ongoing("CLEAR")
+        record = Signal(record_layout(self.config), name="back")
+        m.d.comb += Value.cast(record).eq(written)
+        with m.If(self.asks_place & returning):
+            m.d.comb += [record.on_wheel.eq(1), record.wake.eq(self.aim)]
         slot = Mux(mover.install, mover.slot, session[: self.slot_bits])
         for write in self.writes.values():
             m.d.comb += write.addr.eq(slot)
@@ -290,7 +370,7 @@ class CachedStore(SessionStore):
             self.descriptor.eq(self.reads["descriptors"].data),
             mover.descriptor.eq(self.descriptor),
             mover.granted.eq(mover.ask & ~lent),
-            mover.quiet.eq(~returning & ~fetches & ~clears & ~busy),
+            mover.quiet.eq(~returns & ~fetches & ~clears & ~busy),
         ]
 
     def _place(self, address):

@@ -122,9 +122,9 @@ class TcpConfig:
         )
         c = self.cache
         _check(
-            c is None or (isinstance(c, int) and 2 <= c <= n and not c & (c - 1)),
+            c is None or (isinstance(c, int) and 2 <= c <= n >= 8 and not c & (c - 1)),
             "Number of cached sessions",
-            f"a power of two from 2 to {n}, or None",
+            f"a power of two from 2 to {n}, of at least 8 sessions, or None",
             c,
         )
         _check(
@@ -209,7 +209,22 @@ class TcpConfig:
     @property
     def state_size(self):
         """Bytes of the sessions' state, from :attr:`state_base` on (``line.py``)."""
-        return 0 if self.cache is None else 192 * self.sessions
+        return 0 if self.cache is None else self.wheels_base + 8 * self.sessions - self.state_base
+
+    @property
+    def list_count(self):
+        """Lists of sessions: active, recycle, one for the events of each service."""
+        return 2 + len(self.ports)
+
+    @property
+    def lists_base(self):
+        """Address of the lists' middles, behind the records."""
+        return self.state_base + 192 * self.sessions
+
+    @property
+    def wheels_base(self):
+        """Address of the timer wheels' links, behind the lists."""
+        return self.lists_base + 4 * self.list_count * self.sessions
 
     @property
     def window(self):

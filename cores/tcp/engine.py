@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 from ..buffers import NO_COLLISIONS, BlockFifo
 from ..csr import CsrSignature
 from ..memory import MemorySignature
+from ..memory_arbiter import MemoryArbiter, connect_narrow
 from ..stream import PacketSignature
 from . import application, events, publish, receive, timer, transmit
 from .cached import CachedStore
@@ -60,6 +61,10 @@ class TcpEngine(wiring.Component):
             raise TypeError(f"Configuration must be a TcpConfig, not {config!r}")
         self.config = config
         self.block = tcp_block(config)
+        state = {}
+        if config.cache:
+            self._state = MemoryArbiter(3, config.width, config.tag_width)
+            state["state"] = Out(self._state.signature.members["mem"].signature)
         super().__init__(
             {
                 "segment": In(stream.Signature(RxSegmentLayout)),
@@ -71,11 +76,7 @@ class TcpEngine(wiring.Component):
                 "tick": In(1),
                 "csr": In(CsrSignature(self.block)),
             }
-            | (
-                {"state": Out(MemorySignature(config.width, config.tag_width))}
-                if config.cache
-                else {}
-            )
+            | state
         )
 
     def elaborate(self, platform):
@@ -86,7 +87,8 @@ class TcpEngine(wiring.Component):
         m.submodules.dma = self.dma = ReceiveDma(config)
         m.submodules.publish = self.publish = publish.PublishEngine(config)
         m.submodules.transmit = self.transmit = transmit.TransmitEngine(config)
-        m.submodules.timer = self.timer = timer.TimerEngine(config)
+        clock = timer.WheelsTimerEngine if config.cache else timer.TimerEngine
+        m.submodules.timer = self.timer = clock(config)
         m.submodules.application = self.application = application.ApplicationEngine(config)
         m.submodules.events = self.events = events.EventEngine(config)
         engines = {
@@ -234,8 +236,15 @@ class TcpEngine(wiring.Component):
     def _cached(self, m):
         """Descriptors and peers are in the store. They are only looked at under its lock."""
         store, app, rx = self.store, self.application, self.receive
-        wiring.connect(m, store.mem, wiring.flipped(self.state))
+        m.submodules.state = arbiter = self._state
+        for k, mem in enumerate((store.mem, store.lists_mem, self.timer.mem)):
+            connect_narrow(m, mem, arbiter.ports[k])
+        wiring.connect(m, arbiter.mem, wiring.flipped(self.state))
         m.d.comb += [
+            store.now.eq(self.timer.now),
+            store.place_taken.eq(self.timer.place_taken),
+            self.timer.place_wake.eq(store.place_wake),
+            self.timer.place_linked.eq(store.place_linked),
             store.enter.eq(app.write),
             store.entry_address.eq(app.address),
             store.entry.eq(app.descriptor),

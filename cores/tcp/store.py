@@ -203,6 +203,7 @@ class SessionStore(wiring.Component):
         begins, began = after.phase == Phase.SYN_RCVD, record.phase == Phase.SYN_RCVD
         with m.If(returning):
             m.d.sync += self.half_open.eq(self.half_open + (begins & ~began) - (began & ~begins))
+        self.frees, self.wanted = free, {name: want[name] & ~was[name] for name in skip}
         return {name: returning & want[name] & ~was[name] for name in skip}
 
     def _fifo(self, m, name, session, push, pop):
