@@ -39,6 +39,8 @@ RTO = 50
 LIMIT = 100_000_000
 SECONDS = 7200
 IDLE = 100_000
+#: Clients of a bulk load that begin in one millisecond: their SYNs fit the receiver's queue.
+RAMP = 50
 PAGE, FILE, IMAGE = OBJECTS
 #: Port of the object that is sent either way, by the number of clients.
 BULK = {1: IMAGE, 1000: FILE}
@@ -79,8 +81,9 @@ def share(way: str, clients: int) -> float:
         load="http" if way == "tx" else "discard",
         port=port if way == "tx" else DISCARD,
         clients=clients,
+        ramp=RAMP,
         transactions=max(3, clients // 2),
-        warmup=max(1, clients // 4),
+        warmup=max(1, clients // 2),
         min_bytes=OBJECTS[port],
         max_bytes=OBJECTS[port],
         window=65535,

@@ -76,6 +76,7 @@ EXCEPTIONS = {
     "tcp.mover.LineMover": _STATES,
     "tcp.receive.ReceiveEngine": _STATES,
     "tcp.sender.Sender": _STATES,
+    "tcp.timer.WheelsTimerEngine": _PARTS,
     "tcp.wheels.TimerWheels": _STATES,
 }
 
