@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..models.errors import TrebuchetError
+from .multiboot import marked
 from .synthesis import clocks_faster_than, map_for_area, with_local_sources
 from .toolchain import PLACE_AND_ROUTE
 
@@ -113,9 +114,30 @@ def _place_once(placement, seed):
     return _clocks(json.loads(report.read_text()), placement.sys_clk_hz)[1]
 
 
-def pack(placement):
-    """Make the bitstream of what was placed and routed."""
-    placement.run(placement.command("ecppack"), "ecppack.log")
+def pack(placement, board):
+    """Make the bitstream of what was placed and routed; returns the application's, or None.
+
+    On a board whose FPGA starts with the flash's golden bitstream there are two: the golden one,
+    which has the flash's slot for an application as the next to be loaded, and the application's,
+    after which the golden one comes (BOOTADDR).
+    """
+    words = placement.command("ecppack")
+    flash = board.flash
+    if flash is None or "bitstream" not in flash.parts or flash.golden[0] or not flash.golden[1]:
+        placement.run(words, "ecppack.log")
+        return None
+    at = words.index("--bootaddr") + 1
+    words[at] = f"{flash.bitstream[0]:#x}"
+    placement.run(words, "ecppack.log")
+    application = placement.path("_application.bit")
+    config = placement.path(".config")
+    if board.multiboot == "pin":
+        text = marked(config.read_text(), placement.path("_placed.json").read_text())
+        config = placement.path("_application.config")
+        config.write_text(text)
+    words = ["ecppack", "--bootaddr", "0", config.name, "--bit", application.name]
+    placement.run(words, "ecppack_application.log")
+    return application
 
 
 def _clocks(report, sys_clk_hz):
