@@ -292,9 +292,29 @@ GROUPS = {
         Group(
             "tcp",
             "trebuchet.bench.tcp:measure",
-            (*GATEWARE, *ECG_MODEL, *FABRIC, "bench/tcp.py"),
-            "cycles per HTTP transaction at the simulated fabric; some minutes",
-            ("tcp.http_1k_cycles",),
+            (*GATEWARE, *ECG_MODEL, *FABRIC, "sim/toe.py", "bench/tcp.py"),
+            "cycles per HTTP transaction, throughput in bulk, of the TCP engine; some minutes",
+            (
+                "tcp.http_1k_cycles",
+                "tcp.tx_share_1",
+                "tcp.tx_share_1000",
+                "tcp.rx_share_1",
+                "tcp.rx_share_1000",
+            ),
+        ),
+        Group(
+            "tcp_full",
+            "trebuchet.bench.tcp:measure_full",
+            (*GATEWARE, *ECG_MODEL, *FABRIC, "sim/toe.py", "bench/tcp.py"),
+            "cycles per HTTP transaction beside 100,000 open connections; half an hour",
+            ("tcp.http_1k_100k_cycles", "tcp.churn_100k_leaks"),
+        ),
+        Group(
+            "tcp_full_area",
+            "trebuchet.bench.tcp:measure_area",
+            ("cores/*.py", "cores/net/*.py", "cores/tcp/*.py", "bench/area.py", "bench/tcp.py"),
+            "area of the TCP engine with 131,072 sessions, 64 bits; some minutes",
+            ("tcp.full_lut6", "tcp.full_bram36"),
         ),
         Group(
             "router_traffic",

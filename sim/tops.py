@@ -16,7 +16,7 @@ from collections.abc import Callable
 from ..models.errors import TrebuchetError
 from .build import Source
 
-__all__ = ["IP", "MAC", "PAGE", "TOPS", "board_source", "fabric_source", "source"]
+__all__ = ["IP", "MAC", "PAGE", "TOPS", "board_source", "fabric_source", "source", "toe_source"]
 
 #: Addresses of the simulated board, and the harness's defaults.
 MAC = "02:00:00:00:00:02"
@@ -36,6 +36,12 @@ def _page():
 
 #: What the fabric top answers on TCP port 8080.
 PAGE = _page()
+
+
+def _addresses():
+    """MAC and IP address as the registers have them."""
+    mac = int.from_bytes(bytes.fromhex(MAC.replace(":", "")), "little")
+    return mac, int.from_bytes(bytes(map(int, IP.split("."))), "big")
 
 
 def board_source(role=None, peers=0):
@@ -68,11 +74,12 @@ def fabric_source(tcp=None, csr=None, shell=None, **memory):
 
     config = ShellConfig(**({"tcp": tcp} if tcp else {}), **(shell or {}))
     shell = Shell(config)
+    mac, ip = _addresses()
     registers = {
         "csr_shell": {
             "enable": 1,
-            "mac": int.from_bytes(bytes.fromhex(MAC.replace(":", "")), "little"),
-            "ip": int.from_bytes(bytes(map(int, IP.split("."))), "big"),
+            "mac": mac,
+            "ip": ip,
             "page_length": len(PAGE),
         }
     }
@@ -87,6 +94,33 @@ def fabric_source(tcp=None, csr=None, shell=None, **memory):
         }
     )
     return dataclasses.replace(emit(shell, options), ready_port=7)
+
+
+def toe_source(tcp, csr=None, **memory):
+    """The TCP engine with services that hardly cost anything (:mod:`trebuchet.sim.toe`).
+
+    Parameters
+    ----------
+    tcp : TcpConfig
+        The engine; its ports are set here. The pool begins at address 0, the sessions' state, if
+        it is in memory, behind it, and then comes what is answered.
+    csr, memory
+        As for :func:`fabric_source`.
+    """
+    from .fabric import FabricOptions, emit
+    from .toe import OBJECTS, PORTS, Toe
+
+    tcp = dataclasses.replace(tcp, ports=PORTS, state_base=tcp.pool_size if tcp.cache else 0)
+    page = tcp.pool_size + tcp.state_size
+    options = FabricOptions(
+        **{
+            "memory_bytes": 1 << (page + max(OBJECTS.values()) - 1).bit_length(),
+            "memory_init": {page: PAGE},
+            "csr": csr or {},
+            **memory,
+        }
+    )
+    return dataclasses.replace(emit(Toe(tcp, *_addresses(), page), options), ready_port=8080)
 
 
 def fabric_with_role(role):

@@ -74,6 +74,11 @@ class World:
         self.responder = MemoryResponder(
             self.dut.mem, self.memory, rng=None if seed is None else make_rng(seed, "mem")
         )
+        self.responders = [self.responder]
+        if config.cache:  # state of sessions, in a memory full of rubbish
+            rng = make_rng(seed, "state")
+            state = bytearray(rng.randbytes(config.state_base + config.state_size))
+            self.responders.append(MemoryResponder(self.dut.state, state, rng=rng, outstanding=16))
         self.now = 0  # ticks
         self.cycle = 0
         self.out = []  # segments sent by the engine
@@ -179,7 +184,8 @@ class World:
             return call
 
         benches = [bound(script) for script in scripts]
-        return run(self.dut, *benches, self, self.responder, limit=limit, seed=self.seed, vcd=vcd)
+        benches += [self, *self.responders]
+        return run(self.dut, *benches, limit=limit, seed=self.seed, vcd=vcd)
 
     # -- the background process ------------------------------------------------------------------
 

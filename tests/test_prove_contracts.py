@@ -72,11 +72,14 @@ EXCEPTIONS = {
     "roles.verilog_example.role.AdlerRole": _FOREIGN,
     "router.adapter.FlitsToPackets": _STATES,
     "shell.Shell": _PARTS,
+    "tcp.cached.CachedStore": _PARTS,
     "tcp.engine.TcpEngine": _PARTS,
     "tcp.index.SessionIndex": _PARTS,
+    "tcp.mover.LineMover": _STATES,
     "tcp.number_stack.NumberStack": "what it sends lies in a RAM; its tests check the rules",
     "tcp.receive.ReceiveEngine": _STATES,
     "tcp.sender.Sender": _STATES,
+    "tcp.timer.WheelsTimerEngine": _PARTS,
 }
 
 #: Components that no stream leaves.

@@ -79,6 +79,30 @@ def test_discard():
     assert stats["load"]["bytes_received"] == 0
 
 
+@pytest.mark.parametrize("options", [[], BAD_LINK], ids=["good", "bad"])
+def test_idle_connections(options):
+    """Three hundred are there before the first client and leave after the last one."""
+    code, stats = load("http", 80, "--idle", 300, "--idle-port", 9, *options)
+    assert code == 0
+    assert_clean(stats, 60)
+    crowd = stats["load"]["crowd"]
+    assert (crowd["members"], crowd["open"], crowd["over"]) == (300, 0, 300)
+    if options:
+        assert crowd["repeats"] > 0
+
+
+def test_idle_connections_that_are_refused():
+    code, stats = load("http", 80, "--idle", 20, "--idle-port", 1, clients=2, transactions=2)
+    assert code == 1
+    assert stats["load"]["crowd"]["resets"] == 20
+
+
+def test_too_many_idle_connections():
+    command = [wire(), "--load", "http", "--idle", "1000001", "--time", "wall"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+    assert done.stderr.strip().endswith("--idle must be 0 to 1000000")
+
+
 @pytest.mark.parametrize("mode", ["echo", "http", "discard"])
 def test_bad_link(mode):
     port = {"echo": 7, "http": 80, "discard": 9}[mode]

@@ -138,9 +138,10 @@ class Net:
             client.tick(now)
 
 
-def storm(seed, count, size, loss, limit):
+def storm(seed, count, size, loss, limit, **changes):
     net = Net(seed, loss)
     config = replace(SMALL, isn_start=0, keepalive_idle=3000, user_timeout=9000, retries=12)
+    config = replace(config, **changes)
     world = World(
         config, seed=seed, tick=45, services=[Service(echo=True), Service(), Service()],
         stall=0.1, wire=net.from_engine,
@@ -186,6 +187,18 @@ def test_clean_link(seed):
 @seeds(2)
 def test_bad_link(seed):
     storm(seed, count=6, size=2500, loss=0.06, limit=1500)
+
+
+@seeds(1)
+def test_cache_for_two_sessions(seed):
+    """Three connections at work: every other step throws a session out of the cache."""
+    storm(seed, count=3, size=400, loss=0, limit=700, cache=2)
+
+
+@pytest.mark.slow
+@seeds(1)
+def test_bad_link_with_a_cache_for_two_sessions(seed):
+    storm(seed, count=6, size=1500, loss=0.06, limit=1500, cache=2)
 
 
 @pytest.mark.slow

@@ -16,7 +16,8 @@ from streams import (
 )
 from tcp_bench import SMALL
 from trebuchet.cores.tcp import application, receive, timer, transmit
-from trebuchet.cores.tcp.config import TcpConfig
+from trebuchet.cores.tcp.config import FULL, TINY, TcpConfig
+from trebuchet.cores.tcp.config import SMALL as SMALL_PRESET
 from trebuchet.cores.tcp.dma import ReceiveDma
 from trebuchet.cores.tcp.engine import TcpEngine
 from trebuchet.cores.tcp.estimator import CongestionWindow, RttEstimator
@@ -33,6 +34,11 @@ M32 = (1 << 32) - 1
     ("change", "message"),
     [
         ({"sessions": 48}, r"Number of sessions must be a power of two from 2 to 65536, not 48"),
+        (
+            {"cache": 3},
+            r"Number of cached sessions must be a power of two from 2 to 8, of .*, not 3",
+        ),
+        ({"cache": 2, "state_base": 64}, r"State base must be a multiple of 128 .*, not 64"),
         ({"ports": ()}, r"Number of services must be 1 to 8, not 0"),
         ({"segments": 9}, r"Number of segments must be 1 to 8, not 9"),
         ({"pool_base": 100}, r"Pool base must be a multiple of 4096 .*, not 100"),
@@ -54,6 +60,12 @@ def test_configuration_is_checked(change, message):
 def test_engine_wants_a_configuration():
     with pytest.raises(TypeError, match="^Configuration must be a TcpConfig, not 64$"):
         TcpEngine(64)
+
+
+def test_presets():
+    sizes = {preset.sessions: preset.state_size for preset in (TINY, SMALL_PRESET, FULL)}
+    assert sizes == {64: 0, 1024: 0, 131072: 28 << 20}
+    assert (FULL.session_bits, FULL.cache) == (17, 1024)
 
 
 def test_derived_sizes_follow_replace():

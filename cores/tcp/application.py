@@ -86,6 +86,9 @@ class ApplicationEngine(wiring.Component):
             m.submodules.edge = self.edge = WindowEdge(config)
             m.d.comb += [self.edge.cons.eq(position), self.edge.pub.eq(r.rcv_pub)]
 
+        nobody = self.sent.payload >> s != 0
+        if s == SESSION_WIDTH:  # that number is given to nobody
+            nobody = self.sent.payload.all()
         with m.FSM():
             with m.State("SENT"):
                 m.d.sync += who.eq(self.sent.payload)
@@ -93,7 +96,7 @@ class ApplicationEngine(wiring.Component):
                 with m.If(self.sent.valid):
                     m.d.comb += self.sent.ready.eq(1)
                     m.next = "SENT-CLAIM"
-                    with m.If(self.sent.payload >> s != 0):  # a RST without a session
+                    with m.If(nobody):  # a RST without a session
                         m.next = "FREE"
             with m.State("SENT-CLAIM"):
                 m.d.comb += port.request.eq(1)

@@ -1,12 +1,12 @@
 """Parameters of the TCP engine: one dataclass, with presets."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..memory import ADDR_WIDTH
 from ..stream import check_data_width
 from .service import SESSION_WIDTH
 
-__all__ = ["TINY", "TcpConfig"]
+__all__ = ["FULL", "SMALL", "TINY", "TcpConfig"]
 
 
 def _check(ok, what, expected, value):
@@ -26,7 +26,7 @@ class TcpConfig:
     width, tag_width : int
         Data path and memory tags, as in the stream and memory contracts.
     sessions : int
-        Session slots, a power of two, at least 2.
+        Session slots, a power of two, at least 2. Of 131,072 the last is not used.
     ports : tuple of int
         Local TCP port of each service port (csr); its length is the number of service ports.
     segments : int or None
@@ -62,6 +62,12 @@ class TcpConfig:
         Connections can also be opened from this side (:mod:`~trebuchet.cores.tcp.connect`).
     inspect : bool
         Software can look at each session (:mod:`~trebuchet.cores.tcp.inspect`).
+    cache : int or None
+        Sessions whose records are on chip at a time, a power of two; all others are in external
+        memory (:mod:`~trebuchet.cores.tcp.cached`). None: all are in block RAM.
+    state_base : int
+        Address of the sessions' state in external memory, a multiple of 128: :attr:`state_size`
+        bytes.
     isn_key : int
         128-bit key of the initial sequence numbers (csr); firmware writes a random one.
     isn_start : int
@@ -101,15 +107,32 @@ class TcpConfig:
     programmable: bool = True
     active: bool = False
     inspect: bool = False
+    cache: int | None = None
+    state_base: int = 0
 
     def __post_init__(self):
         check_data_width(self.width)
         n = self.sessions
+        most = 1 << (SESSION_WIDTH if self.cache else SESSION_WIDTH - 1)
         _check(
-            isinstance(n, int) and 2 <= n < 1 << SESSION_WIDTH and not n & (n - 1),
+            isinstance(n, int) and 2 <= n <= most and not n & (n - 1),
             "Number of sessions",
-            f"a power of two from 2 to {1 << SESSION_WIDTH - 1}",
+            f"a power of two from 2 to {most}",
             n,
+        )
+        c = self.cache
+        _check(
+            c is None or (isinstance(c, int) and 2 <= c <= n >= 8 and not c & (c - 1)),
+            "Number of cached sessions",
+            f"a power of two from 2 to {n}, of at least 8 sessions, or None",
+            c,
+        )
+        _check(
+            self.state_base % 128 == 0
+            and 0 <= self.state_base <= (1 << ADDR_WIDTH) - self.state_size,
+            "State base",
+            "a multiple of 128 with the state inside the memory",
+            self.state_base,
         )
         _check(1 <= len(self.ports) <= 8, "Number of services", "1 to 8", len(self.ports))
         for port in self.ports:
@@ -184,6 +207,26 @@ class TcpConfig:
         return self.pool_segments << self.segment_log2
 
     @property
+    def state_size(self):
+        """Bytes of the sessions' state, from :attr:`state_base` on (``line.py``)."""
+        return 0 if self.cache is None else self.wheels_base + 8 * self.sessions - self.state_base
+
+    @property
+    def list_count(self):
+        """Lists of sessions: active, recycle, one for the events of each service."""
+        return 2 + len(self.ports)
+
+    @property
+    def lists_base(self):
+        """Address of the lists' middles, behind the records."""
+        return self.state_base + 192 * self.sessions
+
+    @property
+    def wheels_base(self):
+        """Address of the timer wheels' links, behind the lists."""
+        return self.lists_base + 4 * self.list_count * self.sessions
+
+    @property
     def window(self):
         """Largest window announced, in bytes."""
         return min(self.segment_size, self.max_window)
@@ -207,3 +250,7 @@ class TcpConfig:
 
 #: 64 sessions in block RAM.
 TINY = TcpConfig()
+#: 1,024 sessions in block RAM, for a data path of 64 bits.
+SMALL = replace(TINY, width=64, sessions=1024, rx_buffer=32768)
+#: 131,072 sessions in external memory, of which 1,024 at work are on chip.
+FULL = replace(SMALL, sessions=131072, cache=1024, segments=1024)

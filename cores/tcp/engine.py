@@ -8,8 +8,10 @@ from amaranth.lib.wiring import In, Out
 from ..buffers import NO_COLLISIONS, BlockFifo
 from ..csr import CsrSignature
 from ..memory import MemorySignature
+from ..memory_arbiter import MemoryArbiter, connect_narrow
 from ..stream import PacketSignature
 from . import application, events, publish, receive, timer, transmit
+from .cached import CachedStore
 from .config import TcpConfig
 from .connect import ConnectPort
 from .dma import ReceiveDma
@@ -36,6 +38,7 @@ class TcpEngine(wiring.Component):
     ``sent``        In   stream of session numbers, from the sender, one for each segment, in any
                          order: its memory will not be read again for it
     ``mem``         Out  memory port: received payloads go into the pool
+    ``state``       Out  with ``config.cache``: memory port of the sessions' state
     ``services``    Out  array of :class:`~trebuchet.cores.tcp.service.ServiceSignature`
     ``tick``        In   one-cycle pulse each millisecond of protocol time
     ``csr``         In   register block ``"tcp"`` (:func:`~trebuchet.cores.tcp.registers.tcp_block`)
@@ -58,6 +61,10 @@ class TcpEngine(wiring.Component):
             raise TypeError(f"Configuration must be a TcpConfig, not {config!r}")
         self.config = config
         self.block = tcp_block(config)
+        state = {}
+        if config.cache:
+            self._state = MemoryArbiter(3, config.width, config.tag_width)
+            state["state"] = Out(self._state.signature.members["mem"].signature)
         super().__init__(
             {
                 "segment": In(stream.Signature(RxSegmentLayout)),
@@ -69,6 +76,7 @@ class TcpEngine(wiring.Component):
                 "tick": In(1),
                 "csr": In(CsrSignature(self.block)),
             }
+            | state
         )
 
     def elaborate(self, platform):
@@ -79,7 +87,8 @@ class TcpEngine(wiring.Component):
         m.submodules.dma = self.dma = ReceiveDma(config)
         m.submodules.publish = self.publish = publish.PublishEngine(config)
         m.submodules.transmit = self.transmit = transmit.TransmitEngine(config)
-        m.submodules.timer = self.timer = timer.TimerEngine(config)
+        clock = timer.WheelsTimerEngine if config.cache else timer.TimerEngine
+        m.submodules.timer = self.timer = clock(config)
         m.submodules.application = self.application = application.ApplicationEngine(config)
         m.submodules.events = self.events = events.EventEngine(config)
         engines = {
@@ -93,7 +102,8 @@ class TcpEngine(wiring.Component):
         if config.inspect:
             m.submodules.inspector = self.inspector = Inspector(config)
             engines["inspector"] = ()
-        m.submodules.store = self.store = SessionStore(config, engines)
+        store = CachedStore if config.cache else SessionStore
+        m.submodules.store = self.store = store(config, engines)
         for name in engines:
             wiring.connect(m, getattr(self, name).port, getattr(self.store, name))
         settings = Signal(settings_layout(config))
@@ -110,8 +120,11 @@ class TcpEngine(wiring.Component):
         self._outside(m)
         self._receive_side(m)
         self._lists(m)
-        self._descriptors(m)
-        self._peers(m)
+        if config.cache:
+            self._cached(m)
+        else:
+            self._descriptors(m)
+            self._peers(m)
         self._pool(m)
         self._counters(m)
         return m
@@ -199,7 +212,7 @@ class TcpEngine(wiring.Component):
 
     def _descriptors(self, m):
         """The descriptor RAM: four slots a session, read by two engines, written by one."""
-        app, depth = self.application, TX_PER_SESSION * self.config.sessions
+        app, depth = self.application, self._depth
         m.submodules.descriptors = ram = Memory(
             shape=descriptor_layout(), depth=depth, init=[], attrs=NO_COLLISIONS
         )
@@ -209,9 +222,43 @@ class TcpEngine(wiring.Component):
         for engine in (self.transmit, self.events):
             read = ram.read_port()
             m.d.comb += [read.addr.eq(engine.address), engine.descriptor.eq(read.data)]
-        used = Signal(range(depth + 1))
-        m.d.sync += used.eq(used + app.write - self.events.answered)
-        m.d.comb += self.csr.descriptors_free.eq(depth - used)
+        self._count_descriptors(m)
+
+    @property
+    def _depth(self):
+        return TX_PER_SESSION * self.config.sessions
+
+    def _count_descriptors(self, m):
+        used = Signal(range(self._depth + 1))
+        m.d.sync += used.eq(used + self.application.write - self.events.answered)
+        m.d.comb += self.csr.descriptors_free.eq(self._depth - used)
+
+    def _cached(self, m):
+        """Descriptors and peers are in the store. They are only looked at under its lock."""
+        store, app, rx = self.store, self.application, self.receive
+        m.submodules.state = arbiter = self._state
+        for k, mem in enumerate((store.mem, store.lists_mem, self.timer.mem)):
+            connect_narrow(m, mem, arbiter.ports[k])
+        wiring.connect(m, arbiter.mem, wiring.flipped(self.state))
+        m.d.comb += [
+            store.now.eq(self.timer.now),
+            store.place_taken.eq(self.timer.place_taken),
+            self.timer.place_wake.eq(store.place_wake),
+            self.timer.place_linked.eq(store.place_linked),
+            store.enter.eq(app.write),
+            store.entry_address.eq(app.address),
+            store.entry.eq(app.descriptor),
+            store.peer_write.eq(rx.peer_write),
+            store.new_peer.eq(rx.peer),
+            self.transmit.peer.eq(store.peer),
+        ]
+        for name in ("transmit", "events"):
+            engine = getattr(self, name)
+            m.d.comb += getattr(store, f"address_{name}").eq(engine.address)
+            m.d.comb += engine.descriptor.eq(store.descriptor)
+        self._count_descriptors(m)
+        if self.config.inspect:
+            self._inspect(m)
 
     def _peers(self, m):
         """Who each session is with. No session is sent for in the cycle in which it is made."""
@@ -225,12 +272,13 @@ class TcpEngine(wiring.Component):
         if self.config.inspect:
             self._inspect(m, ram.read_port())
 
-    def _inspect(self, m, read):
+    def _inspect(self, m, read=None):
         csr, look = self.csr, self.inspector
         m.d.comb += [
             Cat(look.session, look.word, look.ask).eq(csr.inspect),
-            read.addr.eq(look.port.session),
-            look.peer.eq(read.data),
+            look.peer.eq(self.store.peer)
+            if read is None
+            else [read.addr.eq(look.port.session), look.peer.eq(read.data)],
             csr.inspect_busy.eq(look.busy),
             csr.inspect_value.eq(look.value),
         ]

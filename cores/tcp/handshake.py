@@ -113,5 +113,6 @@ class Handshake(wiring.Component):
             w.ssthresh.eq(0xFFFF),
             w.rto.eq(self.settings.rto_initial),
             w.deadline.eq(self.deadline),
-            w.on_wheel.eq(1),
+            # In external memory, the wheels know whether the number is still there.
+            *([] if self.config.cache else [w.on_wheel.eq(1)]),
         ]

@@ -30,6 +30,12 @@ from .service import TAG_WIDTH
 __all__ = ["TIME_WIDTH", "CheckoutSignature", "Phase", "descriptor_layout", "keep", "kill"]
 __all__ += ["opening", "peer_layout", "record_layout", "FLIGHT_MAX", "KEPT_WIDTH"]
 
+
+def wake_width(window=512, windows=64):
+    """Bits of the tick of a visit: they tell apart what lies ahead from what is past."""
+    return (window * windows).bit_length()
+
+
 #: Width of tick counts: differences up to 2**23 ticks (2.3 hours of milliseconds) are told apart.
 TIME_WIDTH = 24
 #: Low bits of a sequence number that tell places of one window, or two segments beside it, apart.
@@ -124,6 +130,8 @@ def record_layout(config):
         "on_recycle": 1,
         "on_wheel": 1,
     }
+    if config.cache:
+        fields["wake"] = wake_width()  # with on_wheel: the tick of its visit, by the store
     return data.StructLayout(
         {n: unsigned(s) if isinstance(s, int) else s for n, s in fields.items()}
     )

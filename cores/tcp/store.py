@@ -46,10 +46,10 @@ class SessionStore(wiring.Component):
     Reset: clears all records, one a cycle.
 
     Parameters: ``config``; ``engines``, a dict from engine name to the fields it writes. The names
-    ``transmit``, ``events``, ``timer`` must be among them.
+    ``transmit``, ``events``, ``timer`` must be among them; ``more``, members of a subclass.
     """
 
-    def __init__(self, config, engines):
+    def __init__(self, config, engines, more=None):
         self.config, self.engines = config, dict(engines)
         s, n = config.session_bits, len(config.ports)
         members = {
@@ -75,6 +75,7 @@ class SessionStore(wiring.Component):
                 "half_open": Out(range(config.sessions + 1)),
                 "ready": Out(1),
             }
+            | (more or {})
         )
 
     def elaborate(self, platform):
@@ -202,6 +203,7 @@ class SessionStore(wiring.Component):
         begins, began = after.phase == Phase.SYN_RCVD, record.phase == Phase.SYN_RCVD
         with m.If(returning):
             m.d.sync += self.half_open.eq(self.half_open + (begins & ~began) - (began & ~begins))
+        self.frees, self.wanted = free, {name: want[name] & ~was[name] for name in skip}
         return {name: returning & want[name] & ~was[name] for name in skip}
 
     def _fifo(self, m, name, session, push, pop):

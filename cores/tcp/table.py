@@ -6,10 +6,14 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from ..buffers import NO_COLLISIONS, BlockFifo
+from .service import SESSION_WIDTH
 from .speck import ROUNDS, Speck
 
 __all__ = ["SessionTable"]
 
+#: Sessions from which on the chains are in block RAM: else Yosys tries LUT RAM for a Xilinx part,
+#: and fails at its depth.
+LARGE = 512
 #: Rounds of the cipher after which its state is good enough to choose a bucket.
 BUCKET_ROUNDS = 5
 
@@ -74,8 +78,9 @@ class SessionTable(wiring.Component):
         n, s = self.config.sessions, self.config.session_bits
         link = data.StructLayout({"valid": 1, "session": s})
         entry = data.StructLayout({"tuple": 64, "bucket": s + 1})
-        m.submodules.heads = heads = Memory(shape=link, depth=2 * n, init=[])
-        m.submodules.nexts = nexts = Memory(shape=link, depth=n, init=[])
+        block = {"ram_style": "block"} if n >= LARGE else {}
+        m.submodules.heads = heads = Memory(shape=link, depth=2 * n, init=[], attrs=block)
+        m.submodules.nexts = nexts = Memory(shape=link, depth=n, init=[], attrs=block)
         m.submodules.entries = entries = Memory(shape=entry, depth=n, init=[], attrs=NO_COLLISIONS)
         m.submodules.speck = speck = Speck()
         m.submodules.reaped = reaped = BlockFifo(width=s, depth=n)
@@ -115,6 +120,8 @@ class SessionTable(wiring.Component):
                 m.d.comb += head_w.en.eq(1)
                 m.d.sync += bucket.eq(bucket + 1)
                 m.d.comb += [free.w_en.eq(~bucket[0]), free.w_data.eq(bucket >> 1)]
+                if s == SESSION_WIDTH:  # the last number stands for no session at all
+                    m.d.comb += free.w_en.eq(~bucket[0] & ~bucket[1:].all())
                 with m.If(bucket == 2 * n - 1):
                     m.next = "IDLE"
             with m.State("IDLE"):

@@ -6,10 +6,12 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from ..buffers import BlockFifo
+from ..memory import MemorySignature
 from .record import KILL_WRITES, TIME_WIDTH, CheckoutSignature, Phase, keep, kill
 from .registers import settings_layout
+from .wheels import TimerWheels, wake_width
 
-__all__ = ["COUNTS", "WRITES", "TimerEngine"]
+__all__ = ["COUNTS", "WRITES", "TimerEngine", "WheelsTimerEngine"]
 
 WRITES = (*KILL_WRITES, "deadline", "retries", "rto", "snd_nxt", "ahead", "blocked", "rtt_on")
 WRITES += ("cwnd", "ssthresh", "credit", "recover", "recovering", "dup_acks", "on_wheel")
@@ -41,7 +43,7 @@ class TimerEngine(wiring.Component):
     remembered. Reset: time 0, empty wheel, after a cycle per slot.
     """
 
-    def __init__(self, config):
+    def __init__(self, config, more=None):
         self.config = config
         s = config.session_bits
         super().__init__(
@@ -58,6 +60,7 @@ class TimerEngine(wiring.Component):
                 "settings": In(settings_layout(config)),
                 "count": Out(data.StructLayout({name: 1 for name in COUNTS})),
             }
+            | (more or {})
         )
 
     def elaborate(self, platform):
@@ -127,10 +130,7 @@ class TimerEngine(wiring.Component):
                     with m.If(self.recycling):
                         m.next = "RECYCLE"
             with m.State("RECYCLE"):
-                m.d.comb += port.commit.eq(1)
-                with m.If((r.phase == Phase.TIME_WAIT) & r.released):
-                    m.d.comb += port.result.phase.eq(Phase.CLOSED)
-                    m.d.comb += self.count.time_wait_reused.eq(1)
+                self._recycle(m)
                 m.next = "IDLE"
             with m.State("LATE"):
                 m.d.sync += distance.eq(r.deadline - self.now)
@@ -157,6 +157,13 @@ class TimerEngine(wiring.Component):
                 m.d.comb += [head_w.en.eq(1), head_w.data.valid.eq(1), next_w.en.eq(1)]
                 m.next = "IDLE"
         return m
+
+    def _recycle(self, m):
+        port, r = self.port, self.port.record
+        m.d.comb += port.commit.eq(1)
+        with m.If((r.phase == Phase.TIME_WAIT) & r.released):
+            m.d.comb += port.result.phase.eq(Phase.CLOSED)
+            m.d.comb += self.count.time_wait_reused.eq(1)
 
     def _signals(self, m):
         """What a visit needs, right three cycles after the grant."""
@@ -224,3 +231,68 @@ class TimerEngine(wiring.Component):
             m.d.comb += [w.recover.eq(r.snd_max), w.recovering.eq(0), w.dup_acks.eq(0)]
             with m.If(r.retries == 0):  # RFC 5681, 3.1: once for each loss
                 m.d.comb += w.ssthresh.eq(self.half)
+
+
+class WheelsTimerEngine(TimerEngine):
+    """:class:`TimerEngine` with :class:`~trebuchet.cores.tcp.wheels.TimerWheels`.
+
+    The store asks for each place: ``place`` and ``place_session`` with ``place_wake`` and
+    ``place_linked`` stay until ``place_taken``. ``mem`` is the wheels' memory port. A visit hands
+    the session back without a place, and so the store asks for the next one. Exact to a tick
+    whatever the time-outs. Reset: time 0, empty wheels; the memory must be reset too.
+    """
+
+    def __init__(self, config):
+        more = {"place_wake": In(wake_width()), "place_linked": In(1), "place_taken": Out(1)}
+        super().__init__(config, {**more, "mem": Out(MemorySignature(config.width, 0))})
+        self.wheels = TimerWheels(config.sessions, config.width, base=config.wheels_base)
+
+    def elaborate(self, platform):
+        m = Module()
+        port, r = self.port, self.port.record
+        m.submodules.wheels = wheels = self.wheels
+        wiring.connect(m, wheels.mem, wiring.flipped(self.mem))
+        place = wheels.place
+        distance = Signal(TIME_WIDTH)
+        self._signals(m)
+        m.d.comb += [
+            keep(port),
+            wheels.tick.eq(self.tick),
+            self.now.eq(wheels.now),
+            place.valid.eq(self.place),
+            place.payload.session.eq(self.place_session),
+            place.payload.wake.eq(self.place_wake),
+            place.payload.linked.eq(self.place_linked),
+            self.place_taken.eq(place.ready),
+        ]
+        with m.FSM():
+            with m.State("IDLE"):
+                m.d.sync += self.recycling.eq(0)
+                with m.If(wheels.visit.valid):
+                    m.d.comb += wheels.visit.ready.eq(1)
+                    m.d.sync += port.session.eq(wheels.visit.payload)
+                    m.next = "CLAIM"
+                with m.Elif(~self.free_valid & self.recycle_valid):
+                    m.d.sync += [port.session.eq(self.recycle_session), self.recycling.eq(1)]
+                    m.next = "CLAIM"
+            with m.State("CLAIM"):
+                m.d.comb += port.request.eq(1)
+                with m.If(port.grant):
+                    m.next = "LATE"
+                    with m.If(self.recycling):
+                        m.next = "RECYCLE"
+            with m.State("RECYCLE"):
+                self._recycle(m)
+                m.next = "IDLE"
+            with m.State("LATE"):
+                m.d.sync += distance.eq(r.deadline - self.now)
+                m.next = "JUDGE"
+            with m.State("JUDGE"):
+                m.d.sync += self.late.eq(distance[-1] | (distance == 0))
+                m.next = "VISIT"
+            with m.State("VISIT"):
+                m.d.comb += port.commit.eq(1)
+                self._visit(m)
+                m.d.comb += port.result.on_wheel.eq(0)
+                m.next = "IDLE"
+        return m

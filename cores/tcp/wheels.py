@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..buffers import NO_COLLISIONS
 from ..memory import ADDR_WIDTH, MemorySignature
-from .record import TIME_WIDTH
+from .record import TIME_WIDTH, wake_width
 
 __all__ = ["Alarm", "TimerWheels", "wake_width", "wake_limit"]
 
@@ -31,11 +31,6 @@ def _power(value):
 def _check(ok, what, expected, value):
     if not ok:
         raise ValueError(f"{what} must be {expected}, not {value!r}")
-
-
-def wake_width(window=512, windows=64):
-    """Bits of the tick of a visit: they tell apart what lies ahead from what is past."""
-    return _log2(window) + _log2(windows) + 1
 
 
 def wake_limit(window=512, windows=64):

@@ -9,6 +9,7 @@ namespace sim {
 namespace {
 
 constexpr uint32_t kFirstHost = 256;  // clients are 10.0.1.0 and up for a board in 10.0.0.0/16
+constexpr uint32_t kCrowdHost = 61000;  // behind all clients
 constexpr double kEvilMutation = 0.2;
 constexpr double kEvilVanish = 0.3;
 constexpr size_t kMaxBacklog = 64;
@@ -17,13 +18,20 @@ Mac client_mac() { return parse_mac("02:00:00:00:10:00"); }
 
 uint32_t evil_clients(const LoadOptions& o) { return o.mode == "hostile" ? std::max(o.clients / 4, 1u) : 0; }
 
+// Addresses that are ours, from the first client's on.
+uint32_t addresses(const LoadOptions& o) {
+    return o.idle ? kCrowdHost + Crowd::hosts(o.idle) : o.clients + evil_clients(o);
+}
+
 }  // namespace
 
 LoadGenerator::LoadGenerator(const Options& o)
     : options_(o.load), first_ip_((parse_ip(o.board_ip) & 0xffff0000) + kFirstHost),
       rng_(o.seed, "load"),
-      arp_(client_mac(), first_ip_, o.load.clients + evil_clients(o.load)),
+      arp_(client_mac(), first_ip_, addresses(o.load)),
       attacker_(parse_mac(o.board_mac), parse_ip(o.board_ip), o.load.port, o.seed),
+      crowd_(options_, client_mac(), first_ip_ + kCrowdHost, parse_mac(o.board_mac), parse_ip(o.board_ip),
+             o.seed, output_),
       answer_(o.load.expect), answer_known_(!o.load.expect.empty()) {
     const size_t count = options_.clients + evil_clients(options_);
     for (size_t i = 0; i < count; ++i)
@@ -145,6 +153,7 @@ void LoadGenerator::receive(const Frame& frame, Cycle now, uint64_t tick) {
             return;
         case Parsed::Ok: break;
     }
+    if (options_.idle && crowd_.owns(s.target_ip)) return crowd_.receive(s, tick);
     const size_t i = s.target_ip - first_ip_;
     if (i >= clients_.size()) {
         ++strays_;  // the answer to an attacker's SYN, say
@@ -157,6 +166,9 @@ void LoadGenerator::receive(const Frame& frame, Cycle now, uint64_t tick) {
 }
 
 void LoadGenerator::tick(Cycle now, uint64_t tick) {
+    crowd_.timer(tick);
+    if (!crowded_ && !crowd_.open()) return;  // nobody else begins before
+    crowded_ = true;
     const uint64_t ready = options_.ramp ? tick * options_.ramp : clients_.size();
     for (size_t i = 0; i < std::min<uint64_t>(ready, clients_.size()); ++i) {
         if (!running_[i]) {
@@ -173,6 +185,8 @@ void LoadGenerator::tick(Cycle now, uint64_t tick) {
 
 void LoadGenerator::check_drain(uint64_t tick) {
     if (!draining_ && enough() && !active_) {
+        crowd_.leave(tick);
+        if (!crowd_.gone()) return;
         draining_ = true;
         drain_until_ = tick + options_.drain_ms;
     }
@@ -205,7 +219,7 @@ bool LoadGenerator::send(Frame& frame) {
 }
 
 bool LoadGenerator::failed() const {
-    uint64_t broken = honest_.reset + honest_.timeout + honest_.mismatch;
+    uint64_t broken = crowd_.resets() + honest_.reset + honest_.timeout + honest_.mismatch;
     for (size_t i = 0; i < options_.clients; ++i)
         broken += clients_[i]->counters.bad_ack + clients_[i]->counters.beyond_window +
                   clients_[i]->counters.beyond_fin;
@@ -264,6 +278,7 @@ Json LoadGenerator::json() const {
     j.add("out_of_order", sum.out_of_order);
     j.add("probes", sum.probes);
     j.add("pauses", sum.pauses);
+    if (options_.idle) j.add("crowd", crowd_.json());
     if (!first_error_.empty()) j.add("first_error", first_error_);
     if (options_.mode == "hostile") {
         Json attacks = attacker_.json();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "arp.h"
+#include "crowd.h"
 #include "hostile.h"
 #include "tcp_client.h"
 
@@ -58,6 +59,7 @@ class LoadGenerator {
     ArpResponder arp_;
     Attacker attacker_;
     std::deque<Bytes> output_, evil_output_, attacks_;
+    Crowd crowd_;
     std::vector<Message> messages_;
     uint32_t message_number_ = 0;
     std::vector<std::unique_ptr<TcpClient>> clients_;
@@ -73,7 +75,7 @@ class LoadGenerator {
     Result honest_, evil_result_;
     uint64_t bad_checksums_ = 0, strays_ = 0;
     double attack_debt_ = 0;
-    bool draining_ = false, drained_ = false;
+    bool draining_ = false, drained_ = false, crowded_ = false;
     uint64_t drain_until_ = 0;
     std::string first_error_;
 };

@@ -121,6 +121,8 @@ void load_options(Table& t, Options& o) {
     count("--mss", l.mss, "maximum segment size that clients announce and use");
     count("--rto", l.rto_ms, "first retransmission time-out of clients, in ticks");
     count("--drain", l.drain_ms, "ticks to go on after the last transaction");
+    count("--idle", l.idle, "connections more that are opened first, do nothing, and are closed last");
+    count("--idle-port", l.idle_port, "the port of those (default 9)");
     count("--attack", l.attack_percent, "hostile: attack frames per 100 honest ones");
     t["--pause"] = {"P", "chance, per arrival, that a client stops reading for a while",
                     [&l](const std::string& v) { l.pause = parse_chance("--pause", v); }};
@@ -207,6 +209,7 @@ void check(Options& o) {
     if (!l.mode.empty() && !o.tap.empty() && !o.load.port)
         throw UserError("--load and --tap exclude each other (except in the wire top, with --port)");
     if (l.clients < 1 || l.clients > 60000) throw UserError("--clients must be 1 to 60000");
+    if (l.idle > 1000000) throw UserError("--idle must be 0 to 1000000");
     if (l.mss < 64 || l.mss > 1460) throw UserError("--mss must be 64 to 1460");
     if (l.window < 1 || l.window > 65535) throw UserError("--window must be 1 to 65535");
     if (l.min_bytes < 1 || l.min_bytes > l.max_bytes)

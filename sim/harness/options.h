@@ -25,6 +25,8 @@ struct LoadOptions {
     std::string expect;             // file with the exact answer, or empty: all must be equal
     std::string messages;           // file of messages and their answers
     double abort = 0;               // messages: chance that a client aborts in one
+    uint32_t idle = 0;              // connections that are open all the time and do nothing
+    uint16_t idle_port = 9;         // the port that they are connected to
     uint32_t drain_ms = 0;          // ticks to go on after the last transaction
     uint32_t attack_percent = 50;   // hostile: attack frames per 100 frames of honest clients
 };

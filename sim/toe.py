@@ -1,0 +1,110 @@
+"""The TCP engine and what it needs, with two services that hardly cost anything: for its figures.
+
+The shell gives every session places for results and mailboxes, which a hundred thousand sessions
+that only exist have no use for. This top has the same line side and engine, the discard service on
+port 9 and responders with objects of three sizes.
+"""
+
+from amaranth import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from ..cores.csr import CsrSignature
+from ..cores.memory import MemorySignature
+from ..cores.memory_arbiter import MemoryArbiter, connect_narrow
+from ..cores.net.classify import CLASSIFIER_BLOCK, Classifier
+from ..cores.roles.discard import Discard
+from ..cores.roles.responder import Responder
+from ..cores.stream import PacketSignature
+from ..cores.tcp.engine import TcpEngine
+from ..cores.tcp.parser import PARSER_BLOCK, Parser
+from ..cores.tcp.registers import tcp_block
+from ..cores.tcp.sender import SENDER_BLOCK, Sender
+
+__all__ = ["DISCARD", "OBJECTS", "PORTS", "Toe"]
+
+#: Bytes of the object that is answered, by TCP port.
+OBJECTS = {8080: 1024, 8081: 20_000, 8082: 1_000_000}
+DISCARD = 9
+PORTS = (DISCARD, *OBJECTS)
+#: Received segments that may wait: every client of a load may have two under way.
+SEGMENTS = 128
+
+
+class Toe(wiring.Component):
+    """Classifier, parser, engine, sender and two services around one memory port.
+
+    ================  ====  ===================================================================
+    ``rx`` ``tx``     I/O   packet streams from and to the link
+    ``mem``           Out   memory port
+    ``tick``          In    1 for one cycle every millisecond of protocol time
+    ``csr_…``         In    register blocks of the parts
+    ================  ====  ===================================================================
+
+    Parameters: ``config``, a TcpConfig whose ``ports`` are :data:`PORTS`; ``mac`` and ``ip`` as
+    numbers, as registers of the shell have them; ``page``, address of what the responders answer.
+    Frames that are not for the TCP engine are dropped.
+    """
+
+    def __init__(self, config, mac, ip, page):
+        if config.ports != PORTS:
+            raise ValueError(f"Ports must be {PORTS}, not {config.ports!r}")
+        self.config, self.mac, self.ip, self.page = config, mac, ip, page
+        self._engine = TcpEngine(config)
+        ports, tag = (3, self._engine.state.signature.tag_width) if config.cache else (2, 2)
+        self._arbiter = MemoryArbiter(ports, config.width, max(tag, config.tag_width))
+        blocks = {
+            "classifier": CLASSIFIER_BLOCK,
+            "tcp_rx": PARSER_BLOCK,
+            "tcp": tcp_block(config),
+            "tcp_tx": SENDER_BLOCK,
+        }
+        super().__init__(
+            {
+                "rx": In(PacketSignature(config.width)),
+                "tx": Out(PacketSignature(config.width)),
+                "mem": Out(MemorySignature(config.width, self._arbiter.mem_tag_width)),
+                "tick": In(1),
+                **{f"csr_{name}": In(CsrSignature(block)) for name, block in blocks.items()},
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        config = self.config
+        m.submodules.classifier = classifier = Classifier(config.width)
+        m.submodules.parser = parser = Parser(config.width, config.rx_buffer, SEGMENTS)
+        m.submodules.engine = engine = self._engine
+        m.submodules.sender = sender = Sender(config.width, tag_width=config.tag_width)
+        m.submodules.memory = arbiter = self._arbiter
+        services = [Discard(config.sessions)]
+        for length in OBJECTS.values():
+            services.append(page := Responder(config.sessions))
+            m.d.comb += [page.addr.eq(self.page), page.length.eq(length)]
+        m.submodules += services
+        wiring.connect(m, wiring.flipped(self.rx), classifier.rx)
+        wiring.connect(m, classifier.toe, parser.frame)
+        wiring.connect(m, parser.segment, engine.segment)
+        wiring.connect(m, parser.payload, engine.payload)
+        wiring.connect(m, engine.tx_segment, sender.segment)
+        wiring.connect(m, sender.sent, engine.sent)
+        wiring.connect(m, sender.frame, wiring.flipped(self.tx))
+        for k, service in enumerate(services):
+            wiring.connect(m, engine.services[k], service.service)
+        memories = [engine.mem, sender.mem] + ([engine.state] if config.cache else [])
+        for k, mem in enumerate(memories):
+            connect_narrow(m, mem, arbiter.ports[k])
+        wiring.connect(m, arbiter.mem, wiring.flipped(self.mem))
+        parts = {"classifier": classifier, "tcp_rx": parser, "tcp": engine, "tcp_tx": sender}
+        for name, part in parts.items():
+            wiring.connect(m, wiring.flipped(getattr(self, f"csr_{name}")), part.csr)
+        m.d.comb += [
+            classifier.enable.eq(1),
+            classifier.mac.eq(self.mac),
+            classifier.ip.eq(self.ip),
+            classifier.other.ready.eq(1),
+            sender.mac.eq(self.mac),
+            sender.ip.eq(self.ip),
+            engine.tick.eq(self.tick),
+        ]
+        return m
