@@ -99,6 +99,7 @@ MODULES = (
     "tcp_publish",
     "tcp_receive",
     "tcp_receive_flow",
+    "tcp_receive_make",
     "tcp_receive_rules",
     "tcp_sender",
     "tcp_store",

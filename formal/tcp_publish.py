@@ -20,6 +20,7 @@ __all__ = ["PROOFS"]
 
 PLAIN = TcpConfig(sessions=2, ports=(7,), segment_log2=12)
 SLIDING = TcpConfig(sessions=2, ports=(7,), segment_log2=17)
+SCALING = TcpConfig(sessions=2, ports=(7,), segment_log2=20, scaling=True)
 
 
 class PublishProof(Elaboratable):
@@ -59,7 +60,7 @@ class PublishProof(Elaboratable):
         return m
 
     def _edge(self, m, lent, note):
-        """The window ends where the ring does, or 65,535 bytes on: whichever comes first."""
+        """The window ends where the ring does, or, if it is not scaled, 65,535 bytes on."""
         config, r = self.dut.config, lent.record
         ring, most = Signal(32), Signal(32)
         m.d.comb += [
@@ -68,7 +69,10 @@ class PublishProof(Elaboratable):
             most.eq(note.end + config.window),
         ]
         with m.If((lent.phase == OPEN) & ~r.fin_seen):
-            m.d.comb += lent.put(rcv_edge=Mux(signed(ring - most) < 0, ring, most))
+            near = signed(ring - most) < 0
+            if config.scaling:
+                near |= r.scaled
+            m.d.comb += lent.put(rcv_edge=Mux(near, ring, most))
         m.d.comb += Cover(lent.done & (signed(ring - most) < 0) & (note.end < r.rcv_cons))
 
 
@@ -91,6 +95,7 @@ EDGE_MUTANTS = (
         where="trebuchet.cores.tcp.window",
     ),
 )
+SCALE_MUTANTS = (Mutant("never_scaled", "edge.scaled.eq(r.scaled)", "edge.scaled.eq(0)"),)
 
 PROOFS = tuple(
     Proof(
@@ -110,5 +115,6 @@ PROOFS = tuple(
     for name, config, sliding, depth, mutants in (
         ("plain", PLAIN, False, 3, MUTANTS),
         ("sliding", SLIDING, True, 6, EDGE_MUTANTS),
+        ("scaling", SCALING, True, 6, SCALE_MUTANTS),
     )
 )

@@ -118,21 +118,23 @@ def test_rtt_estimator(seed):
 
 
 @seeds(1)
-def test_congestion_window(seed):
-    dut, rng = CongestionWindow(), make_rng(seed, "cwnd")
+@pytest.mark.parametrize("bits", [17, 22])
+def test_congestion_window(bits, seed):
+    dut, rng = CongestionWindow(bits), make_rng(seed, "cwnd")
+    top = 1 << bits - 1
 
     async def bench(ctx):
         for _ in range(80):
             mss = rng.randint(64, 1460)
-            cwnd = rng.choice((mss, rng.randint(mss, 65535), 65536 + rng.randrange(mss)))
-            ssthresh = rng.choice((2 * mss, rng.randrange(65536), 65535))
-            acked, out = rng.randint(1, 65535), rng.randrange(65536)
+            cwnd = rng.choice((mss, rng.randint(mss, top - 1), top + rng.randrange(mss)))
+            ssthresh = rng.choice((2 * mss, rng.randrange(top), top - 1))
+            acked, out = rng.randint(1, top - 1), rng.randrange(top)
             credit = rng.randrange(cwnd)
             values = {"mss": mss, "cwnd": cwnd, "ssthresh": ssthresh, "acked": acked}
             for name, value in (values | {"out": out, "credit": credit}).items():
                 ctx.set(getattr(dut, name), value)
             await ctx.tick().repeat(3)
-            if cwnd > 65535:
+            if cwnd >= top:
                 expected = (cwnd, 0)
             elif cwnd < ssthresh:
                 expected = (cwnd + min(acked, mss), 0)

@@ -85,6 +85,8 @@ class ApplicationEngine(wiring.Component):
         if config.sliding:  # right in FREE-COMMIT: `position` is in FREE-WORK
             m.submodules.edge = self.edge = WindowEdge(config)
             m.d.comb += [self.edge.cons.eq(position), self.edge.pub.eq(r.rcv_pub)]
+            if config.scaling:
+                m.d.comb += self.edge.scaled.eq(r.scaled)
 
         with m.FSM():
             with m.State("SENT"):

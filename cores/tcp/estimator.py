@@ -84,23 +84,32 @@ class CongestionWindow(wiring.Component):
     ``grown``      Out  new ``cwnd``; ``credit_new`` goes with it
     ``half``       Out  ``ssthresh`` after a loss: half of ``out``, at least two MSS
     =============  ===  =====================================================================
+
+    Parameter ``bits``: of the windows. It grows until its top bit is set: no peer's window is
+    larger, so more is of no use.
     """
 
-    acked: In(18)
-    out: In(18)
-    cwnd: In(17)
-    credit: In(17)
-    ssthresh: In(17)
-    mss: In(11)
-    grown: Out(17)
-    credit_new: Out(17)
-    half: Out(17)
+    def __init__(self, bits=17):
+        self.bits = bits
+        super().__init__(
+            {
+                "acked": In(bits + 1),
+                "out": In(bits + 1),
+                "cwnd": In(bits),
+                "credit": In(bits),
+                "ssthresh": In(bits),
+                "mss": In(11),
+                "grown": Out(bits),
+                "credit_new": Out(bits),
+                "half": Out(bits),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
-        step, total, slow, whole = Signal(11), Signal(19), Signal(), Signal()
-        rest = Signal(17)
-        large = self.cwnd[16]  # the peer's window is at most 65,535: more is of no use
+        step, total, slow, whole = Signal(11), Signal(self.bits + 2), Signal(), Signal()
+        rest = Signal(self.bits)
+        large = self.cwnd[-1]
         m.d.sync += [
             step.eq(Mux(self.acked > self.mss, self.mss, self.acked)),
             total.eq(self.credit + self.acked),

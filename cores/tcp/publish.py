@@ -80,6 +80,8 @@ class PublishEngine(wiring.Component):
             edge.pub.eq(note.end),
             ripe.eq(port.grant & (held == WindowEdge.LATENCY)),
         ]
+        if self.config.scaling:
+            m.d.comb += edge.scaled.eq(r.scaled)
         m.d.sync += held.eq(Mux(port.grant & ~ripe, held + 1, 0))
         with m.If((r.phase == Phase.OPEN) & ~r.fin_seen):
             m.d.comb += port.result.rcv_edge.eq(edge.edge)

@@ -20,10 +20,10 @@ from .record import (
     record_layout,
 )
 from .registers import settings_layout
-from .segment import RxSegmentLayout, TxSegmentLayout
+from .segment import rx_segment_layout, tx_segment_layout
 from .service import SESSION_WIDTH
 
-__all__ = ["COUNTS", "WRITES", "ReceiveEngine", "verdict_layout"]
+__all__ = ["COUNTS", "WRITES", "ReceiveEngine", "verdict_layout", "writes"]
 
 
 #: Fields of the record this engine writes.
@@ -40,6 +40,11 @@ WRITES += ("challenge_time", "challenges", "blocked", "ev_open", "ev_data", "ev_
 COUNTS = ("syn_rx", "accepted", "established", "refused_full", "refused_half_open", "unknown")
 COUNTS += ("rst_rx", "rst_tx", "dup", "out_of_order", "out_of_window", "challenge_acks")
 COUNTS += ("kept", "pool_dry", "fast_retransmits", "time_wait_reused")
+
+
+def writes(config):
+    """Fields of the record this engine writes."""
+    return (*WRITES, "scaled", "snd_shift", "snd_plain") if config.scaling else WRITES
 
 
 def verdict_layout(config):
@@ -90,7 +95,7 @@ class ReceiveEngine(wiring.Component):
         s = config.session_bits
         super().__init__(
             {
-                "segment": In(stream.Signature(RxSegmentLayout)),
+                "segment": In(stream.Signature(rx_segment_layout(config))),
                 "connect": In(1),
                 "service": In(record_layout(config).members["service"]),
                 "accepted": Out(1),
@@ -106,9 +111,9 @@ class ReceiveEngine(wiring.Component):
                 "hash": In(32),
                 "free_valid": In(1),
                 "free_session": In(s),
-                "port": Out(CheckoutSignature(config, WRITES)),
+                "port": Out(CheckoutSignature(config, writes(config))),
                 "verdict": Out(stream.Signature(verdict_layout(config))),
-                "reply": Out(stream.Signature(TxSegmentLayout)),
+                "reply": Out(stream.Signature(tx_segment_layout(config))),
                 "pool": In(stream.Signature(unsigned(config.segment_bits))),
                 "now": In(TIME_WIDTH),
                 "settings": In(settings_layout(config)),
@@ -234,7 +239,7 @@ class ReceiveEngine(wiring.Component):
         """The free-running pipelines beside the judge: time-out, congestion window."""
         r, j, config = self.port.record, self.j, self.config
         m.submodules.rtt = self.rtt = rtt = RttEstimator(config.rto_max)
-        m.submodules.window = self.window = window = CongestionWindow()
+        m.submodules.window = self.window = window = CongestionWindow(config.window_bits)
         self.sampled = Signal()
         self.time_rto, self.time_idle, self.time_wait = (
             Signal(TIME_WIDTH, name=n) for n in ("time_rto", "time_idle", "time_wait")
@@ -396,7 +401,11 @@ class ReceiveEngine(wiring.Component):
                 m.d.comb += [w.rtt_on.eq(0), self.count.fast_retransmits.eq(1)]
         with m.If(j.ack_new | j.ack_same):
             m.d.comb += w.snd_wnd.eq(seg.window)
-            with m.If(seg.window != r.snd_wnd):
+            other = seg.window != r.snd_wnd
+            if self.config.scaling:
+                other |= r.snd_plain
+                m.d.comb += w.snd_plain.eq(0)
+            with m.If(other):
                 m.d.comb += w.blocked.eq(0)
             with m.If(seg.window == 0):  # it answers: a closed window is no reason to give up
                 m.d.comb += w.retries.eq(0)

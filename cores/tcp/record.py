@@ -21,19 +21,17 @@ CLOSED        ``phase`` CLOSED until the service has released the slot, then FRE
 """
 
 from amaranth import unsigned
-from amaranth.hdl import C
+from amaranth.hdl import C, Mux
 from amaranth.lib import data, enum, wiring
 from amaranth.lib.wiring import In, Out
 
 from .service import TAG_WIDTH
 
 __all__ = ["TIME_WIDTH", "CheckoutSignature", "Phase", "descriptor_layout", "keep", "kill"]
-__all__ += ["opening", "peer_layout", "record_layout", "FLIGHT_MAX", "KEPT_WIDTH"]
+__all__ += ["opening", "peer_layout", "record_layout", "send_window", "FLIGHT_MAX"]
 
 #: Width of tick counts: differences up to 2**23 ticks (2.3 hours of milliseconds) are told apart.
 TIME_WIDTH = 24
-#: Low bits of a sequence number that tell places of one window, or two segments beside it, apart.
-KEPT_WIDTH = 18
 #: Data segments of one session that may be between engine and sender.
 FLIGHT_MAX = 15
 
@@ -51,6 +49,7 @@ class Phase(enum.Enum, shape=3):
 
 def record_layout(config):
     """Layout of a session record for ``config``."""
+    bits = config.window_bits
     fields = {
         "service": max(1, (len(config.ports) - 1).bit_length()),
         # Life cycle.
@@ -72,8 +71,8 @@ def record_layout(config):
         "has_segment": 1,
         "segment": config.segment_bits,
         "kept": 1,  # bytes from kept_from to kept_to are in memory, those before them are missing
-        "kept_from": KEPT_WIDTH,
-        "kept_to": KEPT_WIDTH,
+        "kept_from": config.place_bits,
+        "kept_to": config.place_bits,
         # Send.
         "snd_una": 32,
         "snd_nxt": 32,
@@ -81,9 +80,9 @@ def record_layout(config):
         "snd_end": 32,  # end of all that is queued
         "snd_wnd": 16,
         "mss": 11,
-        "cwnd": 17,
-        "credit": 17,  # bytes acknowledged towards the next growth of cwnd
-        "ssthresh": 17,
+        "cwnd": bits,
+        "credit": bits,  # bytes acknowledged towards the next growth of cwnd
+        "ssthresh": bits,
         "recover": 32,
         "recovering": 1,
         "dup_acks": 2,
@@ -124,6 +123,12 @@ def record_layout(config):
         "on_recycle": 1,
         "on_wheel": 1,
     }
+    if config.scaling:
+        fields |= {
+            "scaled": 1,  # windows are shifted, both ways: both SYNs said so (or ours offers it)
+            "snd_shift": 4,  # of the peer's windows
+            "snd_plain": 1,  # snd_wnd was that of a SYN, which is never shifted
+        }
     return data.StructLayout(
         {n: unsigned(s) if isinstance(s, int) else s for n, s in fields.items()}
     )
@@ -184,6 +189,15 @@ class CheckoutSignature(wiring.Signature):
             and self.config == other.config
             and self.writes == other.writes
         )
+
+
+def send_window(config, record):
+    """Bytes of the peer's last window. Of a scaled one so many as can be under way at all."""
+    if not config.scaling:
+        return record.snd_wnd
+    shifted = record.snd_wnd << Mux(record.scaled & ~record.snd_plain, record.snd_shift, 0)
+    most = (1 << config.window_bits - 1) - 1
+    return Mux(shifted > most, most, shifted)
 
 
 def keep(port):

@@ -162,9 +162,10 @@ class TimerEngine(wiring.Component):
         """What a visit needs, right three cycles after the grant."""
         r, settings = self.port.record, self.settings
         self.late, self.stalled = Signal(), Signal()
-        self.rto, self.half = Signal(17), Signal(17)
+        bits = self.config.window_bits
+        self.rto, self.half = Signal(17), Signal(bits)
         self.expiry, self.probing, self.rest = (Signal(TIME_WIDTH, name=n) for n in "epr")
-        age, out = Signal(TIME_WIDTH), Signal(18)
+        age, out = Signal(TIME_WIDTH), Signal(bits + 1)
         self.age, self.out = age, out  # for proofs
         m.d.sync += [
             age.eq(self.now - r.progress),
@@ -173,7 +174,7 @@ class TimerEngine(wiring.Component):
             self.expiry.eq(self.now + self.rto),
             self.probing.eq(self.now + settings.keepalive_interval),
             self.rest.eq(self.now + self.config.wheel),
-            out.eq((r.snd_max - r.snd_una)[:18]),
+            out.eq((r.snd_max - r.snd_una)[: bits + 1]),
             self.half.eq(Mux(out >> 1 > r.mss << 1, out >> 1, r.mss << 1)),
         ]
 
