@@ -29,6 +29,7 @@ __all__ = ["PROOFS"]
 
 PLAIN = TcpConfig(sessions=2, ports=(7, 9), segment_log2=12, mss=1000)
 SLIDING = TcpConfig(sessions=2, ports=(7,), segment_log2=17)
+DELAY = replace(PLAIN, ack_delay=40)
 SCALING = TcpConfig(sessions=2, ports=(7,), segment_log2=20, scaling=True)
 
 
@@ -185,6 +186,11 @@ class ApplicationProof(Elaboratable):
             else:
                 with m.If(receiving & (signed(left) <= config.window - config.update)):
                     m.d.comb += lent.put(rcv_edge=place + config.window, ack_due=1)
+                    if config.ack_delay:  # not if half a window is open to the peer as it is
+                        room = (r.rcv_edge - r.rcv_pub)[:17].as_signed()
+                        tell = r.ack_due | (room < config.window // 2)
+                        m.d.comb += lent.put(ack_due=tell)
+                        m.d.comb += Cover(lent.done & ~tell)
         moved = lent.done & self.own & ~self.consumed.release
         m.d.comb += [
             Cover(moved & (gain == told) & (gain != 0) & r.has_segment & ~lent.after.has_segment),
@@ -258,6 +264,10 @@ EDGE_MUTANTS = (
     Mutant("flight_below_nothing", "r.flight - (r.flight != 0)", "r.flight - 1", 14),
 )
 SCALE_MUTANTS = (Mutant("never_scaled", "edge.scaled.eq(r.scaled)", "edge.scaled.eq(0)", 14),)
+DELAY_MUTANTS = (
+    Mutant("opens_in_silence", "tell = left < config.window // 2", "tell = left < 0", 14),
+    Mutant("tells_always", "due = r.ack_due | tell if", "due = 1 if", 14),
+)
 ACTIVE_MUTANTS = (
     Mutant("nobody_was_told", "told = r.opened if config.active else C(0)", "told = C(0)", 14),
     Mutant("everybody_was", "told = r.opened if config.active else C(0)", "told = C(1)", 14),
@@ -288,6 +298,7 @@ PROOFS = tuple(
             EDGE_MUTANTS,
             "; what is unread fits the segment, and the edge does not go back",
         ),
+        ("delay", DELAY, DELAY_MUTANTS, ""),
         (
             "scaling",
             SCALING,

@@ -28,7 +28,7 @@ __all__ = ["PROOFS", "ALL", "SMALL", "Numbers", "matured"]
 #: Nothing here depends on how many services and sessions there are.
 SMALL = TcpConfig(sessions=2, ports=(7, 80), segments=2, programmable=False)
 #: With every option.
-ALL = replace(SMALL, active=True, scaling=True, segment_log2=20)
+ALL = replace(SMALL, active=True, scaling=True, segment_log2=20, ack_delay=40)
 
 
 def matured(m, cycles):

@@ -186,6 +186,8 @@ def update(dut, k):
     if dut.config.scaling:
         rules["scaled"], rules["snd_shift"] = [(syncs, seg.scaled)], [(syncs, seg.scale)]
         rules["snd_plain"] = [(syncs, 1), (acks, 0)]
+    if dut.config.ack_delay:  # RFC 5681, 4.2
+        rules["ack_now"] = [(k.accepts & r.kept, 1)]
     return {name: first_of(*cases, r[name]) for name, cases in rules.items()}
 
 
@@ -340,6 +342,7 @@ PROOFS = (
         cover_depth=13,
         mutants=(
             Mutant("same_digits", "other |= r.snd_plain", "other |= 0", 13),
+            Mutant("gaps_can_wait", "w.ack_now.eq(r.ack_now | r.kept)", "w.ack_now.eq(0)", 13),
             Mutant("always_plain", "w.snd_plain.eq(0)", "w.snd_plain.eq(1)", 13),
         ),
         assumes=_ASSUMES,

@@ -23,7 +23,7 @@ from .tcp_checkout import OPEN, Checkout, Inside, descriptor_ram, signed
 __all__ = ["PROOFS"]
 
 CONFIG = TcpConfig(sessions=2, ports=(7,))
-ALL = replace(CONFIG, active=True, scaling=True, segment_log2=20)
+ALL = replace(CONFIG, active=True, scaling=True, segment_log2=20, ack_delay=40)
 NOBODY = (1 << 17) - 1
 
 
@@ -231,6 +231,9 @@ class TransmitProof(Elaboratable):
         ]
         if dut.config.scaling:
             m.d.sync += p.scaled.eq(r.syn_due & r.scaled)
+        if dut.config.ack_delay:  # RFC 9293, 3.8.6.3: an ACK goes with whatever is sent
+            with m.If(control | r.ack_due | r.keepalive | self.text):
+                m.d.comb += lent.put(ack_wait=0)
         with m.If(dut.reply.valid & dut.reply.ready):
             m.d.sync += [due.eq(1), expected.eq(dut.reply.payload)]
         passed = Signal(name="reply_passed")
@@ -388,6 +391,7 @@ PROOFS = (
         cover_depth=14,
         mutants=(
             Mutant("shifts_a_syn", "Mux(r.scaled & ~r.syn_due,", "Mux(r.scaled,", 14),
+            Mutant("acks_once_more", "w.ack_wait.eq(0)", "w.ack_wait.eq(r.ack_wait)", 14),
             Mutant(
                 "shifts_a_syns_window",
                 "Mux(record.scaled & ~record.snd_plain,",

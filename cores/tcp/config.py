@@ -63,6 +63,9 @@ class TcpConfig:
         Longest time that data may wait without any progress (csr).
     time_wait : int
         Length of TIME-WAIT (csr).
+    ack_delay : int
+        Longest time that an ACK waits for a second segment or for data to go with, 0 to 500
+        (RFC 9293, 3.8.6.3); 0: none waits.
     active : bool
         Connections can also be opened from this side (:mod:`~trebuchet.cores.tcp.connect`).
     inspect : bool
@@ -101,6 +104,7 @@ class TcpConfig:
     keepalive_interval: int = 5_000
     user_timeout: int = 120_000
     time_wait: int = 1_000
+    ack_delay: int = 0
     isn_key: int = 0x0F0E0D0C_0B0A0908_07060504_03020100
     isn_start: int = 0
     counter_width: int = 32
@@ -152,6 +156,7 @@ class TcpConfig:
             _check(1 <= getattr(self, name) <= 15, name, "1 to 15", getattr(self, name))
         for name in ("keepalive_idle", "keepalive_interval", "user_timeout", "time_wait"):
             _check(1 <= getattr(self, name) < 1 << 22, name, "1 to 2**22 - 1", getattr(self, name))
+        _check(0 <= self.ack_delay <= 500, "ACK delay", "0 to 500 ticks", self.ack_delay)
         _check(0 <= self.isn_key < 1 << 128, "ISN key", "a 128-bit integer", self.isn_key)
         _check(0 <= self.isn_start < 1 << 32, "ISN start", "a 32-bit integer", self.isn_start)
         _check(8 <= self.counter_width <= 32, "Counter width", "8 to 32", self.counter_width)

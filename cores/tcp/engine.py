@@ -85,8 +85,8 @@ class TcpEngine(wiring.Component):
         engines = {
             "receive": receive.writes(config),
             "publish": publish.writes(config),
-            "transmit": transmit.WRITES,
-            "timer": timer.WRITES,
+            "transmit": transmit.writes(config),
+            "timer": timer.writes(config),
             "application": application.WRITES,
             "events": events.WRITES,
         }

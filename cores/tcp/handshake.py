@@ -108,6 +108,8 @@ class Handshake(wiring.Component):
         zero += ("has_segment", "credit", "recovering", "dup_acks", "first", "count", "ahead")
         zero += ("flight", "rtt_valid", "rtt_on", "challenges", "ev_open", "ev_data", "ev_eof")
         zero += ("srtt8", "rttvar4", "blocked", "kept")
+        if self.config.ack_delay:
+            zero += ("ack_wait", "ack_now", "near", "busy")
         return [
             [w[name].eq(0) for name in zero],
             self.peer(w),

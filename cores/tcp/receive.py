@@ -44,7 +44,9 @@ COUNTS += ("kept", "pool_dry", "fast_retransmits", "time_wait_reused")
 
 def writes(config):
     """Fields of the record this engine writes."""
-    return (*WRITES, "scaled", "snd_shift", "snd_plain") if config.scaling else WRITES
+    more = ("scaled", "snd_shift", "snd_plain") if config.scaling else ()
+    more += ("ack_wait", "ack_now", "near", "busy") if config.ack_delay else ()
+    return WRITES + more
 
 
 def verdict_layout(config):
@@ -437,6 +439,8 @@ class ReceiveEngine(wiring.Component):
         with m.Elif((j.take != 0) | fin):
             m.d.comb += [write.eq(1), w.fin_seen.eq(fin), w.kept.eq(r.kept & ~j.reach & ~fin)]
             m.d.comb += w.rcv_nxt.eq(Mux(j.jump, j.kept_to, j.next + fin))
+            if self.config.ack_delay:
+                m.d.comb += w.ack_now.eq(r.ack_now | r.kept)
         with m.Elif(seg.length != 0):  # a closed window, or text after the FIN
             m.d.comb += [w.ack_due.eq(1), self.count.out_of_window.eq(1)]
         with m.If(write):

@@ -129,6 +129,13 @@ def record_layout(config):
             "snd_shift": 4,  # of the peer's windows
             "snd_plain": 1,  # snd_wnd was that of a SYN, which is never shifted
         }
+    if config.ack_delay:
+        fields |= {
+            "ack_wait": 1,  # what has come is to be acknowledged, at the next visit at the latest
+            "ack_now": 1,  # what is on its way to memory belongs to a gap: no ACK of it waits
+            "near": 1,  # the timer's next visit is at most ack_delay ticks off
+            "busy": 1,  # data have come since its last visit: so the one after is to be near
+        }
     return data.StructLayout(
         {n: unsigned(s) if isinstance(s, int) else s for n, s in fields.items()}
     )

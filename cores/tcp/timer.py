@@ -9,11 +9,16 @@ from ..buffers import BlockFifo
 from .record import KILL_WRITES, TIME_WIDTH, CheckoutSignature, Phase, keep, kill
 from .registers import settings_layout
 
-__all__ = ["COUNTS", "WRITES", "TimerEngine"]
+__all__ = ["COUNTS", "TimerEngine", "writes"]
 
 WRITES = (*KILL_WRITES, "deadline", "retries", "rto", "snd_nxt", "ahead", "blocked", "rtt_on")
 WRITES += ("cwnd", "ssthresh", "credit", "recover", "recovering", "dup_acks", "on_wheel")
 COUNTS = ("rto", "timeouts", "aborts", "time_wait_reused")
+
+
+def writes(config):
+    """Fields of the record this engine writes."""
+    return (*WRITES, "ack_wait", "near", "busy") if config.ack_delay else WRITES
 
 
 class TimerEngine(wiring.Component):
@@ -21,7 +26,8 @@ class TimerEngine(wiring.Component):
 
     A wheel of ``config.wheel`` slots, one a tick, each a chain of sessions. Every live session is
     on it exactly once, at its deadline or, if that is further off than a revolution, one slot
-    short of a revolution ahead. A visit looks at the deadline in the record: it has come, or the
+    short of a revolution ahead; with ``config.ack_delay`` no further ahead than that, if data have
+    come since the last visit. A visit looks at the deadline in the record: it has come, or the
     session is placed anew. So engines only write ``deadline``; nothing is ever unlinked. As long as
     no time-out is shorter than a revolution, none is served late.
 
@@ -54,7 +60,7 @@ class TimerEngine(wiring.Component):
                 "recycle_session": In(s),
                 "free_valid": In(1),
                 "recycling": Out(1),
-                "port": Out(CheckoutSignature(config, WRITES)),
+                "port": Out(CheckoutSignature(config, writes(config))),
                 "settings": In(settings_layout(config)),
                 "count": Out(data.StructLayout({name: 1 for name in COUNTS})),
             }
@@ -150,6 +156,9 @@ class TimerEngine(wiring.Component):
             with m.State("AIM"):
                 m.next = "HEAD"
                 ahead = Mux(self.late, 1, Mux(distance >= slots, slots - 1, distance))
+                if config.ack_delay:
+                    soon = min(config.ack_delay, slots - 1)
+                    ahead = Mux(self.soon & (ahead > soon), soon, ahead)
                 m.d.sync += slot.eq(self.now + ahead)
             with m.State("HEAD"):
                 m.next = "LINK"
@@ -162,6 +171,7 @@ class TimerEngine(wiring.Component):
         """What a visit needs, right three cycles after the grant."""
         r, settings = self.port.record, self.settings
         self.late, self.stalled = Signal(), Signal()
+        self.soon = Signal()  # the next visit is to be near
         bits = self.config.window_bits
         self.rto, self.half = Signal(17), Signal(bits)
         self.expiry, self.probing, self.rest = (Signal(TIME_WIDTH, name=n) for n in "epr")
@@ -180,6 +190,11 @@ class TimerEngine(wiring.Component):
 
     def _visit(self, m):
         r, w, settings = self.port.record, self.port.result, self.settings
+        if self.config.ack_delay:
+            m.d.comb += [w.ack_wait.eq(0), w.near.eq(r.busy), w.busy.eq(0)]
+            live = r.phase == Phase.OPEN
+            m.d.comb += w.ack_due.eq(r.ack_due | (r.ack_wait & live))
+            m.d.sync += self.soon.eq(r.busy)
         with m.If(r.phase == Phase.FREE):
             m.d.comb += w.on_wheel.eq(0)
         with m.Elif(settings.abort_all & (r.phase != Phase.CLOSED)):

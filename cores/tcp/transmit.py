@@ -18,11 +18,16 @@ from .record import (
 from .segment import tx_segment_layout
 from .service import SESSION_WIDTH
 
-__all__ = ["COUNTS", "WRITES", "TransmitEngine"]
+__all__ = ["COUNTS", "TransmitEngine", "writes"]
 
 WRITES = ("snd_nxt", "snd_max", "ahead", "flight", "rtt_on", "rtt_seq", "rtt_start", "deadline")
 WRITES += ("ack_due", "syn_due", "rst_due", "resend", "probe", "keepalive", "blocked")
 COUNTS = ("rst_tx", "retransmits", "zero_window_probes", "keepalive_probes")
+
+
+def writes(config):
+    """Fields of the record this engine writes."""
+    return (*WRITES, "ack_wait") if config.ack_delay else WRITES
 
 
 class TransmitEngine(wiring.Component):
@@ -52,7 +57,7 @@ class TransmitEngine(wiring.Component):
             {
                 "active_valid": In(1),
                 "active_session": In(s),
-                "port": Out(CheckoutSignature(config, WRITES)),
+                "port": Out(CheckoutSignature(config, writes(config))),
                 "address": Out(s + 2),
                 "descriptor": In(descriptor_layout()),
                 "session": Out(s),
@@ -250,6 +255,8 @@ class TransmitEngine(wiring.Component):
         m.d.comb += self.count.keepalive_probes.eq(r.keepalive)
         with m.If(send):
             p = o.payload
+            if self.config.ack_delay:  # it goes with whatever is sent
+                m.d.comb += w.ack_wait.eq(0)
             m.d.sync += [
                 o.valid.eq(1),
                 p.session.eq(Mux(self.length != 0, session, (1 << SESSION_WIDTH) - 1)),
