@@ -115,7 +115,45 @@ class WindowProof(Elaboratable):
         return m
 
 
+class FixedProof(Elaboratable):
+    """The peer's window, which is below 2**(bits - 1), is the only limit."""
+
+    def __init__(self, dut):
+        self.dut = dut
+
+    def elaborate(self, platform):
+        m = new_harness()
+        m.submodules.dut = dut = self.dut
+        inputs = [dut.acked, dut.out, dut.cwnd, dut.credit, dut.ssthresh, dut.mss]
+        ready, theirs = _stable(m, inputs, 3), Signal(dut.bits - 1)
+        m.d.comb += [theirs.eq(AnyConst(len(theirs))), Assume(dut.cwnd != 0)]
+        with m.If(ready):
+            m.d.comb += [
+                Assert(dut.grown > theirs),
+                Assert(dut.half == dut.cwnd),
+                Assert(dut.credit_new == 0),
+                Cover(theirs.all() & (dut.half == 1460)),
+            ]
+        return m
+
+
 PROOFS = (
+    Proof(
+        name="tcp_fixed_window",
+        quick=True,
+        core="cores.tcp.estimator.FixedWindow",
+        says="after any ACK no peer's window is larger than the congestion window; no loss makes "
+        "it smaller",
+        module="trebuchet.cores.tcp.estimator",
+        build=lambda cores: FixedProof(cores.FixedWindow()),
+        depth=4,
+        cover_depth=5,
+        mutants=(
+            Mutant("half_a_window", "self.grown.eq(1 << self.bits - 1)", "self.grown.eq(1 << 15)"),
+            Mutant("slower_after_a_loss", "self.half.eq(self.cwnd)", "self.half.eq(self.mss)"),
+        ),
+        assumes="the congestion window is not 0",
+    ),
     Proof(
         name="tcp_rtt",
         core="cores.tcp.estimator.RttEstimator(60000)",

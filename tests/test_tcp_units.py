@@ -14,7 +14,7 @@ from streams import (
     stream_get,
     stream_put,
 )
-from tcp_bench import SMALL
+from tcp_bench import SMALL, Peer, World
 from trebuchet.cores.tcp import application, receive, timer, transmit
 from trebuchet.cores.tcp.config import TcpConfig
 from trebuchet.cores.tcp.dma import ReceiveDma
@@ -146,6 +146,39 @@ def test_congestion_window(bits, seed):
             assert ctx.get(dut.half) == max(out // 2, 2 * mss)
 
     run(dut, bench, limit=1000, seed=seed)
+
+
+def test_congestion_control_by_name():
+    assert TcpConfig().congestion == "newreno"
+    message = r"^Congestion control must be newreno or fixed, not 'cubic'$"
+    with pytest.raises(ValueError, match=message):
+        TcpConfig(congestion="cubic")
+
+
+def test_a_fixed_window_is_limited_by_the_peer_alone():
+    """Many segments after the handshake's ACK, and after a loss that ACKs have told of."""
+
+    async def script(ctx, world):
+        peer = Peer(world, mss=100)
+        await peer.open(ctx)
+        world.services[0].send(0, bytes(8000))
+        assert await sent_at_once(ctx, world) == 8000
+        peer.raw(peer.seq, ack=peer.iss + 101)
+        for _ in range(4):  # duplicates: the second segment was lost
+            peer.raw(peer.seq, ack=peer.iss + 101)
+        assert await sent_at_once(ctx, world) == 100
+        assert world.csr(ctx, "fast_retransmits") == 1
+        peer.raw(peer.seq, ack=peer.iss + 8001)
+        world.services[0].send(0, bytes(6000))
+        assert await sent_at_once(ctx, world) == 6000
+
+    async def sent_at_once(ctx, world):
+        await world.pause(ctx, 8)
+        count = sum(s["length"] for s in world.out)
+        world.out.clear()
+        return count
+
+    World(replace(SMALL, congestion="fixed"), tick=250).run(script)
 
 
 @seeds(2)

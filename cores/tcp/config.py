@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from ..memory import ADDR_WIDTH
 from ..stream import check_data_width
+from .estimator import CONGESTION
 from .service import SESSION_WIDTH
 
 __all__ = ["TINY", "TcpConfig"]
@@ -66,6 +67,9 @@ class TcpConfig:
     ack_delay : int
         Longest time that an ACK waits for a second segment or for data to go with, 0 to 500
         (RFC 9293, 3.8.6.3); 0: none waits.
+    congestion : str
+        Congestion control: ``"newreno"`` or, for links shared with nobody, ``"fixed"``
+        (:mod:`~trebuchet.cores.tcp.estimator`).
     active : bool
         Connections can also be opened from this side (:mod:`~trebuchet.cores.tcp.connect`).
     inspect : bool
@@ -105,6 +109,7 @@ class TcpConfig:
     user_timeout: int = 120_000
     time_wait: int = 1_000
     ack_delay: int = 0
+    congestion: str = "newreno"
     isn_key: int = 0x0F0E0D0C_0B0A0908_07060504_03020100
     isn_start: int = 0
     counter_width: int = 32
@@ -156,6 +161,8 @@ class TcpConfig:
             _check(1 <= getattr(self, name) <= 15, name, "1 to 15", getattr(self, name))
         for name in ("keepalive_idle", "keepalive_interval", "user_timeout", "time_wait"):
             _check(1 <= getattr(self, name) < 1 << 22, name, "1 to 2**22 - 1", getattr(self, name))
+        names = " or ".join(CONGESTION)
+        _check(self.congestion in CONGESTION, "Congestion control", names, self.congestion)
         _check(0 <= self.ack_delay <= 500, "ACK delay", "0 to 500 ticks", self.ack_delay)
         _check(0 <= self.isn_key < 1 << 128, "ISN key", "a 128-bit integer", self.isn_key)
         _check(0 <= self.isn_start < 1 << 32, "ISN start", "a 32-bit integer", self.isn_start)

@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..memory import ADDR_WIDTH
-from .estimator import CongestionWindow, RttEstimator
+from .estimator import CONGESTION, RttEstimator
 from .handshake import Handshake
 from .judge import SegmentJudge
 from .record import (
@@ -241,7 +241,8 @@ class ReceiveEngine(wiring.Component):
         """The free-running pipelines beside the judge: time-out, congestion window."""
         r, j, config = self.port.record, self.j, self.config
         m.submodules.rtt = self.rtt = rtt = RttEstimator(config.rto_max)
-        m.submodules.window = self.window = window = CongestionWindow(config.window_bits)
+        control = CONGESTION[config.congestion]
+        m.submodules.window = self.window = window = control(config.window_bits)
         self.sampled = Signal()
         self.time_rto, self.time_idle, self.time_wait = (
             Signal(TIME_WIDTH, name=n) for n in ("time_rto", "time_idle", "time_wait")
