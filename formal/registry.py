@@ -107,6 +107,7 @@ MODULES = (
     "tcp_timer",
     "tcp_transmit",
     "tcp_wheel",
+    "tcp_windows",
     "udp_echo",
 )
 

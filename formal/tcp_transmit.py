@@ -23,18 +23,7 @@ from .tcp_checkout import OPEN, Checkout, Inside, descriptor_ram, signed
 __all__ = ["PROOFS"]
 
 CONFIG = TcpConfig(sessions=2, ports=(7,))
-ALL = replace(CONFIG, active=True, scaling=True, segment_log2=20, ack_delay=40)
 NOBODY = (1 << 17) - 1
-
-
-def allowed(config, r):
-    """Bytes that the peer's window allows (RFC 7323, 2.3); what exceeds all others is cut."""
-    if not config.scaling:
-        return r.snd_wnd
-    size = Mux(r.scaled & ~r.snd_plain, r.snd_wnd << r.snd_shift, r.snd_wnd)
-    return Mux(size < 1 << 21, size, (1 << 21) - 1)
-
-
 FULL = 15
 
 
@@ -132,8 +121,7 @@ class TransmitProof(Elaboratable):
         )
         self.room, self.size, self.rest = room, size, rest
         last = rest <= r.mss
-        theirs = allowed(self.dut.config, r)
-        window = Mux(theirs < r.cwnd, theirs, r.cwnd)
+        window = Mux(r.snd_wnd < r.cwnd, r.snd_wnd, r.cwnd)
         m.d.comb += [
             rest.eq(signed(self.chosen.end - self.begin) - self.chosen.close),  # bytes
             size.eq(Mux(last, rest, r.mss)),
@@ -191,20 +179,13 @@ class TransmitProof(Elaboratable):
         dut, lent, r = self.dut, self.lent, self.lent.record
         expected = Signal(dut.tx_segment.payload.shape(), name="expected")
         due = Signal(name="segment_due")
-        self.seq, free_window = (
-            Signal(32, name="spec_seq"),
-            Signal(signed_shape(dut.config.window_bits + 1)),
-        )
+        self.seq, free_window = Signal(32, name="spec_seq"), Signal(signed_shape(18))
         control = r.rst_due | r.syn_due
         m.d.comb += [
             self.seq.eq(r.snd_max),
             # Bytes the peer may still send; its FIN may lie one past the edge.
-            free_window.eq((r.rcv_edge - r.rcv_pub)[: dut.config.window_bits].as_signed()),
+            free_window.eq((r.rcv_edge - r.rcv_pub)[:17].as_signed()),
         ]
-        shown_window = free_window
-        if dut.config.scaling:  # RFC 7323, 2.2: never in a SYN
-            shift = dut.config.shift
-            shown_window = Mux(r.scaled & ~r.syn_due, free_window >> shift, free_window)
         with m.If(self.text):
             m.d.comb += self.seq.eq(self.begin)
         with m.Elif(r.syn_due):
@@ -224,16 +205,11 @@ class TransmitProof(Elaboratable):
             p.flags.psh.eq(self.psh),
             p.flags.syn.eq(r.syn_due),
             p.flags.rst.eq(r.rst_due),
-            p.window.eq(Mux(free_window < 0, 0, shown_window)),
+            p.window.eq(Mux(free_window < 0, 0, free_window)),
             p.mss.eq(Mux(r.syn_due, CONFIG.mss, 0)),
             p.length.eq(self.length),
             p.addr.eq(Mux(self.length == 0, 0, self.chosen.delta + self.begin)),
         ]
-        if dut.config.scaling:
-            m.d.sync += p.scaled.eq(r.syn_due & r.scaled)
-        if dut.config.ack_delay:  # RFC 9293, 3.8.6.3: an ACK goes with whatever is sent
-            with m.If(control | r.ack_due | r.keepalive | self.text):
-                m.d.comb += lent.put(ack_wait=0)
         with m.If(dut.reply.valid & dut.reply.ready):
             m.d.sync += [due.eq(1), expected.eq(dut.reply.payload)]
         passed = Signal(name="reply_passed")
@@ -282,24 +258,15 @@ class TransmitProof(Elaboratable):
             Assert(~state["EMIT"] | (held <= 16)),
             Assert(~(state["TOTAL"] | state["EMIT"]) | (held >= 2)),
         ]
-        config, theirs = dut.config, allowed(dut.config, r)
-        window = Mux(r.cwnd < theirs, r.cwnd, theirs)
-        told = (r.rcv_edge - r.rcv_pub)[:16]
-        limited = [Assert(dut.limit == (r.snd_una + window)[:32])]
-        if config.scaling:
-            gap = (r.rcv_edge - r.rcv_pub)[: config.window_bits]
-            told = Mux(r.scaled & ~r.syn_due, gap >> config.shift, gap)
-            with m.If(lent.lent & (held > 1)):
-                m.d.comb += limited
-            limited = [Assert(dut.allowed == theirs)]
+        window = Mux(r.cwnd < r.snd_wnd, r.cwnd, r.snd_wnd)
         with m.If(lent.lent & (held != 0)):
             m.d.comb += [
-                *limited,
+                Assert(dut.limit == (r.snd_una + window)[:32]),
                 Assert(dut.expiry == (dut.now + r.rto)[:24]),
                 Assert(dut.quiet == (r.snd_una == r.snd_max)),
                 Assert(
                     dut.window
-                    == Mux((r.rcv_edge - r.rcv_pub)[config.window_bits - 1], 0, told[:16])
+                    == Mux((r.rcv_edge - r.rcv_pub)[16], 0, (r.rcv_edge - r.rcv_pub)[:16])
                 ),
             ]
         with m.If(lent.lent & (held > 1)):
@@ -377,28 +344,6 @@ PROOFS = (
                 "a_byte_beyond_the_window", "self.room > self.want)", "self.room >= self.want)", 14
             ),
             Mutant("fin_before_the_end", "self.close & self.whole &", "self.close &", 14),
-        ),
-        assumes=ASSUMED,
-        not_proved="which session comes when; a reset while running",
-    ),
-    Proof(
-        name="tcp_transmit_all",
-        core="cores.tcp.transmit.TransmitEngine(2 sessions, every option)",
-        says="the same with every option: windows are shifted, but for those of SYNs",
-        module="trebuchet.cores.tcp.transmit",
-        build=lambda cores: TransmitProof(cores.TransmitEngine(ALL)),
-        depth=1,
-        cover_depth=14,
-        mutants=(
-            Mutant("shifts_a_syn", "Mux(r.scaled & ~r.syn_due,", "Mux(r.scaled,", 14),
-            Mutant("acks_once_more", "w.ack_wait.eq(0)", "w.ack_wait.eq(r.ack_wait)", 14),
-            Mutant(
-                "shifts_a_syns_window",
-                "Mux(record.scaled & ~record.snd_plain,",
-                "Mux(record.scaled,",
-                14,
-                where="trebuchet.cores.tcp.record",
-            ),
         ),
         assumes=ASSUMED,
         not_proved="which session comes when; a reset while running",
