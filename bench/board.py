@@ -16,12 +16,12 @@ def measure(name: str) -> dict[str, float]:
     }
 
 
-def design_digest(name: str, tools: str) -> str:
-    """Hash of ``tools``, of the board's Verilog and constraints, and of its seed.
+def design_digest(name: str) -> str:
+    """Hash of the board's Verilog, constraints and scripts, and of its seed.
 
     The contents of its ROM, the firmware, are no part of it: they change no timing.
     """
     board = load_board(name)
     placement = generate_only(board, ROOT / "build" / f"{name}_check")
-    state = hashlib.sha256(f"{tools} {board.seed} {board.sys_clk_hz} {placement.design()}".encode())
+    state = hashlib.sha256(f"{board.seed} {board.sys_clk_hz} {placement.design()}".encode())
     return state.hexdigest()

@@ -8,16 +8,16 @@ from typing import Any
 
 from ..models.errors import TrebuchetError
 from ..models.ledger import Ledger
-from .registry import COLLECTIONS, GROUPS, LEDGER, Group, load_budgets
+from .registry import COLLECTIONS, GROUPS, LEDGER, UNITS, Group, load_budgets
 
-__all__ = ["Progress", "figures", "select", "stale"]
+__all__ = ["Progress", "figures", "lost", "select", "stale"]
 
 #: Called with a group before it is measured.
 Progress = Callable[[Group], None]
 
 
 def select(name: str | None) -> list[Group]:
-    """The group called ``name``, the groups of its collection or its part, or all.
+    """The group called ``name``, the groups of its collection, its unit or its part, or all.
 
     A part is what figures' names begin with: ``ecg`` stands for all that measure ``ecg.…``. All are
     those whose budgets are not pending: the others are measured when they are named.
@@ -27,6 +27,13 @@ def select(name: str | None) -> list[Group]:
         return [g for g in GROUPS.values() if not all(budgets[f].pending for f in g.figures)]
     if name in GROUPS:
         return [GROUPS[name]]
+    if name in UNITS:
+        budgets = load_budgets()
+        return [
+            group
+            for group in select(None)
+            if any(budgets[figure].unit in UNITS[name] for figure in group.figures)
+        ]
     parts = COLLECTIONS.get(name, (name,))
     found = [
         group
@@ -34,7 +41,7 @@ def select(name: str | None) -> list[Group]:
         if any(figure.partition(".")[0] in parts for figure in group.figures)
     ]
     if not found:
-        known = ", ".join(dict.fromkeys([*GROUPS, *COLLECTIONS]))
+        known = ", ".join(dict.fromkeys([*GROUPS, *COLLECTIONS, *UNITS]))
         raise TrebuchetError(f"group must be one of {known}, not {name!r}")
     return found
 
@@ -69,25 +76,44 @@ def figures(
     fresh: bool = False,
     ledger: Ledger | None = None,
     progress: Progress = lambda group: None,
+    accept: bool = False,
 ) -> dict[str, dict[str, Any]]:
-    """``{figure: {value, unit, budget, inputs}}``; measures stale groups, or all if ``fresh``."""
+    """``{figure: {value, was, unit, budget, inputs}}``; measures stale groups, all if ``fresh``.
+
+    ``was`` is the value in the ledger before. A group with a figure that has lost more than
+    :data:`.registry.LOSSES` allow keeps its old rows there, unless ``accept``.
+    """
     ledger = Ledger(LEDGER) if ledger is None else ledger
     budgets = load_budgets()
     result = {}
     for group in groups:
         inputs = group.digest()
+        old = {name: ledger.rows[name]["value"] for name in group.figures if name in ledger.rows}
+        values = old
         if fresh or stale([group], ledger):
             progress(group)
             with stdout_to_stderr():
                 values = group.measure()
+        for figure in group.figures:
+            result[figure] = {
+                "value": values[figure],
+                "was": old.get(figure, values[figure]),
+                "unit": budgets[figure].unit,
+                "budget": budgets[figure].budget,
+                "inputs": inputs,
+            }
+        if values is not old and (accept or not lost({f: result[f] for f in group.figures})):
             for figure, value in values.items():
                 ledger.record(figure, inputs, value=value)
-        for figure in group.figures:
-            row, budget = ledger.rows[figure], budgets[figure]
-            result[figure] = {
-                "value": row["value"],
-                "unit": budget.unit,
-                "budget": budget.budget,
-                "inputs": row["inputs"],
-            }
     return result
+
+
+def lost(results: dict[str, dict[str, Any]]) -> dict[str, float]:
+    """The figures that have lost more than is allowed, and the share."""
+    budgets = load_budgets()
+    losses = {name: budgets[name].loss(row["was"], row["value"]) for name, row in results.items()}
+    return {
+        name: loss
+        for name, loss in losses.items()
+        if (most := budgets[name].allowed) is not None and loss > most
+    }

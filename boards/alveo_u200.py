@@ -35,6 +35,7 @@ def _attach(soc):
     # fs1 and fs0 choose 156.25 MHz.
     levels = {"modskll": 0, "resetl": 1, "lpmode": 0, "refclk_reset": 0, "fs0": 1, "fs1": 0}
     ultrascale.qsfp_base_x(soc, **levels)
+    ultrascale.flash(soc)
 
 
 BOARD = Board(
@@ -50,5 +51,7 @@ BOARD = Board(
     data_width=64,
     active=True,
     inspect=True,
+    flash=ultrascale.mt25qu01g(0x1002000),  # behind the card's own recovery image
+    multiboot="icap",
     capacity=ultrascale.VU9P,
 )

@@ -6,8 +6,8 @@ __all__ = ["SECTOR", "Flash"]
 
 #: Bytes that are erased together (command 20h).
 SECTOR = 4096
-#: Commands have addresses of three bytes.
-LARGEST = 1 << 24
+#: With commands whose addresses have three bytes, and with those that have four.
+LARGEST, LARGEST_WIDE = 1 << 24, 1 << 28
 #: Where FPGAs can start a bitstream from.
 BITSTREAM_ALIGNMENT = 1 << 16
 #: Two copies of the configuration block, each in a sector of its own.
@@ -21,7 +21,8 @@ class Flash:
     Attributes
     ----------
     size : int
-        Its bytes, a power of two.
+        Its bytes, a power of two. Larger ones than :data:`LARGEST` are for flow ``vivado``: they
+        are read, written and erased by the commands with addresses of four bytes.
     golden : tuple
         The bitstream that the FPGA starts with. Nothing on the board ever writes here.
     bitstream : tuple
@@ -32,6 +33,8 @@ class Flash:
         The two copies of the configuration block, :data:`CONFIG_BYTES`.
     max_hz : int
         Fastest serial clock for the plain read command (03h).
+    part : str
+        What Vivado calls it (``get_cfgmem_parts``), for flow ``vivado`` only.
     """
 
     size: int
@@ -40,6 +43,7 @@ class Flash:
     firmware: tuple[int, int] = (0, 0)
     config: tuple[int, int] = (0, 0)
     max_hz: int = 25_000_000
+    part: str = ""
 
     @property
     def parts(self):
@@ -51,11 +55,16 @@ class Flash:
         """Cycles of each half of a serial clock that is no faster than the flash takes."""
         return max(1, -(-sys_clk_hz // (2 * self.max_hz)))
 
-    def faults(self):
-        """``(field, what it must be, its value)`` of everything that is wrong."""
-        size = self.size
-        if type(size) is not int or not 1 << 16 <= size <= LARGEST or size & (size - 1):
-            yield "size", f"a power of two from 65536 to {LARGEST}", size
+    def faults(self, vivado=False):
+        """``(field, what it must be, its value)`` of everything that is wrong.
+
+        ``vivado``: addresses may have four bytes, and the part must be named.
+        """
+        size, largest = self.size, LARGEST_WIDE if vivado else LARGEST
+        if bool(self.part) != vivado:
+            yield "part", "Vivado's name of the flash" if vivado else "empty", self.part
+        if type(size) is not int or not 1 << 16 <= size <= largest or size & (size - 1):
+            yield "size", f"a power of two from 65536 to {largest}", size
             return
         if type(self.max_hz) is not int or not 100_000 <= self.max_hz <= 200_000_000:
             yield "max_hz", "an integer from 100000 to 200000000", self.max_hz

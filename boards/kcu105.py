@@ -5,6 +5,7 @@ of the cage.
 """
 
 from . import ultrascale
+from .flash import Flash
 from .schema import Board
 
 
@@ -26,6 +27,7 @@ def _attach(soc):
     ultrascale.ddr4(soc, EDY4016A, idelay_hz=200e6)
     ultrascale.base_x(soc, KU_1000BASEX, soc.crg.cd_eth.clk, request("sfp", 0))
     soc.comb += request("sfp_tx_disable_n", 0).eq(1)
+    ultrascale.flash(soc)
     # The transceiver's reference comes from a clock generator of the FPGA, which works and which
     # Vivado takes for a fault.
     soc.platform.add_platform_command(
@@ -44,5 +46,14 @@ BOARD = Board(
     attach=_attach,
     active=True,
     inspect=True,
+    flash=Flash(  # the first of two Micron N25Q256A; a bitstream has up to 16,006,908 bytes
+        size=32 << 20,
+        golden=(0x0000000, 0xF80000),
+        bitstream=(0x0F80000, 0xF80000),
+        firmware=(0x1F00000, 0x80000),
+        config=(0x1F80000, 0x2000),
+        part="n25q256-1.8v-spi-x1_x2_x4",
+    ),
+    multiboot="icap",
     capacity=ultrascale.KU040,
 )

@@ -23,6 +23,8 @@ FLOWS = ("sim", "trellis", "vivado")
 CPU_VARIANTS = ("minimal", "lite", "standard", "full", "trebuchet", "trebuchet_cached")
 DATA_WIDTHS = (32, 64, 128)
 ECG_PRESETS = ("faithful", "second")
+#: How a board's FPGA is told to load another bitstream, and the flow of boards that can have that.
+MULTIBOOTS = {"none": FLOWS, "pin": ("trellis",), "icap": ("vivado",)}
 _ROLES = Path(__file__).resolve().parent.parent / "cores" / "roles"
 
 
@@ -121,6 +123,10 @@ class Board:
         Addresses until somebody configures others.
     flash : Flash or None
         The SPI flash for configuration and images, and its layout; None if there is none.
+    multiboot : str
+        How the FPGA can load another bitstream of the flash by itself: ``"none"``, it cannot;
+        ``"pin"``, a pin of it pulls its PROGRAMN (``attach`` gives ``programn``), ECP5; ``"icap"``,
+        through its configuration port, UltraScale. See docs/multiboot.md.
     dhcp : bool
         Ask a DHCP server for an address first, and take ``ip`` when none answers.
     dhcp_retry_ms : int
@@ -169,6 +175,7 @@ class Board:
     mac: str = "02:00:00:00:00:01"
     ip: str = "10.0.0.2"
     flash: Flash | None = None
+    multiboot: str = "none"
     dhcp: bool = False
     dhcp_retry_ms: int = 1000
     external_tick: bool = False
@@ -208,13 +215,14 @@ class Board:
         ):
             self._range(name, low, high)
             self._require(name, _power_of_two(getattr(self, name)), "a power of two")
-        self._check_flash()
         is_vivado = self.flow == "vivado"
         self._require(
             "capacity",
             isinstance(self.capacity, Capacity) if is_vivado else self.capacity is None,
             "a Capacity" if is_vivado else f"None for flow {self.flow!r}",
         )
+        self._check_flash()
+        self._check_multiboot()
         for name in ("platform", "attach"):
             self._require(name, callable(getattr(self, name)), "a function")
         self._require(
@@ -238,8 +246,20 @@ class Board:
         if self.flash is None:
             return
         self._require("flash", isinstance(self.flash, Flash), "a Flash or None")
-        for name, allowed, value in self.flash.faults():
+        for name, allowed, value in self.flash.faults(self.flow == "vivado"):
             raise BoardError(f"Board {self.name!r}: flash.{name} must be {allowed}, not {value!r}")
+
+    def _check_multiboot(self):
+        allowed = tuple(name for name, flows in MULTIBOOTS.items() if self.flow in flows)
+        self._choice("multiboot", allowed)
+        if self.multiboot == "none":
+            return
+        parts = {} if self.flash is None else self.flash.parts
+        both = "golden" in parts and "bitstream" in parts
+        self._require("multiboot", both, "'none' without flash.golden and flash.bitstream")
+        if self.multiboot == "pin":
+            first = self.flash.golden[0] == 0
+            self._require("multiboot", first, "'none' unless flash.golden begins at 0")
 
     def _choice(self, name, allowed):
         self._require(name, getattr(self, name) in allowed, f"one of {allowed}")

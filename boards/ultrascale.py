@@ -1,8 +1,9 @@
 """What UltraScale boards have in common: the parts that their ``attach`` is made of."""
 
+from .flash import Flash
 from .schema import Capacity
 
-__all__ = ["KU040", "VU9P", "add_qsfp", "base_x", "ddr4", "qsfp_base_x"]
+__all__ = ["KU040", "VU9P", "add_qsfp", "base_x", "ddr4", "flash", "mt25qu01g", "qsfp_base_x"]
 
 #: What the FPGAs have (AMD DS890, tables 4 and 11). The Alveo U200's XCU200 is a VU9P (DS962).
 KU040 = Capacity(family="xcu", lut6=242_400, ff=484_800, bram36=600, dsp=1_920)
@@ -84,3 +85,54 @@ def qsfp_base_x(soc, **levels):
     clock = request("qsfp_clk")
     soc.platform.add_period_constraint(clock.p, 1e9 / 156.25e6)
     base_x(soc, USP_GTY_1000BASEX, clock, request("qsfp_lane"), clock_hz=156.25e6)
+
+
+def mt25qu01g(golden=0):
+    """Layout of a Micron MT25QU01G, or of the first of two, for bitstreams of a VU9P.
+
+    A whole one has 80,159,108 bytes; compressed, as :func:`flash` has them, what they use of the
+    FPGA decides. ``golden`` is where the FPGA starts.
+    """
+    return Flash(
+        size=128 << 20,
+        golden=(golden, 0x4000000 - golden),
+        bitstream=(0x4000000, 0x3000000),
+        firmware=(0x7000000, 0x80000),
+        config=(0x7080000, 0x2000),
+        part="mt25qu01g-spi-x1_x2_x4",
+    )
+
+
+#: Of both bitstreams (AMD UG908, table A-1): one that is no good lets the FPGA fall back.
+_BITSTREAM = {
+    "GENERAL.COMPRESS": "TRUE",
+    "CONFIG.SPI_BUSWIDTH": "4",
+    "CONFIG.SPI_32BIT_ADDR": "YES",
+    "CONFIG.SPI_FALL_EDGE": "YES",
+    "CONFIG.CONFIGFALLBACK": "ENABLE",
+}
+
+
+def _set(name, value):
+    return f"set_property BITSTREAM.{name} {value} [current_design]"
+
+
+def flash(soc):
+    """Give the SoC the flash that configures the FPGA, and the project the flash's contents.
+
+    Beside ``NAME.bit`` Vivado then writes ``NAME.mcs``, the same as the flash's golden bitstream,
+    and ``NAME_application.bin``, of which ``trebuchet image`` makes the application's. They differ
+    in USR_ACCESS, by which the design knows in which of them it is (``soc/multiboot.py``).
+    """
+    from .ultrascale_flash import StartupFlashPads
+
+    soc.flash_pads = StartupFlashPads()
+    layout, toolchain = soc.board.flash, soc.platform.toolchain
+    toolchain.bitstream_commands += [_set(name, value) for name, value in _BITSTREAM.items()]
+    toolchain.bitstream_commands.append(_set("CONFIG.USR_ACCESS", "0x00000000"))
+    toolchain.additional_commands += [
+        f"write_cfgmem -force -format mcs -interface SPIx4 -size {layout.size >> 20} "
+        f'-loadbit "up {layout.golden[0]:#x} {{build_name}}.bit" -file {{build_name}}.mcs',
+        _set("CONFIG.USR_ACCESS", "0x00000001"),
+        "write_bitstream -force -bin_file {build_name}_application.bit",
+    ]

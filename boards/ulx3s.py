@@ -11,10 +11,12 @@ from .schema import Board
 
 
 def _platform():
+    from litex.build.generic_platform import IOStandard, Pins
     from litex_boards.platforms import radiona_ulx3s
 
     platform = radiona_ulx3s.Platform(device="LFE5U-85F")
     platform.add_extension(lan8720("B11", "A11 A10", "C11", "B10 A9", "C10"))
+    platform.add_extension([("programn", 0, Pins("M4"), IOStandard("LVCMOS33"))])
     return ecp5.area_options(platform)
 
 
@@ -28,6 +30,7 @@ def _attach(soc):
     ecp5.sdram(soc, MT48LC16M16, "1:2")  # newer boards have a chip of twice the size
     ecp5.rmii(soc)
     soc.flash_pads = EcpFlashPads(soc.platform.request("spiflash"))
+    soc.programn = soc.platform.request("programn")
 
 
 BOARD = Board(
@@ -49,5 +52,6 @@ BOARD = Board(
         firmware=(0x400000, 0x80000),
         config=(0x480000, 0x2000),
     ),
+    multiboot="pin",
     loader=("--board", "ulx3s"),
 )

@@ -29,6 +29,7 @@ def _attach(soc):
     soc.crg = Clocks(soc, request("clk125"), 125e6, idelay_hz=500e6, reset=request("cpu_reset"))
     ultrascale.ddr4(soc, EDY4016A, idelay_hz=500e6)
     ultrascale.qsfp_base_x(soc, modsell=0, resetl=1, lpmode=0)
+    ultrascale.flash(soc)
 
 
 BOARD = Board(
@@ -43,5 +44,7 @@ BOARD = Board(
     data_width=64,
     active=True,
     inspect=True,
+    flash=ultrascale.mt25qu01g(),
+    multiboot="icap",
     capacity=ultrascale.VU9P,
 )

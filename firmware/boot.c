@@ -12,6 +12,7 @@
 #include "log.h"
 #include "log_status.h"
 #include "memory.h"
+#include "multiboot.h"
 #include "restart.h"
 
 #define PIECE 256u
@@ -59,8 +60,7 @@ static uint8_t copy(struct slot slot, const struct image *image)
 	return TREBUCHET_STATUS_OK;
 }
 
-/* What the image's own history says: OK, or ABORTED after a line that tells why. */
-static uint8_t check_history(struct slot slot, struct slot_state state)
+uint8_t boot_history(struct slot slot, struct slot_state state)
 {
 	if (!state.bad && state.confirmed && restart_failures() >= IMAGE_TRIALS) {
 		state.bad = true;
@@ -91,14 +91,14 @@ void boot_application(const uint32_t key[4])
 	struct image image;
 	uint8_t status;
 
-	if (!boot_is_golden() || slot_empty(slot))
+	if (!boot_is_golden() || multiboot_is_application() || slot_empty(slot))
 		return;
 	status = slot_header(slot, TREBUCHET_BOARD, &image);
 	if (status == TREBUCHET_STATUS_OK)
 		status = boot_check(&image);
 	if (status == TREBUCHET_STATUS_OK) {
 		state = slot_state(slot);
-		status = check_history(slot, state);
+		status = boot_history(slot, state);
 	}
 	if (status == TREBUCHET_STATUS_OK)
 		status = copy(slot, &image);

@@ -2,16 +2,28 @@
 
 #include <stdbool.h>
 
+#include <generated/soc.h>
 #include <generated/trebuchet_status_codes.h>
 
 #include "flash_port.h"
 
+/* More than three bytes can address: the commands have other codes, and a byte more. */
+#if defined(TREBUCHET_FLASH_SIZE) && TREBUCHET_FLASH_SIZE > 0x1000000
+#define WIDE
+#endif
+
 enum {
+#ifdef WIDE
+	PROGRAM = 0x12,
+	READ = 0x13,
+	ERASE_SECTOR = 0x21,
+#else
 	PROGRAM = 0x02,
 	READ = 0x03,
+	ERASE_SECTOR = 0x20,
+#endif
 	READ_STATUS = 0x05,
 	WRITE_ENABLE = 0x06,
-	ERASE_SECTOR = 0x20,
 	WAKE = 0xab, /* from deep power-down, in which a bootloader may leave it */
 };
 
@@ -24,6 +36,9 @@ static void command(uint8_t code, uint32_t address)
 {
 	flash_select(true);
 	flash_byte(code);
+#ifdef WIDE
+	flash_byte((uint8_t)(address >> 24));
+#endif
 	flash_byte((uint8_t)(address >> 16));
 	flash_byte((uint8_t)(address >> 8));
 	flash_byte((uint8_t)address);

@@ -1,4 +1,4 @@
-/* The serial NOR flash (JEDEC commands with addresses of three bytes). */
+/* The serial NOR flash (JEDEC commands; addresses of three bytes, of four above 16 MiB). */
 #ifndef TREBUCHET_FLASH_H
 #define TREBUCHET_FLASH_H
 

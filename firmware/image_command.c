@@ -4,6 +4,7 @@
 #include <generated/trebuchet_status_codes.h>
 
 #include "boot.h"
+#include "multiboot.h"
 #include "restart.h"
 
 static void put(struct text *out, const char *string, size_t most)
@@ -48,15 +49,19 @@ static void show_slot(struct text *out, const char *name, enum image_kind kind)
 static uint8_t show(struct text *out)
 {
 	text_plain(out, boot_is_golden() ? "running: golden\n" : "running: application\n");
+#ifdef TREBUCHET_MULTIBOOT
+	text_plain(out, multiboot_is_application() ? "running bitstream: application\n" :
+		"running bitstream: golden\n");
+#endif
 	show_slot(out, "firmware", IMAGE_FIRMWARE);
 	show_slot(out, "bitstream", IMAGE_BITSTREAM);
 	return TREBUCHET_STATUS_OK;
 }
 
 /* Start the application, whatever happened to it before. */
-static uint8_t boot(void)
+static uint8_t boot(enum image_kind kind)
 {
-	struct slot slot = boot_slot(IMAGE_FIRMWARE);
+	struct slot slot = boot_slot(kind);
 	struct slot_state state;
 	struct image image;
 	uint8_t status = slot_header(slot, TREBUCHET_BOARD, &image);
@@ -78,6 +83,14 @@ uint8_t command_image(struct words *words, struct text *out)
 	if (words->count == 2 && words_is(words, 1, "erase"))
 		return slot_erase(boot_slot(IMAGE_FIRMWARE));
 	if (words->count == 2 && words_is(words, 1, "boot"))
-		return boot();
+		return boot(IMAGE_FIRMWARE);
+#ifdef TREBUCHET_MULTIBOOT
+	if (words->count == 3 && words_is(words, 2, "bitstream")) {
+		if (words_is(words, 1, "erase"))
+			return slot_erase(boot_slot(IMAGE_BITSTREAM));
+		if (words_is(words, 1, "boot"))
+			return boot(IMAGE_BITSTREAM);
+	}
+#endif
 	return TREBUCHET_STATUS_BAD_ARGUMENT;
 }

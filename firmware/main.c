@@ -12,6 +12,7 @@
 #include "ltl.h"
 #include "mailbox.h"
 #include "memory.h"
+#include "multiboot.h"
 #include "network.h"
 #include "page.h"
 #include "restart.h"
@@ -33,6 +34,7 @@ static void start_services(void)
 
 	memory_gather_chance(key);
 	settings_start();
+	multiboot_start();
 	boot_application(key);
 	settings_apply();
 	settings_address(&address);
@@ -46,6 +48,7 @@ static void start_services(void)
 	serial_string(has_address ? "shell: enabled\n" : "shell: waits for an address\n");
 	serial_string("ready\n");
 	boot_confirm();
+	multiboot_confirm();
 }
 
 static void start(void)
@@ -70,10 +73,12 @@ int main(void)
 
 	start();
 	up = memory_start();
-	if (up)
+	if (up) {
 		start_services();
-	else
+	} else {
 		log_error("memory", "the SDRAM does not work; there is only the console");
+		multiboot_leave();
+	}
 	/* From here on the timer is no cycle counter any more. */
 	board_wake_every(BEAT_MS);
 	watchdog_start(up ? settings_watchdog_ms() : TREBUCHET_WATCHDOG_MS);

@@ -9,6 +9,7 @@
 
 #include "board.h"
 #include "crash.h"
+#include "multiboot.h"
 #include "noinit.h"
 #include "serial.h"
 
@@ -120,6 +121,8 @@ void restart_now(enum restart_cause planned)
 	irq_setie(0);
 	serial_flush();
 	keep(planned);
+	if (planned == RESTART_COMMAND)
+		multiboot_leave(); /* so that it is loaded anew, or the image that came meanwhile */
 	ctrl_reset_write(1);
 	/*
 	 * An empty loop fetches instructions without a pause, and so keeps the bus from the write above,

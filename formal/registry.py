@@ -55,6 +55,7 @@ MODULES = (
     "matmul_role",
     "memory_arbiter",
     "memory_model",
+    "multiboot",
     "packet_fifo",
     "packet_role",
     "realign",

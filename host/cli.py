@@ -46,6 +46,7 @@ COMMANDS = {
         "trebuchet.soc.cpu_cli:cpu", "Generate the processor's Verilog from its sources."
     ),
     "load": LazyEntry("trebuchet.soc.cli:load", "Load a bitstream into a board."),
+    "flash": LazyEntry("trebuchet.soc.flash_cli:flash", "Write a connected board's flash."),
     "role": LazyEntry("trebuchet.soc.role_cli:app", "List roles, print registers, make a new one."),
     "ecg": LazyEntry("trebuchet.host.ecg.cli:app", "Send ECG records to a board; fetch records."),
     "matmul": LazyEntry("trebuchet.host.matmul:app", "Have a board multiply matrices; check them."),

@@ -30,8 +30,8 @@ MAX_PAYLOAD = 1 << 16
 TIMEOUT = 15.0
 #: A board writes a whole image to flash before it answers.
 UPDATE_TIMEOUT = 300.0
-#: An image is for a flash whose addresses have three bytes.
-MAX_IMAGE = 1 << 24
+#: No board has a slot for a larger one.
+MAX_IMAGE = 1 << 26
 
 
 @dataclass(frozen=True)

@@ -371,10 +371,10 @@ def _build_board(board, directory, shell, synth_only, seeds, fresh):
         placement = Placement(directory / "gateware", soc.platform.name, board.sys_clk_hz)
         check_pins(placement)
         synthesise(placement)
-        seed = None
+        seed = application = None
         if not synth_only:
             seed = place(placement, seeds)
-            pack(placement)
+            application = pack(placement, board)
             title = f"{board.title}: {board.device}, seed {seed}"
             placement.path(".svg").write_text(draw(placement.path("_placed.json"), title))
     report = {
@@ -385,6 +385,7 @@ def _build_board(board, directory, shell, synth_only, seeds, fresh):
         **usage(placement, routed=not synth_only),
         "lut4_available": board.lut4_budget,
         "bitstream": None if synth_only else str(placement.path(".bit")),
+        "application": None if application is None else str(application),
         "floorplan": None if synth_only else str(placement.path(".svg")),
     }
     report_path.write_text(json.dumps(report, indent=2) + "\n")
@@ -406,7 +407,8 @@ def _build_project(board, directory, shell, synth_only, fresh):
         if not with_vivado:
             used = map_design(placement, board.capacity, directory / "check")
             check_fit(board, used)
-        project = write_project(placement, board.device, target)
+        chip = board.flash.part if board.flash is not None else ""
+        project = write_project(placement, board.device, target, chip)
         if with_vivado:
             used = run_vivado(project)
     report = {
@@ -419,6 +421,7 @@ def _build_project(board, directory, shell, synth_only, fresh):
         "available": {name: getattr(board.capacity, name) for name in used},
         "lint_waived": {} if with_vivado else WAIVED,
         "bitstream": str(project.path(".bit")) if with_vivado else None,
+        "application": str(project.path("_application.bin")) if with_vivado and chip else None,
     }
     report_path.write_text(json.dumps(report, indent=2) + "\n")
     return report

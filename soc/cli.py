@@ -43,9 +43,15 @@ def _show_project(report):
     typer.echo(f"project: {report['project']}")
     if report["bitstream"]:
         typer.echo(f"bitstream: {report['bitstream']}")
+        _show_application(report)
         typer.echo(f"load it with: trebuchet load {report['board']}")
     else:
         typer.echo("checked with Yosys and Verilator; where Vivado is, run there: sh build.sh")
+
+
+def _show_application(report):
+    if report.get("application"):
+        typer.echo(f"application's bitstream (docs/multiboot.md): {report['application']}")
 
 
 def _timing(bitstream):
@@ -105,7 +111,9 @@ def build(
             Console().print(_timing(Path(report["bitstream"])))
         if report["bitstream"]:
             typer.echo(f"floorplan: {report['floorplan']}")
-            typer.echo(f"bitstream: {report['bitstream']}\nload it with: trebuchet load {board}")
+            typer.echo(f"bitstream: {report['bitstream']}")
+            _show_application(report)
+            typer.echo(f"load it with: trebuchet load {board}")
     else:
         typer.echo(f"Verilog: {report['folder']}; run it with: trebuchet sim")
 
@@ -124,7 +132,7 @@ def _load_with_vivado(name, board, flash, output):
     from .build import ROOT
 
     if flash:
-        raise TrebuchetError(f"the flash of board {name!r} is written with Vivado itself")
+        raise TrebuchetError(f"the flash of board {name!r} is written by: trebuchet flash {name}")
     vivado = require_tool("vivado")
     folder = Path(output or ROOT / "build" / board.name)
     project = Path(_bitstream(name, folder / "report.json")).parent

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..models.errors import TrebuchetError
+from .multiboot import marked
 from .synthesis import clocks_faster_than, map_for_area, with_local_sources
 from .toolchain import PLACE_AND_ROUTE
 
@@ -43,10 +44,9 @@ class Placement:
         raise TrebuchetError(f"LiteX's script in {self.folder} does not call {tool}")
 
     def design(self):
-        """Text of everything that was generated, the same on every machine and at any time."""
-        script = self.path(".ys").read_text()
-        read = with_local_sources(script, self.folder)
-        names = re.findall(r"^read_verilog (\S+)$", read, re.MULTILINE)
+        """Text of all that tools are given, the same on every machine and at any time."""
+        script = self.mapping()
+        names = re.findall(r"^read_verilog (\S+)$", script, re.MULTILINE)
         sources = [(self.folder / name).read_text() for name in names]
         code = "\n".join(re.sub(r"//.*", "", text) for text in sources)
         lines = self.path(".lpf").read_text().splitlines()
@@ -55,7 +55,13 @@ class Placement:
             {line for line in lines if line.count('"') and line.split('"')[1] in ports}
         )
         words = [*self.command("nextpnr-ecp5"), *PLACE_AND_ROUTE]
-        return "\n".join([" ".join(words), read, *constraints, code])
+        return "\n".join([" ".join(words), script, *constraints, code])
+
+    def mapping(self):
+        """Yosys' script, ours in the place of LiteX's; copies the Verilog that it reads."""
+        fast = clocks_faster_than(self.path(".lpf").read_text(), self.sys_clk_hz)
+        read = with_local_sources(self.path(".ys").read_text(), self.folder)
+        return map_for_area(read, self.top, self.sys_clk_hz, fast)
 
     def run(self, words, log):
         """Run a tool; the lines in which it names an error go into the exception."""
@@ -73,10 +79,7 @@ class Placement:
 def synthesise(placement):
     """Make the netlist."""
     top, script = placement.top, placement.path(".ys")
-    fast = clocks_faster_than(placement.path(".lpf").read_text(), placement.sys_clk_hz)
-    read = with_local_sources(script.read_text(), placement.folder)
-    mapped = map_for_area(read, top, placement.sys_clk_hz, fast)
-    script.write_text(mapped + f"\ntee -q -o {top}_stat.json stat -json -top {top}\n")
+    script.write_text(placement.mapping() + f"\ntee -q -o {top}_stat.json stat -json -top {top}\n")
     placement.run(placement.command("yosys"), "yosys.log")
 
 
@@ -111,9 +114,30 @@ def _place_once(placement, seed):
     return _clocks(json.loads(report.read_text()), placement.sys_clk_hz)[1]
 
 
-def pack(placement):
-    """Make the bitstream of what was placed and routed."""
-    placement.run(placement.command("ecppack"), "ecppack.log")
+def pack(placement, board):
+    """Make the bitstream of what was placed and routed; returns the application's, or None.
+
+    On a board whose FPGA starts with the flash's golden bitstream there are two: the golden one,
+    which has the flash's slot for an application as the next to be loaded, and the application's,
+    after which the golden one comes (BOOTADDR).
+    """
+    words = placement.command("ecppack")
+    flash = board.flash
+    if flash is None or "bitstream" not in flash.parts or flash.golden[0] or not flash.golden[1]:
+        placement.run(words, "ecppack.log")
+        return None
+    at = words.index("--bootaddr") + 1
+    words[at] = f"{flash.bitstream[0]:#x}"
+    placement.run(words, "ecppack.log")
+    application = placement.path("_application.bit")
+    config = placement.path(".config")
+    if board.multiboot == "pin":
+        text = marked(config.read_text(), placement.path("_placed.json").read_text())
+        config = placement.path("_application.config")
+        config.write_text(text)
+    words = ["ecppack", "--bootaddr", "0", config.name, "--bit", application.name]
+    placement.run(words, "ecppack_application.log")
+    return application
 
 
 def _clocks(report, sys_clk_hz):

@@ -20,6 +20,7 @@ from .cpu import CORES
 from .ethernet import EthernetMac, NetworkStack, UdpServices
 from .map import MemoryMap
 from .memory import DramPort
+from .multiboot import Multiboot
 from .watchdog import Watchdog
 from .words import WholeWords, connect_bus
 
@@ -113,6 +114,9 @@ class TrebuchetSoC(SoCCore):
         self._add_memory(shell)
         self._add_network()
         self._add_flash()
+        if board.multiboot != "none":
+            self.multiboot_port = Multiboot(self, directory)
+            self.add_constant("TREBUCHET_MULTIBOOT")
         self._add_registers()
         self.shell_irq = IrqLine(self.fabric.ports[("irq",)] | self.frame_port.ports[("irq",)])
         self.irq.add("shell_irq", use_loc_if_exists=True)
@@ -151,6 +155,8 @@ class TrebuchetSoC(SoCCore):
         owners.append(self.frame_port)
         if self.board.flash is not None:
             owners.append(self.spi_controller)
+        if self.board.multiboot != "none":
+            owners.append(self.multiboot_port)
         return [bank for owner in owners for bank in owner.banks.values()]
 
     def init_rom(self, name, contents=(), auto_size=True):

@@ -2,7 +2,8 @@
 
 The project's folder has everything that Vivado needs, by plain names, so it can be copied to
 another machine: Verilog, contents of memories, constraints, LiteX's script (``NAME.tcl``), and
-``build.sh``, ``program.sh`` and ``program.tcl`` to run it. It appears complete or not at all.
+``build.sh``, ``program.sh`` and ``program.tcl`` to run it, for a board with a flash ``flash.sh``
+and ``flash.tcl`` too. It appears complete or not at all.
 
 Where Vivado is installed it is run. Elsewhere Yosys maps the same Verilog to the FPGA's cells,
 which knows ports and parameters of the vendor's primitives and says how much is used, and
@@ -73,6 +74,42 @@ program_hw_devices $device
 close_hw_manager
 """
 
+_FLASH = """\
+#!/bin/sh
+# Writes {top}.mcs, the golden bitstream, to the flash of the board on this machine's cable.
+cd "$(dirname "$0")" && exec vivado -mode batch -source flash.tcl
+"""
+
+_FLASH_TCL = """\
+# Writes {top}.mcs to the flash {flash} of the first {part} of the first cable: only what the
+# file has, so that images in other parts of the flash stay.
+open_hw_manager
+connect_hw_server
+open_hw_target
+set device [lindex [get_hw_devices {part}*] 0]
+if {{$device eq ""}} {{
+    error "no {part} on the JTAG cable"
+}}
+set chip [lindex [get_cfgmem_parts {flash}] 0]
+if {{$chip eq ""}} {{
+    error "this Vivado knows no flash {flash}; see get_cfgmem_parts"
+}}
+current_hw_device $device
+set here [file dirname [file normalize [info script]]]
+set memory [create_hw_cfgmem -hw_device $device $chip]
+set_property PROGRAM.FILES [list [file join $here {top}.mcs]] $memory
+set_property PROGRAM.ADDRESS_RANGE {{use_file}} $memory
+set_property PROGRAM.UNUSED_PIN_TERMINATION {{pull-none}} $memory
+foreach {{step wanted}} {{BLANK_CHECK 0 ERASE 1 CFG_PROGRAM 1 VERIFY 1}} {{
+    set_property PROGRAM.$step $wanted $memory
+}}
+create_hw_bitstream -hw_device $device [get_property PROGRAM.HW_CFGMEM_BITFILE $device]
+program_hw_devices $device
+program_hw_cfgmem -hw_cfgmem $memory
+boot_hw_device $device
+close_hw_manager
+"""
+
 
 def _sources(placement):
     """Files that LiteX's script names, in its order, and the script with plain names."""
@@ -94,10 +131,10 @@ def _copy(paths, folder):
         (folder / path.name).write_text(without_places(path.read_text()))
 
 
-def write_project(placement, device, target):
+def write_project(placement, device, target, flash=""):
     """Write the project ``target`` of the SoC that LiteX generated in ``placement``.
 
-    Returns its :class:`Placement`.
+    ``flash`` is what Vivado calls the board's, if it has one. Returns the :class:`Placement`.
     """
     sources, script = _sources(placement)
     sources += [*placement.folder.glob("*.init"), placement.path(".xdc")]
@@ -106,7 +143,7 @@ def write_project(placement, device, target):
         shutil.rmtree(folder, ignore_errors=True)
     try:
         partial.mkdir(parents=True)
-        _fill(partial, sources, script, placement.top, device)
+        _fill(partial, sources, script, placement.top, device, flash)
     except OSError as error:
         shutil.rmtree(partial, ignore_errors=True)
         raise TrebuchetError(f"the project {target} cannot be written: {error}") from error
@@ -114,19 +151,21 @@ def write_project(placement, device, target):
     return Placement(target, placement.top, placement.sys_clk_hz)
 
 
-def _fill(folder, sources, script, top, device):
+def _fill(folder, sources, script, top, device, flash):
     _copy(sources, folder)
-    names = {"top": top, "part": device.partition("-")[0]}
+    names = {"top": top, "part": device.partition("-")[0], "flash": flash}
     texts = {
         f"{top}.tcl": script,
         "build.sh": _BUILD.format(**names),
         "program.sh": _PROGRAM.format(**names),
         "program.tcl": _PROGRAM_TCL.format(**names),
     }
+    if flash:
+        texts |= {"flash.sh": _FLASH.format(**names), "flash.tcl": _FLASH_TCL.format(**names)}
     for name, text in texts.items():
         (folder / name).write_text(text)
-    for name in ("build.sh", "program.sh"):
-        (folder / name).chmod(0o755)
+    for path in folder.glob("*.sh"):
+        path.chmod(0o755)
 
 
 def map_design(placement, capacity, folder):

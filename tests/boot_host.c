@@ -17,6 +17,8 @@
 static jmp_buf leave;
 /* Registers as the test sets them and finds them. */
 uint32_t host_fired, host_forgotten, host_reset, host_flushed, host_uptime_ms, host_interrupts;
+/* The FPGA: which bitstream runs; what was written when it was told to load another one. */
+uint32_t host_application, host_address, host_start;
 /* The log, a line after the other; what does not fit is lost. */
 char host_log[4096];
 /* Firmware here is far behind the application's memory: it is golden. */
@@ -96,6 +98,27 @@ void serial_flush(void)
 	host_flushed++;
 }
 
+uint32_t trebuchet_multiboot_application_read(void)
+{
+	return host_application;
+}
+
+void trebuchet_multiboot_address_write(uint32_t value)
+{
+	host_address = value;
+}
+
+void trebuchet_multiboot_start_write(uint32_t value)
+{
+	host_start = value;
+}
+
+/* The design ends. */
+void multiboot_port_wait(void)
+{
+	longjmp(leave, 3);
+}
+
 uint32_t board_uptime_ms(void)
 {
 	return host_uptime_ms;
@@ -171,21 +194,32 @@ int host_serve(void)
 	return left;
 }
 
-void host_restart(enum restart_cause planned)
+/* 1 if the board was restarted, 3 if another bitstream was. */
+int host_restart(enum restart_cause planned)
 {
-	if (setjmp(leave) == 0)
+	int left = setjmp(leave);
+
+	if (left == 0)
 		restart_now(planned);
+	return left;
 }
 
 void boot_application(const uint32_t key[4]);
 
-/* 2 if the application was started, or 0. */
+/* 2 if the application was started, 3 if another bitstream was, or 0. */
 int host_boot(void)
 {
 	static const uint32_t key[4];
 	int left = setjmp(leave);
 
-	if (left == 0)
+	if (left == 0) {
+		multiboot_start();
 		boot_application(key);
+	}
 	return left;
+}
+
+void host_confirm(void)
+{
+	multiboot_confirm();
 }

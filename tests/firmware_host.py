@@ -31,6 +31,7 @@ def generated(folder):
     """Write the generated headers that portable files include; returns the include folder."""
     (folder / "generated").mkdir(parents=True, exist_ok=True)
     (folder / "generated" / "trebuchet_status_codes.h").write_text(status_codes_header())
+    (folder / "generated" / "soc.h").touch()
     return folder
 
 

@@ -68,6 +68,13 @@ int irq_attach(unsigned number, void (*handler)(void));
     "system.h": "void flush_cpu_dcache(void);\nvoid flush_cpu_icache(void);\n",
 }
 
+_MULTIBOOT_REGISTERS = """
+#include <stdint.h>
+void trebuchet_multiboot_start_write(uint32_t value);
+void trebuchet_multiboot_address_write(uint32_t value);
+uint32_t trebuchet_multiboot_application_read(void);
+"""
+
 _SELECT = ctypes.CFUNCTYPE(None, ctypes.c_bool)
 _BYTE = ctypes.CFUNCTYPE(ctypes.c_uint8, ctypes.c_uint8)
 
@@ -102,16 +109,22 @@ def build(root, folder, *names, fakes=()):
     return ctypes.CDLL(str(path))
 
 
-def build_boot(root, folder, bitstream=False):
-    """The library of ``boot_host.c``: restart, boot and update, for a board with these slots."""
+def build_boot(root, folder, bitstream=False, multiboot=False):
+    """The library of ``boot_host.c``: restart, boot and update, for a board with these slots.
+
+    ``multiboot``: it has the slot of a bitstream, and an FPGA that can load that.
+    """
     generated(folder)
     for name, text in _BOOT_HEADERS.items():
         (folder / name).write_text(text)
-    if bitstream:
+    if bitstream or multiboot:
         with (folder / "generated" / "soc.h").open("a") as header:
             header.write(f"#define TREBUCHET_FLASH_BITSTREAM {BITSTREAM_SLOT[0]:#x}u\n")
             header.write(f"#define TREBUCHET_FLASH_BITSTREAM_BYTES {BITSTREAM_SLOT[1]:#x}u\n")
-    names = ("boot.c", "update.c", "image.c", "crc32.c", "flash.c", "text.c")
+            if multiboot:
+                header.write("#define TREBUCHET_FLASH_GOLDEN 0u\n#define TREBUCHET_MULTIBOOT\n")
+        (folder / "generated" / "trebuchet_regs.h").write_text(_MULTIBOOT_REGISTERS)
+    names = ("boot.c", "update.c", "image.c", "crc32.c", "flash.c", "text.c", "multiboot.c")
     return build(root, folder, *names, fakes=[root / "tests" / "boot_host.c"])
 
 

@@ -7,6 +7,8 @@ PAGE = 256
 class NorModel:
     """Commands 03, 9F, 05, 06, 04, 02, 20; a command begins with :meth:`select`.
 
+    Of more than 16 MiB: 13, 12 and 21, with addresses of four bytes, in the place of 03, 02, 20.
+
     Attributes
     ----------
     data : bytearray
@@ -31,6 +33,9 @@ class NorModel:
         self.busy = 0
         self.enabled = self.selected = False
         self.taken = []
+        wide = size > 1 << 24
+        self._bytes = 4 if wide else 3
+        self._read, self._write, self._erase = (0x13, 0x12, 0x21) if wide else (0x03, 0x02, 0x20)
 
     def select(self, selected):
         """Chip select; its end carries out what was asked for."""
@@ -53,8 +58,9 @@ class NorModel:
             return 0xFF
         if command == 0x9F:
             return self.ID[count - 1] if count <= 3 else 0xFF
-        if command == 0x03 and count >= 4:
-            return self.data[(self._address() + count - 4) % len(self.data)]
+        first = 1 + self._bytes
+        if command == self._read and count >= first:
+            return self.data[(self._address() + count - first) % len(self.data)]
         return 0xFF
 
     def take(self, byte):
@@ -69,7 +75,7 @@ class NorModel:
         return out
 
     def _address(self):
-        return int.from_bytes(bytes(self.taken[1:4]), "big")
+        return int.from_bytes(bytes(self.taken[1 : 1 + self._bytes]), "big")
 
     def _execute(self):
         if not self.taken or self.busy:
@@ -77,13 +83,13 @@ class NorModel:
         command, count = self.taken[0], len(self.taken)
         if command in (0x06, 0x04) and count == 1:
             self.enabled = command == 0x06
-        elif command == 0x20 and count == 4 and self._may_write():
+        elif command == self._erase and count == 1 + self._bytes and self._may_write():
             start = self._address() // SECTOR * SECTOR % len(self.data)
             if self.power != 0:
                 self.data[start : start + SECTOR] = b"\xff" * SECTOR
                 self.erased += 1
-        elif command == 0x02 and count > 4 and self._may_write():
-            self._program(self._address(), self.taken[4:])
+        elif command == self._write and count > 1 + self._bytes and self._may_write():
+            self._program(self._address(), self.taken[1 + self._bytes :])
 
     def _may_write(self):
         was, self.enabled = self.enabled, False

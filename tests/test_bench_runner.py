@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+import typer
 from trebuchet.bench import registry, runner
 from trebuchet.bench.cli import bench
 from trebuchet.bench.registry import Budget, Group
@@ -50,7 +51,7 @@ class Lab:
 def test_measures_what_is_missing_and_keeps_it(lab):
     assert runner.stale([lab.group], lab.ledger) == ["t.one", "t.two"]
     inputs = lab.group.digest()
-    expected = {"value": 3, "unit": "cycles", "budget": 10, "inputs": inputs}
+    expected = {"value": 3, "was": 3, "unit": "cycles", "budget": 10, "inputs": inputs}
     assert runner.figures([lab.group])["t.one"] == expected
     assert runner.figures([lab.group])["t.one"] == expected
     assert lab.runs == 1
@@ -91,7 +92,9 @@ def test_a_measurement_must_yield_its_figures(lab):
 
 
 def test_unknown_group():
-    with pytest.raises(TrebuchetError, match="group must be one of ecg, .*toe, not 'gpu'"):
+    with pytest.raises(
+        TrebuchetError, match="group must be one of ecg, .*toe, area, fmax, not 'gpu'"
+    ):
         runner.select("gpu")
 
 
@@ -115,6 +118,47 @@ def test_what_is_pending_is_measured_only_by_its_name(lab):
     assert runner.select("t") == [lab.group]
 
 
+@pytest.mark.parametrize(
+    ("unit", "better", "least", "allowed", "too_much", "percent"),
+    [("LUT4", "lower", 1000, 1030, 1031, "3.1%"), ("MHz", "higher", 1000, 920, 919, "8.1%")],
+)
+def test_a_loss_is_not_recorded(lab, capfd, unit, better, least, allowed, too_much, percent):
+    entry = {"budget": 10, "unit": "cycles", "better": "lower"}
+    changing = {"budget": 0, "unit": unit, "better": better}
+    registry.BUDGETS.write_text(json.dumps({"t.one": changing, "t.two": entry}))
+    lab.values = {"t.one": least, "t.two": 5}
+    bench("t")
+    lab.values = {"t.one": too_much, "t.two": 50}
+    with pytest.raises(typer.Exit) as stopped:
+        bench("t", fresh=True)
+    assert stopped.value.exit_code == 1
+    errors = capfd.readouterr().err
+    assert f"t.one was 1,000 and is {too_much:,} {unit}: {percent} worse; not recorded" in errors
+    assert "t.two was" not in errors
+    assert Ledger(lab.ledger.path).rows["t.one"]["value"] == least
+    lab.values["t.one"] = allowed
+    bench("t", fresh=True)
+    assert Ledger(lab.ledger.path).rows["t.one"]["value"] == allowed
+    lab.values["t.one"] = least * 2 if better == "lower" else least // 2
+    bench("t", fresh=True, accept=True)
+    assert Ledger(lab.ledger.path).rows["t.one"]["value"] == lab.values["t.one"]
+
+
+def test_loss_from_nothing():
+    assert Budget(10, "DSP", "lower").loss(0, 0) == 0
+    assert Budget(10, "DSP", "lower").loss(0, 1) == 1
+    assert Budget(10, "cycles", "lower").allowed is None
+
+
+def test_collections_by_unit():
+    areas = runner.select("area")
+    assert registry.GROUPS["ltl_ecp5"] in areas
+    assert registry.GROUPS["router_area"] in areas
+    assert registry.GROUPS["ecg_accuracy"] not in areas
+    assert registry.GROUPS["router_clock"] in runner.select("fmax")
+    assert registry.GROUPS["board_versa_ecp5"] in runner.select("fmax")
+
+
 def test_budget_bounds():
     assert Budget(10, "cycles", "lower").kept_by(10)
     assert not Budget(10, "cycles", "lower").kept_by(10.1)
@@ -126,7 +170,9 @@ def test_budget_bounds():
 
 def test_command_prints_json_only_for_a_current_group():
     """End to end, where the ledger has all rows: nothing is measured, stdout is JSON."""
-    groups = [g for g in registry.GROUPS.values() if not runner.stale([g], Ledger(runner.LEDGER))]
+    ledger = Ledger(runner.LEDGER)
+    quick = [g for g in registry.GROUPS.values() if not g.board]  # a board would be generated first
+    groups = [g for g in quick if not runner.stale([g], ledger)]
     assert groups, "every row of bench/ledger.json is stale: run `make bench`"
     result = subprocess.run(
         [sys.executable, "-m", "trebuchet.host.cli", "bench", groups[0].name, "--json"],
@@ -136,4 +182,4 @@ def test_command_prints_json_only_for_a_current_group():
     )
     assert result.returncode == 0, result.stderr
     for row in json.loads(result.stdout).values():
-        assert sorted(row) == ["budget", "inputs", "unit", "value"]
+        assert sorted(row) == ["budget", "inputs", "unit", "value", "was"]

@@ -140,3 +140,47 @@ def test_the_shells_memory_is_the_upper_half(name):
 def test_memory_sizes_that_cannot_be(size):
     with pytest.raises(TrebuchetError, match="^external memory must be a power of two"):
         MemoryMap(size)
+
+
+ULX3S, KCU105 = load_board("ulx3s"), load_board("kcu105")
+
+
+@pytest.mark.parametrize(
+    ("board", "changes", "message"),
+    [
+        (SIM, {"multiboot": "pin"}, "multiboot must be one of ('none',), not 'pin'"),
+        (ULX3S, {"multiboot": "icap"}, "multiboot must be one of ('none', 'pin'), not 'icap'"),
+        (KCU105, {"multiboot": "pin"}, "multiboot must be one of ('none', 'icap'), not 'pin'"),
+        (ULX3S, {"flash": None}, "multiboot must be 'none' without flash.golden and flash."),
+        (KCU105, {"flash": None}, "multiboot must be 'none' without flash.golden and flash."),
+        (
+            ULX3S,
+            {"flash": dataclasses.replace(ULX3S.flash, golden=(0x600000, 0x200000))},
+            "multiboot must be 'none' unless flash.golden begins at 0, not 'pin'",
+        ),
+        (
+            ULX3S,
+            {"flash": dataclasses.replace(ULX3S.flash, part="w25q")},
+            "flash.part must be empty, not 'w25q'",
+        ),
+        (
+            KCU105,
+            {"flash": dataclasses.replace(KCU105.flash, part="")},
+            "flash.part must be Vivado's name of the flash, not ''",
+        ),
+        (
+            KCU105,
+            {"flash": dataclasses.replace(KCU105.flash, size=1 << 29)},
+            "flash.size must be a power of two from 65536 to 268435456, not 536870912",
+        ),
+    ],
+)
+def test_ways_to_another_bitstream_that_cannot_be(board, changes, message):
+    with pytest.raises(BoardError, match=f"^Board '{board.name}': {re.escape(message)}"):
+        dataclasses.replace(board, **changes)
+
+
+def test_a_board_with_another_bitstream_has_both_parts():
+    for board in map(load_board, NAMES):
+        assert board.multiboot == "none" or {"golden", "bitstream"} <= set(board.flash.parts)
+    assert {load_board(name).multiboot for name in NAMES} == {"none", "pin", "icap"}

@@ -86,3 +86,17 @@ def test_does_not_hang_without_a_flash(lib):
 
     FlashPort(lib, Nothing())
     assert lib.flash_start() == Status.FLASH_ERROR  # its status reads as busy, for ever
+
+
+def test_a_flash_above_16_mib_has_addresses_of_four_bytes(root, tmp_path):
+    (tmp_path / "generated").mkdir()
+    (tmp_path / "generated" / "soc.h").write_text("#define TREBUCHET_FLASH_SIZE 0x2000000\n")
+    library = build(root, tmp_path, "flash.c")
+    port = FlashPort(library, NorModel(1 << 25))
+    data, high = bytes(range(256)) * 2, (1 << 24) + 0x3000
+    for at in (0x3000, high):
+        port.flash.data[at : at + 4096] = bytes(4096)
+    assert library.flash_erase(high, 1) == Status.OK
+    assert _program(library, high + 0xF0, data) == Status.OK
+    assert _read(library, high + 0xF0, len(data)) == data
+    assert not any(port.flash.data[0x3000:0x4000]), "the same place in the lower half"

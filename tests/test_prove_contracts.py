@@ -78,6 +78,7 @@ EXCEPTIONS = {
 #: Components that no stream leaves.
 WITHOUT = {
     *("ltl.limiter.Limiter", "ltl.parser.Parser", "ltl.pfc._Quanta", "ltl.pfc.PfcReceiver"),
+    *("multiboot.start.ConfigPort", "multiboot.start.ProgramPin"),
     *("ltl.rate.RateControl", "net.checksum.Checksum", "net.strip.EthernetStrip"),
     *("net.udp_echo.UdpDiscard", "roles.ecg.correlate.Correlator", "roles.ecg.dwt.DwtLevel"),
     *("roles.ecg.dwt.TwoLevelDwt", "roles.ecg.moments.BandSums", "roles.ecg.moments.ScaledSums"),

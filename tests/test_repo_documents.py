@@ -22,6 +22,7 @@ INSTEAD = {
     "make format": ("would change the tree under test", "make -n format"),
     "trebuchet build versa_ecp5": ("minutes of place and route: `make boards`", None),
     "trebuchet load versa_ecp5": ("needs the board on this machine", "trebuchet load --help"),
+    "trebuchet flash versa_ecp5": ("needs the board on this machine", "trebuchet flash --help"),
     "trebuchet status 192.168.1.50": ("needs the board on this network", "trebuchet status --help"),
     "trebuchet manage 192.168.1.50 version": (
         "needs the board on this network",

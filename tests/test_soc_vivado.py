@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 from soc_placeholder import PlaceholderShell
-from trebuchet.boards import VENDOR, load_board
+from trebuchet.boards import VENDOR, load_board, ultrascale
 from trebuchet.boards.ultrascale import KU040
 from trebuchet.host.cli import app
 from trebuchet.models.errors import TrebuchetError
@@ -132,11 +132,12 @@ def cli_refused(*arguments):
 
 
 def test_the_project_is_complete_and_can_be_moved(tmp_path, vivado):
-    project = write_project(generated(tmp_path), KCU105.device, tmp_path / "vivado")
+    chip = KCU105.flash.part
+    project = write_project(generated(tmp_path), KCU105.device, tmp_path / "vivado", chip)
     moved = tmp_path / "moved"
     project.folder.rename(moved)
     files = {path.name: path.read_text() for path in moved.iterdir()}
-    scripts = {"build.sh", "program.sh", "program.tcl"}
+    scripts = {"build.sh", "program.sh", "program.tcl", "flash.sh", "flash.tcl"}
     assert set(files) == scripts | {"top.v", "part.v", "top.xdc", "top.tcl", "top_rom.init"}
     for name, text in files.items():
         assert str(tmp_path) not in text, name
@@ -145,7 +146,8 @@ def test_the_project_is_complete_and_can_be_moved(tmp_path, vivado):
         assert name in files
     assert "get_hw_devices xcku040*" in files["program.tcl"]
     log = vivado()
-    for script, source in (("build.sh", "top.tcl"), ("program.sh", "program.tcl")):
+    names = {"build.sh": "top.tcl", "program.sh": "program.tcl", "flash.sh": "flash.tcl"}
+    for script, source in names.items():
         subprocess.run(["sh", moved / script], cwd="/", check=True)
         assert log.read_text() == f"{moved} -mode batch -source {source}\n"
 
@@ -193,6 +195,7 @@ def test_vivado_is_run_and_its_figures_are_reported(tmp_path, litex, vivado):
     assert not log.exists()
     result = CliRunner().invoke(app, ["build", "kcu105", "--output", str(tmp_path / "out")])
     assert "load it with: trebuchet load kcu105" in result.stdout
+    assert "application's bitstream (docs/multiboot.md): " in result.stdout
     assert "25.2%" in result.stdout
     assert "61,000" in result.stdout
 
@@ -228,7 +231,7 @@ def test_vivados_failure_is_one_line_and_no_report(tmp_path, litex, vivado, scri
 def test_loading(tmp_path, litex, vivado):
     options = ["--output", tmp_path / "out"]
     assert cli_refused("load", "kcu105", "--flash", *options) == (
-        "the flash of board 'kcu105' is written with Vivado itself"
+        "the flash of board 'kcu105' is written by: trebuchet flash kcu105"
     )
     log = vivado()
     message = cli_refused("load", "kcu105", *options)
@@ -241,6 +244,43 @@ def test_loading(tmp_path, litex, vivado):
     vivado("#!/bin/sh\nexit 1\n")
     message = cli_refused("load", "kcu105", *options)
     assert message == "Vivado could not load the board; is it connected and powered?"
+
+
+def test_writing_the_flash(tmp_path, litex, vivado):
+    options = ["--output", tmp_path / "out"]
+    log = vivado()
+    assert cli_refused("flash", "kcu105", *options) == (
+        "there is no bitstream for 'kcu105' yet; build it with: trebuchet build kcu105"
+    )
+    report = build_board("kcu105", tmp_path / "out")
+    project = tmp_path / "out" / "vivado"
+    assert report["application"] == str(project / "top_application.bin")
+    assert "get_cfgmem_parts n25q256-1.8v-spi-x1_x2_x4" in (project / "flash.tcl").read_text()
+    assert cli_refused("flash", "kcu105", *options) == f"vivado wrote no top.mcs; see {project}"
+    (project / "top.mcs").touch()
+    assert CliRunner().invoke(app, ["flash", "kcu105", *map(str, options)]).exit_code == 0
+    assert log.read_text() == f"{project} -mode batch -source flash.tcl\n"
+    vivado("#!/bin/sh\nexit 1\n")
+    assert cli_refused("flash", "kcu105", *options) == (
+        "Vivado could not write the flash; is the board connected, powered?"
+    )
+
+
+def test_what_vivado_makes_for_the_flash():
+    """Golden and application are the same design; they differ in USR_ACCESS."""
+    toolchain = SimpleNamespace(bitstream_commands=[], additional_commands=[])
+    ultrascale.flash(SimpleNamespace(board=KCU105, platform=SimpleNamespace(toolchain=toolchain)))
+    before = [line.split()[1:3] for line in toolchain.bitstream_commands]
+    assert ["BITSTREAM.CONFIG.CONFIGFALLBACK", "ENABLE"] in before
+    assert ["BITSTREAM.CONFIG.SPI_32BIT_ADDR", "YES"] in before
+    assert before[-1] == ["BITSTREAM.CONFIG.USR_ACCESS", "0x00000000"]
+    after = [line.format(build_name="top") for line in toolchain.additional_commands]
+    assert after == [
+        "write_cfgmem -force -format mcs -interface SPIx4 -size 32 "
+        '-loadbit "up 0x0 top.bit" -file top.mcs',
+        "set_property BITSTREAM.CONFIG.USR_ACCESS 0x00000001 [current_design]",
+        "write_bitstream -force -bin_file top_application.bit",
+    ]
 
 
 def test_loading_without_vivado(tmp_path, monkeypatch):

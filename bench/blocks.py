@@ -1,0 +1,38 @@
+"""Blocks alone on an ECP5: cells after synthesis, and the clock after place and route.
+
+The clock is the median of three seeds on an LFE5U-45F of speed grade 6, the slowest, with a
+register at every port (:mod:`.fmax`). In a full device it is less: wires are longer.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from ..cores.bridge.bridge import Bridge
+from ..cores.ltl.config import LtlConfig
+from ..cores.ltl.engine import Ltl
+from ..cores.roles.ecg.role import EcgRole
+from ..cores.router.contract import LinkConfig
+from ..cores.router.router import Router
+from ..models.ecg.model import FAITHFUL
+from .area import area
+from .fmax import fmax
+
+__all__ = ["BLOCKS", "measure_area", "measure_clock"]
+
+DEVICE = "LFE5U-45F"
+#: The parameters are those of the UltraScale+ rows of the same block.
+BLOCKS: dict[str, Callable[[], Any]] = {
+    "bridge": lambda: Bridge(64),
+    "ecg": lambda: EcgRole(preset=FAITHFUL),
+    "ltl": lambda: Ltl(LtlConfig(connections=64)),
+    "router": lambda: Router(4, LinkConfig(vcs=2, flit_width=64, buffer_flits=16)),
+}
+
+
+def measure_area(name: str) -> dict[str, float]:
+    used = area(BLOCKS[name](), "ecp5")
+    return {f"{name}.ecp5_{resource.lower()}": count for resource, count in used.items()}
+
+
+def measure_clock(name: str) -> dict[str, float]:
+    return {f"{name}.ecp5_mhz": round(fmax(BLOCKS[name](), DEVICE).mhz, 1)}

@@ -1,0 +1,1 @@
+"""Starting another bitstream of the flash."""

@@ -1,0 +1,44 @@
+/*
+ * Which bitstream runs, on boards whose FPGA can load another one (`multiboot` of the board file;
+ * elsewhere all of this is nothing). The golden one comes first, always. Its firmware starts the
+ * application's, if that is good; that one confirms that it came up, as application firmware does
+ * (boot.h). It runs the firmware that it brings along, and goes back to golden when it is given up.
+ */
+#ifndef TREBUCHET_MULTIBOOT_H
+#define TREBUCHET_MULTIBOOT_H
+
+#include <generated/soc.h>
+#include <stdbool.h>
+
+#ifdef TREBUCHET_MULTIBOOT
+
+bool multiboot_is_application(void);
+/* Start the other bitstream if that is to run; does not return then. A line says why not. */
+void multiboot_start(void);
+/* This bitstream has come up. */
+void multiboot_confirm(void);
+/* An application's bitstream: back to golden, and does not return. Golden: nothing. */
+void multiboot_leave(void);
+
+#else
+
+static inline bool multiboot_is_application(void)
+{
+	return false;
+}
+
+static inline void multiboot_start(void)
+{
+}
+
+static inline void multiboot_confirm(void)
+{
+}
+
+static inline void multiboot_leave(void)
+{
+}
+
+#endif
+
+#endif

@@ -1,0 +1,173 @@
+"""`trebuchet flash`: the golden bitstream, or images, into the flash of a connected board."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..boards import load_board
+from ..models.errors import TrebuchetError
+from ..models.image import HEADER_BYTES, Image, slot_bytes
+from .multiboot import jump_page
+from .toolchain import require_tool
+
+__all__ = ["flash", "golden_pieces", "slot_pieces"]
+
+#: What a programmer may erase at a time: pieces begin and end at multiples of it.
+BLOCK = 1 << 16
+
+
+def _aligned(board, name):
+    """``(offset, bytes)`` of a part of the flash that can be written without touching others."""
+    part = board.flash.parts.get(name)
+    if part is None:
+        raise TrebuchetError(f"board {board.name!r} has no part {name!r} in its flash")
+    if part[0] % BLOCK or part[1] % BLOCK:
+        raise TrebuchetError(
+            f"Board {board.name!r}: flash.{name} must begin and end at multiples of {BLOCK} to be "
+            f"written from outside, not {part}"
+        )
+    return part
+
+
+def golden_pieces(board, bitstream):
+    """``(offset, bytes)`` to be written one by one, for the golden ``bitstream`` of an ECP5.
+
+    Where the FPGA starts with it, the way back to it comes first: the last page of the flash.
+    """
+    offset, room = _aligned(board, "golden")
+    if len(bitstream) > room:
+        raise TrebuchetError(
+            f"the bitstream has {len(bitstream)} bytes; flash.golden of board {board.name!r} takes "
+            f"{room}: TOO_LARGE"
+        )
+    if offset == 0:
+        start = board.flash.size - BLOCK
+        if any(start < at + length for at, length in board.flash.parts.values()):
+            raise TrebuchetError(
+                f"Board {board.name!r}: the last {BLOCK} bytes of the flash must be free for the "
+                "way back to the golden bitstream"
+            )
+        yield start, jump_page(0).rjust(BLOCK, b"\xff")
+    yield offset, bitstream
+
+
+def slot_pieces(board, image):
+    """``(offset, bytes)`` to be written one by one, for an ``image`` (bytes), which must be good.
+
+    The first takes away the image that is in the slot, the last has the header at its end: wherever
+    that is broken off, the slot has no image.
+    """
+    found = Image.unpack(image)
+    if found.board != board.name:
+        raise TrebuchetError(
+            f"the image is for board {found.board!r}, not {board.name!r}: WRONG_BOARD"
+        )
+    offset, room = _aligned(board, found.kind.name)
+    data = slot_bytes(image, room)
+    last = room - BLOCK
+    yield offset + last, b"\xff" * BLOCK
+    contents = min(len(image) - HEADER_BYTES, last)
+    if contents:
+        yield offset, data[:contents]
+    yield offset + last, data[last:]
+
+
+def _check_board(name, board):
+    if board.flash is None or not board.loader:
+        raise TrebuchetError(f"board {name!r} has no flash that can be written from here")
+    if "--dfu" in board.loader:
+        raise TrebuchetError(
+            f"the flash of board {name!r} is its bootloader's; use: trebuchet load {name}, and "
+            "trebuchet update for images"
+        )
+
+
+def _write(board, pieces, folder):
+    """Have openFPGALoader write the pieces; each is read back."""
+    tool = require_tool("openFPGALoader")
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, (offset, data) in enumerate(pieces):
+        path = folder / f"piece{number}.bin"
+        path.write_bytes(data)
+        command = [tool, *board.loader, "--write-flash", "--verify", "--file-type", "bin"]
+        command += ["--offset", str(offset), str(path)]
+        if subprocess.run(command, check=False).returncode:
+            raise TrebuchetError(
+                f"openFPGALoader could not write {len(data)} bytes at {offset:#x}; is the board "
+                "connected, powered, and may this user open its USB device? Then begin again"
+            )
+
+
+def _pieces_of(board, path):
+    """Of the image in a file."""
+    try:
+        return list(slot_pieces(board, path.read_bytes()))
+    except OSError as error:
+        raise TrebuchetError(f"cannot read {path}: {error.strerror}") from error
+    except TrebuchetError as error:
+        raise TrebuchetError(f"{path}: {error}") from error
+
+
+def _bitstream_path(board, folder):
+    """Of the golden bitstream that was built."""
+    report = folder / "report.json"
+    path = json.loads(report.read_text())["bitstream"] if report.exists() else None
+    if path is None or not Path(path).exists():
+        raise TrebuchetError(
+            f"there is no bitstream for {board.name!r} yet; build it with: trebuchet build "
+            f"{board.name}"
+        )
+    return path
+
+
+def _flash_with_vivado(name, board, folder):
+    """The golden bitstream, by the project's own script."""
+    if board.flash is None:
+        raise TrebuchetError(f"board {name!r} has no flash that can be written from here")
+    vivado = require_tool("vivado")
+    contents = Path(_bitstream_path(board, folder)).with_suffix(".mcs")
+    if not contents.exists():
+        raise TrebuchetError(f"vivado wrote no {contents.name}; see {contents.parent}")
+    command = [vivado, "-mode", "batch", "-source", "flash.tcl"]
+    if subprocess.run(command, cwd=contents.parent, check=False).returncode:
+        raise TrebuchetError("Vivado could not write the flash; is the board connected, powered?")
+
+
+def flash(
+    board: Annotated[str, typer.Argument(help="A board, or a board file.")],
+    images: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[IMAGE]...", help="Images for the slots; the golden bitstream if left out."
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Folder it was built in; build/BOARD by default.")
+    ] = None,
+) -> None:
+    """Write the flash of a board that is connected to this machine.
+
+    With images (`trebuchet image pack`) the golden bitstream is not touched. All are checked before
+    anything is written, and what is cut off leaves a slot without an image.
+    """
+    from .build import ROOT
+
+    found = load_board(board)
+    folder = Path(output or ROOT / "build" / found.name)
+    if found.flow == "vivado":
+        if images:
+            raise TrebuchetError(
+                f"images of board {board!r} go to its flash over the network: trebuchet update"
+            )
+        _flash_with_vivado(board, found, folder)
+        return
+    _check_board(board, found)
+    if images:
+        pieces = [piece for path in images for piece in _pieces_of(found, path)]
+    else:
+        pieces = list(golden_pieces(found, Path(_bitstream_path(found, folder)).read_bytes()))
+    _write(found, pieces, folder / "flash")
+    typer.echo(f"{found.title}: {sum(len(data) for _, data in pieces)} bytes written and read back")
