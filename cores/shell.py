@@ -301,11 +301,11 @@ class Shell(wiring.Component):
 
     def _line_side(self, m):
         """From the MAC to the engine and back."""
-        width = self.config.width
+        width, tcp = self.config.width, self.config.tcp
         m.submodules.classifier = classifier = Classifier(width)
-        m.submodules.parser = parser = Parser(width, self.config.tcp.rx_buffer)
-        m.submodules.engine = engine = TcpEngine(self.config.tcp)
-        m.submodules.sender = sender = Sender(width, tag_width=self.config.tcp.tag_width)
+        m.submodules.parser = parser = Parser(width, tcp.rx_buffer, config=tcp)
+        m.submodules.engine = engine = TcpEngine(tcp)
+        m.submodules.sender = sender = Sender(width, tag_width=tcp.tag_width, config=tcp)
         m.submodules.tx = tx = PacketArbiter(width, 2 if self._cluster is None else 3)
         wiring.connect(m, wiring.flipped(self.rx), classifier.rx)
         wiring.connect(m, classifier.other, wiring.flipped(self.other_rx))

@@ -102,6 +102,7 @@ MODULES = (
     "tcp_publish",
     "tcp_receive",
     "tcp_receive_flow",
+    "tcp_receive_make",
     "tcp_receive_rules",
     "tcp_sender",
     "tcp_store",
@@ -110,6 +111,7 @@ MODULES = (
     "tcp_transmit",
     "tcp_wheel",
     "tcp_wheels",
+    "tcp_windows",
     "udp_echo",
 )
 

@@ -29,6 +29,8 @@ __all__ = ["PROOFS"]
 
 PLAIN = TcpConfig(sessions=2, ports=(7, 9), segment_log2=12, mss=1000)
 SLIDING = TcpConfig(sessions=2, ports=(7,), segment_log2=17)
+DELAY = replace(PLAIN, ack_delay=40)
+SCALING = TcpConfig(sessions=2, ports=(7,), segment_log2=20, scaling=True)
 
 
 class ApplicationProof(Elaboratable):
@@ -164,6 +166,9 @@ class ApplicationProof(Elaboratable):
                 m.d.comb += lent.put(has_segment=0)
             if config.sliding:
                 ring, most, edge = (Signal(32, name=n) for n in ("ring", "most", "edge"))
+                near = signed(ring - most) < 0
+                if config.scaling:  # a scaled window can say the whole ring
+                    near |= r.scaled
                 m.d.comb += [
                     Assume((r.rcv_pub - r.rcv_cons)[:32] <= config.segment_size),
                     Assume(told <= config.segment_size),
@@ -172,7 +177,7 @@ class ApplicationProof(Elaboratable):
                     Assume(signed(edge - r.rcv_edge) >= 0),
                     ring.eq(place + config.segment_size),
                     most.eq(r.rcv_pub + config.window),
-                    edge.eq(Mux(signed(ring - most) < 0, ring, most)),
+                    edge.eq(Mux(near, ring, most)),
                 ]
                 with m.If(receiving):
                     grown = (edge - r.rcv_edge)[:32]
@@ -181,6 +186,11 @@ class ApplicationProof(Elaboratable):
             else:
                 with m.If(receiving & (signed(left) <= config.window - config.update)):
                     m.d.comb += lent.put(rcv_edge=place + config.window, ack_due=1)
+                    if config.ack_delay:  # not if half a window is open to the peer as it is
+                        room = (r.rcv_edge - r.rcv_pub)[:17].as_signed()
+                        tell = r.ack_due | (room < config.window // 2)
+                        m.d.comb += lent.put(ack_due=tell)
+                        m.d.comb += Cover(lent.done & ~tell)
         moved = lent.done & self.own & ~self.consumed.release
         m.d.comb += [
             Cover(moved & (gain == told) & (gain != 0) & r.has_segment & ~lent.after.has_segment),
@@ -253,6 +263,11 @@ EDGE_MUTANTS = (
     Mutant("silly_windows", "(grown >= config.update)", "(grown != 0)", 14),
     Mutant("flight_below_nothing", "r.flight - (r.flight != 0)", "r.flight - 1", 14),
 )
+SCALE_MUTANTS = (Mutant("never_scaled", "edge.scaled.eq(r.scaled)", "edge.scaled.eq(0)", 14),)
+DELAY_MUTANTS = (
+    Mutant("opens_in_silence", "tell = left < config.window // 2", "tell = left < 0", 14),
+    Mutant("tells_always", "due = r.ack_due | tell if", "due = 1 if", 14),
+)
 ACTIVE_MUTANTS = (
     Mutant("nobody_was_told", "told = r.opened if config.active else C(0)", "told = C(0)", 14),
     Mutant("everybody_was", "told = r.opened if config.active else C(0)", "told = C(1)", 14),
@@ -281,6 +296,13 @@ PROOFS = tuple(
             "sliding",
             SLIDING,
             EDGE_MUTANTS,
+            "; what is unread fits the segment, and the edge does not go back",
+        ),
+        ("delay", DELAY, DELAY_MUTANTS, ""),
+        (
+            "scaling",
+            SCALING,
+            SCALE_MUTANTS,
             "; what is unread fits the segment, and the edge does not go back",
         ),
     )

@@ -83,17 +83,18 @@ class WindowProof(Elaboratable):
         m.submodules.dut = dut = self.dut
         inputs = [dut.acked, dut.out, dut.cwnd, dut.credit, dut.ssthresh, dut.mss]
         ready = _stable(m, inputs, 3)
+        top = 1 << dut.bits - 1
         counted, grown, credit, half = (Signal(24, name=n) for n in ("all", "big", "rest", "hlf"))
         m.d.comb += [
-            # What was acknowledged fits a window of 16 bits and its FIN; so does what is counted.
-            Assume(dut.acked <= 0x10000),
-            Assume(dut.credit <= 0x10000),
+            # What was acknowledged fits a window and its FIN; so does what is counted.
+            Assume(dut.acked <= top),
+            Assume(dut.credit <= top),
             Assume(dut.cwnd != 0),
             counted.eq(dut.credit + dut.acked),
             grown.eq(dut.cwnd),
             half.eq(Mux((dut.out >> 1) > (dut.mss << 1), dut.out >> 1, dut.mss << 1)),
         ]
-        with m.If(dut.cwnd > 0xFFFF):
+        with m.If(dut.cwnd > top - 1):
             m.d.comb += credit.eq(0)  # nobody announces so much
         with m.Elif(dut.cwnd < dut.ssthresh):
             m.d.comb += grown.eq(dut.cwnd + Mux(dut.acked < dut.mss, dut.acked, dut.mss))
@@ -104,7 +105,7 @@ class WindowProof(Elaboratable):
         with m.If(ready):
             m.d.comb += [
                 Assert(dut.grown == grown),
-                Assert(dut.credit_new == credit[:17]),
+                Assert(dut.credit_new == credit[: dut.bits]),
                 Assert(dut.half == half),
                 Assert(dut.grown >= dut.cwnd),
                 Cover((grown == dut.cwnd + 1460) & (credit > 5)),
@@ -114,7 +115,45 @@ class WindowProof(Elaboratable):
         return m
 
 
+class FixedProof(Elaboratable):
+    """The peer's window, which is below 2**(bits - 1), is the only limit."""
+
+    def __init__(self, dut):
+        self.dut = dut
+
+    def elaborate(self, platform):
+        m = new_harness()
+        m.submodules.dut = dut = self.dut
+        inputs = [dut.acked, dut.out, dut.cwnd, dut.credit, dut.ssthresh, dut.mss]
+        ready, theirs = _stable(m, inputs, 3), Signal(dut.bits - 1)
+        m.d.comb += [theirs.eq(AnyConst(len(theirs))), Assume(dut.cwnd != 0)]
+        with m.If(ready):
+            m.d.comb += [
+                Assert(dut.grown > theirs),
+                Assert(dut.half == dut.cwnd),
+                Assert(dut.credit_new == 0),
+                Cover(theirs.all() & (dut.half == 1460)),
+            ]
+        return m
+
+
 PROOFS = (
+    Proof(
+        name="tcp_fixed_window",
+        quick=True,
+        core="cores.tcp.estimator.FixedWindow",
+        says="after any ACK no peer's window is larger than the congestion window; no loss makes "
+        "it smaller",
+        module="trebuchet.cores.tcp.estimator",
+        build=lambda cores: FixedProof(cores.FixedWindow()),
+        depth=4,
+        cover_depth=5,
+        mutants=(
+            Mutant("half_a_window", "self.grown.eq(1 << self.bits - 1)", "self.grown.eq(1 << 15)"),
+            Mutant("slower_after_a_loss", "self.half.eq(self.cwnd)", "self.half.eq(self.mss)"),
+        ),
+        assumes="the congestion window is not 0",
+    ),
     Proof(
         name="tcp_rtt",
         core="cores.tcp.estimator.RttEstimator(60000)",

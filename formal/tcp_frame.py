@@ -16,6 +16,7 @@ Not proved: 64 bits; a reset while running.
 from amaranth.asserts import AnyConst
 from amaranth.hdl import Assert, Assume, Cat, Const, Cover, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib import data
+from trebuchet.cores.tcp.config import TcpConfig
 
 from .inside import patched
 from .proof import Mutant, Proof
@@ -25,7 +26,9 @@ from .tcp_sender import AnyReader
 
 __all__ = ["PROOFS"]
 
-LONGEST, HEADER_BEATS, ADDS = 1460, 15, 4
+LONGEST, ADDS = 1460, 4
+#: An engine with every option; the shift that it announces is 5.
+ALL = TcpConfig(scaling=True, segment_log2=20)
 
 
 class AnyChecksum(Elaboratable):
@@ -65,16 +68,24 @@ def _bytes(*values):
     return [Const(b, 8) for b in values]
 
 
-def _octets(seg, mac, ip, sizes, checks):
-    """The first 60 bytes of a frame without its payload."""
+def _octets(seg, mac, ip, sizes, checks, config):
+    """The header of a frame, as long as it may be; then zeros."""
     has = seg.mss != 0
+    longer = config is not None and config.scaling
     frame = [*_wire(seg.mac), *_wire(mac), *_bytes(0x08, 0x00)]
     frame += [*_bytes(0x45, 0x00), *_network(sizes[0]), *_bytes(0, 0, 0x40, 0, 64, 6)]
     frame += [*_wire(checks[0]), *_network(ip), *_network(seg.ip)]
     frame += [*_network(seg.local_port), *_network(seg.remote_port)]
-    frame += [*_network(seg.seq), *_network(seg.ack), Mux(has, Const(0x60, 8), Const(0x50, 8))]
+    frame += [
+        *_network(seg.seq),
+        *_network(seg.ack),
+        Mux(has, Const(0x70 if longer else 0x60, 8), Const(0x50, 8)),
+    ]
     frame += [seg.flags.as_value(), *_network(seg.window), *_wire(checks[1]), *_bytes(0, 0)]
     frame += [Mux(has, b, Const(0, 8)) for b in (*_bytes(2, 4), *_network(seg.mss))]
+    if longer:  # RFC 7323, 2.2
+        codes = zip((1, 3, 3, config.shift), (1, 1, 1, 1), strict=True)
+        frame += [Mux(has, Mux(seg.scaled, a, Const(b, 8)), 0)[:8] for a, b in codes]
     return [*frame, *_bytes(0, 0)]
 
 
@@ -82,17 +93,17 @@ def _beat(m, octets, number, name):
     """Beat ``number`` of a frame that goes on with zeros."""
     beat = Signal(32, name=name)
     with m.Switch(number):
-        for k in range(HEADER_BEATS):
+        for k in range(len(octets) // 4):
             with m.Case(k):
                 m.d.comb += beat.eq(Cat(octets[4 * k : 4 * k + 4]))
     return beat
 
 
-def _covers(m, number, begin, end, name):
+def _covers(m, number, beats, begin, end, name):
     """Half words of header beat ``number`` that lie in bytes ``begin`` to ``end - 1``."""
     keep = Signal(2, name=name)
     with m.Switch(number):
-        for k in range(HEADER_BEATS):
+        for k in range(beats):
             with m.Case(k):
                 m.d.comb += keep.eq(Cat(begin <= 4 * k + h < end for h in (0, 2)))
     return keep
@@ -107,12 +118,15 @@ OUT = data.StructLayout({"data": 32, "empty": 2, "first": 1, "last": 1})
 
 
 class FrameProof(Elaboratable):
-    def __init__(self, cores):
-        self.cores = cores
+    def __init__(self, cores, config=None):
+        self.cores, self.config = cores, config
+        #: Of the options in a SYN, in bytes; of the longest header, in beats.
+        self.options = 4 if config is None else 8
+        self.header = (54 + self.options + 3) // 4
 
     def elaborate(self, platform):
         m = new_harness()
-        self.dut = dut = self.cores.Sender(32, tag_width=1)
+        self.dut = dut = self.cores.Sender(32, tag_width=1, config=self.config)
         with patched(self.cores, PayloadReader=HeldReader, Checksum=AnyChecksum):
             self.inside = inside = Inside(m, dut)
         self.seg = dut.meta
@@ -138,11 +152,12 @@ class FrameProof(Elaboratable):
         padded = Mux(self.size < 60, 60, self.size)
         self.empty = (-padded)[:2]
         m.d.comb += [
-            self.size.eq(14 + 20 + 20 + Mux(has, 4, 0) + seg.length),
+            self.size.eq(14 + 20 + 20 + Mux(has, self.options, 0) + seg.length),
             self.ip_size.eq(self.size - 14),
             self.tcp_size.eq(self.size - 34),
             self.beats.eq((padded + 3) >> 2),
-            self.head.eq(Mux(has, 14, 13)),  # the beat in which the header ends
+            # The beat in which the header ends.
+            self.head.eq(Mux(has, (54 + self.options) // 4, 13)),
             # Payload begins in the upper half of a beat.
             self.texts.eq(Mux(seg.length == 0, 0, (2 + seg.length + 3) >> 2)),
         ]
@@ -152,13 +167,14 @@ class FrameProof(Elaboratable):
         dut, inside, seg = self.dut, self.inside, self.seg
         units = [inside.part(name) for name in ("ip_sum", "tcp_sum")]
         zeros = (Const(0, 16), Const(0, 16))
-        octets = _octets(seg, dut.mac, dut.ip, (self.ip_size, self.tcp_size), zeros)
+        octets = _octets(seg, dut.mac, dut.ip, (self.ip_size, self.tcp_size), zeros, self.config)
         self.summed = k = Signal(5)
         beat = _beat(m, octets, k, "beat_to_sum")
-        keeps = [_covers(m, k, 14, 34, "of_ip"), _covers(m, k, 26, 58, "of_tcp")]
+        ranges = ((14, 34, "of_ip"), (26, 54 + self.options, "of_tcp"))
+        keeps = [_covers(m, k, self.header, *where) for where in ranges]
         self.checks = [Signal(16, name=f"check{i}") for i in range(2)]
         self.later = [Signal(name=f"later{i}") for i in range(ADDS)]
-        last = units[0].en & (k == HEADER_BEATS - 1)
+        last = units[0].en & (k == self.header - 1)
         m.d.sync += [b.eq(a) for a, b in zip([last, *self.later], self.later, strict=False)]
         m.d.comb += Assert(units[0].en == units[1].en)
         with m.If(self.begin):
@@ -169,7 +185,7 @@ class FrameProof(Elaboratable):
             m.d.comb += Assert(unit.en | ~unit.start)
             with m.If(unit.en):
                 m.d.comb += [
-                    Assert(k < HEADER_BEATS),
+                    Assert(k < self.header),
                     Assert(unit.start == (k == 0)),
                     Assert(unit.data == beat),
                     Assert(unit.keep == keep),
@@ -188,7 +204,8 @@ class FrameProof(Elaboratable):
         reader, frame = inside.part("reader"), dut.frame
         sizes = (self.ip_size, self.tcp_size)
         self.number = j = Signal(10)  # beats of this frame that have entered
-        beat = _beat(m, _octets(seg, dut.mac, dut.ip, sizes, self.checks), j, "beat_to_send")
+        octets = _octets(seg, dut.mac, dut.ip, sizes, self.checks, self.config)
+        beat = _beat(m, octets, j, "beat_to_send")
         self.one, self.text, self.there = Signal(OUT, name="one_"), Signal(), Signal(name="there")
         two, shown = Signal(OUT, name="two_"), Signal(name="shown")
         moves, enters = Signal(), Signal()
@@ -266,7 +283,7 @@ class FrameProof(Elaboratable):
                 Assert(one.empty == self.one.empty),
             ]
         with m.If(one.sum):
-            m.d.comb += Assert(one.over == (k == HEADER_BEATS - 1))
+            m.d.comb += Assert(one.over == (k == self.header - 1))
         with m.If(at("IDLE", "SIZE")):
             m.d.comb += [Assert(later == 0)]
         with m.If(at("SIZE")):
@@ -281,7 +298,7 @@ class FrameProof(Elaboratable):
             ]
         with m.If(at("SUM")):
             m.d.comb += [
-                Assert((beat == k + one.sum) & (beat < HEADER_BEATS) & (j == 0)),
+                Assert((beat == k + one.sum) & (beat < self.header) & (j == 0)),
                 Assert(later == 0),
                 Assert(inside.unnamed(IP_CHECK) == 0),
                 Assert(inside["tcp_check"] == 0),
@@ -296,7 +313,7 @@ class FrameProof(Elaboratable):
             m.d.comb += Assert(one.over | (later != 0))
             m.d.comb += Assert((later & (later - 1))[:ADDS] == 0)
             m.d.comb += Assert(~(one.sum & (later != 0)))
-            m.d.comb += Assert(k == HEADER_BEATS - one.sum)
+            m.d.comb += Assert(k == self.header - one.sum)
         with m.If(at("SEND")):
             done = Mux(j < self.head, 0, Mux(j < self.head + self.texts, j - self.head, self.texts))
             m.d.comb += [
@@ -332,6 +349,21 @@ PROOFS = (
             Mutant("sum_too_early", "with m.If(over[-1]):", "with m.If(over[-2]):", 30),
             Mutant("header_lost", "word | (self.reader", "word & (self.reader", 30),
             Mutant("a_beat_too_many", "((length + n - 1) >> bits)", "((length + n) >> bits)", 20),
+        ),
+        assumes="beats of the payload stay until the next one is read",
+        not_proved="64 bits; which segment it is (tcp_sender_order); a reset while running",
+    ),
+    Proof(
+        name="tcp_sender_all",
+        core="cores.tcp.sender.Sender(32, 4096, 1460) of every option, with any reader and adders",
+        says="the same with every option: the window scale option of a SYN is that of RFC 7323",
+        module="trebuchet.cores.tcp.sender",
+        build=lambda cores: FrameProof(cores, ALL),
+        depth=2,
+        cover_depth=32,
+        mutants=(
+            Mutant("scales_always", "Mux(meta.scaled, code, C(1, 8))", "C(code, 8)", 24),
+            Mutant("a_word_short", "self.words = 2 if self.scaling else 1", "self.words = 1", 24),
         ),
         assumes="beats of the payload stay until the next one is read",
         not_proved="64 bits; which segment it is (tcp_sender_order); a reset while running",

@@ -8,6 +8,8 @@ across the wrap.
 What the core says of text is specified for acceptable segments, what it says of the run kept beyond
 a gap for those that are judged by it: nobody looks at the rest.
 
+With ``scaling`` the same holds of windows of up to 2 MiB.
+
 Not proved: records that break what :meth:`Numbers.sound` assumes; the receive engine keeps it
 (``tcp_receive_rules``).
 """
@@ -21,10 +23,12 @@ from trebuchet.cores.tcp.config import TcpConfig
 from .proof import Mutant, Proof
 from .stream import new_harness
 
-__all__ = ["PROOFS", "SMALL", "Numbers", "matured"]
+__all__ = ["PROOFS", "ALL", "SMALL", "Numbers", "matured"]
 
 #: Nothing here depends on how many services and sessions there are.
 SMALL = TcpConfig(sessions=2, ports=(7, 80), segments=2, programmable=False)
+#: With every option.
+ALL = replace(SMALL, active=True, scaling=True, segment_log2=20, ack_delay=40)
 
 
 def matured(m, cycles):
@@ -49,15 +53,15 @@ class Numbers:
     can tell its sign. All other fields are arbitrary.
     """
 
-    def __init__(self, m, seg, r):
-        self.m = m
+    def __init__(self, m, seg, r, bits=17):
+        self.m, self.bits = m, bits
         self.base_nxt, self.base_una = constant(m, "base_nxt", 32), constant(m, "base_una", 32)
         self.edge, self.kept_from, self.kept_to = (
             constant(m, f"d_{name}", shape)
-            for name, shape in (("edge", signed(17)), ("kept_from", 17), ("kept_to", 17))
+            for name, shape in (("edge", signed(bits)), ("kept_from", bits), ("kept_to", bits))
         )
         self.seq, self.ack = constant(m, "d_seq", signed(32)), constant(m, "d_ack", signed(32))
-        self.snd_nxt, self.snd_max = constant(m, "d_snd_nxt", 17), constant(m, "d_snd_max", 17)
+        self.snd_nxt, self.snd_max = (constant(m, f"d_snd_{name}", bits) for name in ("nxt", "max"))
         self.snd_end = constant(m, "d_snd_end", 31)
         self.recover = constant(m, "d_recover", signed(31))
         self.timed = constant(m, "d_timed", signed(31))
@@ -124,7 +128,7 @@ class Numbers:
         extends = ~r.kept | (self.seq == self.kept_to) | (self.end == self.kept_from)
         m.d.comb += [
             check(j.keep == (whole & extends & ~r.fin_seen)),
-            check(j.end == (self.base_nxt + self.end)[:18]),
+            check(j.end == (self.base_nxt + self.end)[: self.bits + 1]),
             check(~r.kept | (j.kept_to == (self.base_nxt + self.kept_to)[:32])),
         ]
         with m.If(j.keep & r.kept):
@@ -139,8 +143,8 @@ class Numbers:
         m.d.comb += [
             check(j.ack_new == new),
             check(j.ack_same == same),
-            # RFC 5961, 5.2, with the largest window that there is without scaling.
-            check(j.ack_bad == ((self.ack > self.snd_max) | (self.ack < -65536))),
+            # RFC 5961, 5.2, with the largest window that there is.
+            check(j.ack_bad == ((self.ack > self.snd_max) | (self.ack < -(1 << self.bits - 1)))),
             check(j.ack_all == (self.ack == self.snd_end)),
             check(j.out == self.snd_max),
         ]
@@ -161,7 +165,7 @@ class JudgeProof(Elaboratable):
         m = new_harness()
         m.submodules.dut = dut = self.dut
         seg, r, j = dut.segment, dut.record, dut.judgement
-        numbers = Numbers(m, seg, r)
+        numbers = Numbers(m, seg, r, dut.config.window_bits)
         m.d.comb += numbers.sound(r)
         with m.If(matured(m, 4)):
             numbers.judged(m, j, r, Assert)
@@ -214,6 +218,20 @@ _RULES = "a sound record: RCV.NXT < kept <= edge <= RCV.NXT + 65535, SND.NXT <= 
 
 PROOFS = (
     Proof(
+        name="tcp_judge_all",
+        core="cores.tcp.judge.SegmentJudge (every option)",
+        says="the same with windows of up to 2 MiB, of which 1 MiB is ours",
+        module="trebuchet.cores.tcp.judge",
+        build=lambda cores: JudgeProof(cores.SegmentJudge(ALL)),
+        depth=5,
+        cover_depth=6,
+        mutants=(
+            Mutant("old_acks_of_64_kib", "gained[n - 2 : 31]", "gained[16:31]"),
+            Mutant("old_windows", "n = self.config.window_bits", "n = 17"),
+        ),
+        assumes="a sound record, of windows below 2 MiB",
+    ),
+    Proof(
         name="tcp_judge",
         core="cores.tcp.judge.SegmentJudge",
         says="a segment is judged as RFC 9293 and 5961 say in wide integers, also across the wrap",
@@ -222,10 +240,10 @@ PROOFS = (
         depth=5,
         cover_depth=6,
         mutants=(
-            Mutant("edge_is_inside", "(off[:17] < room)", "(off[:17] <= room)"),
+            Mutant("edge_is_inside", "(off[:n] < room)", "(off[:n] <= room)"),
             Mutant("reads_unsigned", "j.previous.eq(off == -1)", "j.previous.eq(off[:31] == -1)"),
             Mutant("fin_ends_nowhere", "((left == 0) & seg.flags.fin)", "(left == 0)"),
-            Mutant("acks_the_unsent", "(gained[:18] <= out)),", "(gained[:17] <= out)),"),
+            Mutant("acks_the_unsent", "(gained[:n] <= out)),", "(gained[: n - 1] <= out)),"),
             Mutant("joins_any", "(end == r.kept_from)", "(end != r.kept_from)"),
         ),
         assumes=_RULES,

@@ -1,13 +1,14 @@
-"""Proofs of the search for the MSS option in ``cores/tcp/options.py``.
+"""Proofs of the search for options in ``cores/tcp/options.py``.
 
-The specification (RFC 9293, 3.1 and 3.2) walks the options byte after byte. After each word the
-core is where the walk is: its MSS is the one found so far, and it has stopped, or stands as far
-before the next option; so for any words, in any lanes, with any pauses, one header after another.
+The specification (RFC 9293, 3.1 and 3.2; RFC 7323, 2.2 and 2.3) walks the options byte after byte.
+After each word the core is where the walk is: its MSS, and its shift, are those found so far, and
+it has stopped, or stands as far before the next option; so for any words, in any lanes, with any
+pauses, one header after another.
 
 Not proved: options of more than ten words, which the header has no room for.
 """
 
-from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Signal
+from amaranth.hdl import Assert, Assume, C, Cat, Cover, Elaboratable, Mux, Signal
 
 from .proof import Mutant, Proof
 from .stream import free, new_harness
@@ -18,26 +19,27 @@ WORDS = 10
 
 
 class Walk:
-    """A walk: ``rest`` bytes before the next option, or ``stopped``; ``mss`` so far."""
+    """A walk: ``rest`` bytes before the next option, or ``stopped``; ``mss``, ``shift`` so far."""
 
-    def __init__(self, name):
-        self.rest, self.stopped, self.mss = (
-            Signal(width, name=f"{name}_{k}")
-            for k, width in (("rest", 8), ("stopped", 1), ("mss", 16))
-        )
+    def __init__(self, name, scaling):
+        self.scaling = scaling
+        widths = (("rest", 8), ("stopped", 1), ("mss", 16), ("scaled", 1), ("scale", 4))
+        widths = widths if scaling else widths[:3]
+        self.fields = [Signal(width, name=f"{name}_{k}") for k, width in widths]
+        self.rest, self.stopped, self.mss, *self.shift = self.fields
 
-    def set(self, rest, stopped, mss):
-        return [self.rest.eq(rest), self.stopped.eq(stopped), self.mss.eq(mss)]
+    def clear(self):
+        return [field.eq(0) for field in self.fields]
 
     def copy(self, other):
-        return self.set(other.rest, other.stopped, other.mss)
+        return [a.eq(b) for a, b in zip(self.fields, other.fields, strict=True)]
 
     def over(self, m, word, following, more, name):
         """The walk after the four bytes of ``word``; ``following`` counts if ``more``."""
         window, walk = Cat(word, following), self
         for i in range(4):
             kind, length, high, low = (window.word_select(i + k, 8) for k in range(4))
-            after = Walk(f"{name}_{i}")
+            after = Walk(f"{name}_{i}", self.scaling)
             m.d.comb += after.copy(walk)
             known = 1 if i < 3 else more  # its length lies within the options
             with m.If(walk.stopped):
@@ -50,6 +52,9 @@ class Walk:
                 m.d.comb += after.rest.eq(length - 1)
                 with m.If((kind == 2) & (length == 4) & (1 if i == 0 else more)):
                     m.d.comb += after.mss.eq((high << 8) | low)
+                if self.scaling:
+                    with m.If((kind == 3) & (length == 3) & (1 if i < 2 else more)):
+                        m.d.comb += Cat(after.shift).eq(Cat(C(1, 1), Mux(high < 14, high, 14)))
             walk = after
         return walk
 
@@ -67,11 +72,14 @@ class OptionsProof(Elaboratable):
         words, fed, taken = Signal(32 * dut.lanes + 32), Signal(range(WORDS + 1)), Signal(8)
         m.d.sync += [en.eq(dut.en), more.eq(dut.more), clear.eq(dut.clear)]
         m.d.sync += words.eq(Cat(dut.data, dut.next))
-        stands = Walk("stands")
+        stands = Walk("stands", dut.scaling)
         walk = stands
         for lane in range(dut.lanes):
             word, following = (words.word_select(lane + k, 32) for k in range(2))
-            passed, here = walk.over(m, word, following, more[lane], f"w{lane}"), Walk(f"h{lane}")
+            passed, here = (
+                walk.over(m, word, following, more[lane], f"w{lane}"),
+                Walk(f"h{lane}", dut.scaling),
+            )
             m.d.comb += here.copy(walk)
             with m.If(en[lane]):
                 m.d.comb += here.copy(passed)
@@ -80,7 +88,7 @@ class OptionsProof(Elaboratable):
         m.d.comb += [taken.eq(fed + sum(en)), Assume(clear | (taken <= WORDS))]
         m.d.sync += fed.eq(taken)
         with m.If(clear):
-            m.d.sync += [*stands.set(0, 0, 0), fed.eq(0)]
+            m.d.sync += [*stands.clear(), fed.eq(0)]
 
         left = Signal(8)  # bytes that the header has room for
         m.d.comb += left.eq((WORDS - fed) << 2)
@@ -98,6 +106,11 @@ class OptionsProof(Elaboratable):
         with m.If(dut.mss != 0):
             m.d.sync += seen.eq(dut.mss)
         m.d.comb += Cover((seen != 0) & (dut.mss != 0) & (seen != dut.mss) & (fed > 2))
+        if dut.scaling:
+            m.d.comb += [
+                Assert(Cat(dut.scaled, dut.scale) == Cat(stands.shift)),
+                Cover(dut.scaled & (dut.scale == 14) & (dut.mss != 0) & (fed > 2)),
+            ]
         return m
 
 
@@ -123,4 +136,20 @@ PROOFS = tuple(
         assumes="at most ten words of options a header",
     )
     for lanes in (1, 2)
+) + (
+    Proof(
+        name="tcp_options_all",
+        core="cores.tcp.options.MssOption(2, scaling=True)",
+        says="the same; and so are whether there is a window scale option, and its shift",
+        module="trebuchet.cores.tcp.options",
+        build=lambda cores: OptionsProof(cores.MssOption(2, scaling=True)),
+        depth=2,
+        cover_depth=8,
+        mutants=(
+            Mutant("a_shift_of_15", "_MOST = 14", "_MOST = 15", 6),
+            Mutant("a_long_option", "(length == 3) & ~outside_shift", "~outside_shift", 6),
+            Mutant("shifts_beyond", "if a > 1 else 0", "if a > 2 else 0", 6),
+        ),
+        assumes="at most ten words of options a header",
+    ),
 )

@@ -20,6 +20,8 @@ __all__ = ["PROOFS"]
 
 PLAIN = TcpConfig(sessions=2, ports=(7,), segment_log2=12)
 SLIDING = TcpConfig(sessions=2, ports=(7,), segment_log2=17)
+DELAY = TcpConfig(sessions=2, ports=(7,), segment_log2=12, ack_delay=40)
+SCALING = TcpConfig(sessions=2, ports=(7,), segment_log2=20, scaling=True)
 
 
 class PublishProof(Elaboratable):
@@ -46,6 +48,8 @@ class PublishProof(Elaboratable):
                 m.d.comb += lent.put(phase=TIME_WAIT, deadline=deadline, ev_closed=1, ok=1)
         if config.sliding:
             self._edge(m, lent, note)
+        if config.ack_delay:
+            self._delay(m, lent, note)
         lent.compare()
         with m.If(lent.done):
             m.d.comb += [Assert(dut.written.valid), Assert(lent.session == note.session)]
@@ -58,8 +62,20 @@ class PublishProof(Elaboratable):
         ]
         return m
 
+    def _delay(self, m, lent, note):
+        """RFC 9293, 3.8.6.3, and RFC 5681, 4.2: which ACK may wait, if the next visit is near."""
+        r = lent.record
+        gap = r.kept | r.ack_now
+        with m.If(lent.phase == OPEN):
+            m.d.comb += lent.put(ack_wait=0, busy=1)
+            with m.If(~(gap | note.fin | r.ack_wait) & r.near):
+                m.d.comb += lent.put(ack_wait=1, ack_due=r.ack_due)
+            with m.If(note.end == r.rcv_nxt):  # nothing of the gap is on its way
+                m.d.comb += lent.put(ack_now=0)
+        m.d.comb += Cover(lent.done & ~lent.after.ack_due & lent.after.ack_wait)
+
     def _edge(self, m, lent, note):
-        """The window ends where the ring does, or 65,535 bytes on: whichever comes first."""
+        """The window ends where the ring does, or, if it is not scaled, 65,535 bytes on."""
         config, r = self.dut.config, lent.record
         ring, most = Signal(32), Signal(32)
         m.d.comb += [
@@ -68,7 +84,10 @@ class PublishProof(Elaboratable):
             most.eq(note.end + config.window),
         ]
         with m.If((lent.phase == OPEN) & ~r.fin_seen):
-            m.d.comb += lent.put(rcv_edge=Mux(signed(ring - most) < 0, ring, most))
+            near = signed(ring - most) < 0
+            if config.scaling:
+                near |= r.scaled
+            m.d.comb += lent.put(rcv_edge=Mux(near, ring, most))
         m.d.comb += Cover(lent.done & (signed(ring - most) < 0) & (note.end < r.rcv_cons))
 
 
@@ -91,6 +110,13 @@ EDGE_MUTANTS = (
         where="trebuchet.cores.tcp.window",
     ),
 )
+DELAY_MUTANTS = (
+    Mutant("every_third", "r.near & ~r.ack_wait &", "r.near &"),
+    Mutant("gaps_wait", "~r.ack_now & ~r.kept &", "~r.ack_now &"),
+    Mutant("the_end_waits", " & ~note.fin\n", "\n"),
+    Mutant("nobody_looks", "wait = r.near &", "wait ="),
+)
+SCALE_MUTANTS = (Mutant("never_scaled", "edge.scaled.eq(r.scaled)", "edge.scaled.eq(0)"),)
 
 PROOFS = tuple(
     Proof(
@@ -110,5 +136,7 @@ PROOFS = tuple(
     for name, config, sliding, depth, mutants in (
         ("plain", PLAIN, False, 3, MUTANTS),
         ("sliding", SLIDING, True, 6, EDGE_MUTANTS),
+        ("delay", DELAY, False, 3, DELAY_MUTANTS),
+        ("scaling", SCALING, True, 6, SCALE_MUTANTS),
     )
 )

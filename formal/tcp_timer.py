@@ -70,6 +70,13 @@ class VisitProof(Elaboratable):
                 m.d.comb += lent.put(phase=CLOSED)
             with m.Else():
                 m.d.comb += lent.put(deadline=dut.now + CONFIG.wheel)
+        if dut.config.ack_delay:
+            with m.If(~dut.recycling):
+                waits = r.ack_wait & (lent.phase == OPEN) & ~self.counted.timeouts
+                m.d.comb += lent.put(ack_wait=0, near=r.busy, busy=0)
+                with m.If(waits & ~s.abort_all):
+                    m.d.comb += lent.put(ack_due=1)
+            m.d.comb += Cover(lent.done & r.ack_wait & lent.after.ack_due & lent.after.near)
         lent.compare()
         self._invariants(m, due)
         m.d.comb += Assert(dut.count.as_value() == Mux(lent.done, self.counted.as_value(), 0))
@@ -164,6 +171,23 @@ PROOFS = (
             Mutant("one_time_out_too_many", "(r.retries >= limit)", "(r.retries > limit)", 20),
             Mutant("probe_of_an_open_window", "r.snd_wnd == 0", "r.snd_wnd != 0", 20),
             Mutant("reset_before_the_handshake", "r.phase == Phase.OPEN)", "1)", 20),
+        ),
+        assumes="the store lends any record after any wait; settings stand still while it is lent; "
+        "the phase is one that there is",
+        not_proved="which sessions are visited when (tcp_timer_wheel)",
+    ),
+    Proof(
+        name="tcp_timer_delay",
+        core="cores.tcp.timer.TimerEngine(2 sessions, 4 slots, with delayed ACKs)",
+        says="the same; at any visit an ACK that waits is due, and the next visit is to be near if "
+        "data have come since the last one",
+        module="trebuchet.cores.tcp.timer",
+        build=lambda cores: VisitProof(cores.TimerEngine(replace(CONFIG, ack_delay=2))),
+        depth=2,
+        cover_depth=16,
+        mutants=(
+            Mutant("forgets_it", "r.ack_due | (r.ack_wait & live)", "r.ack_due", 20),
+            Mutant("never_near", "w.near.eq(r.busy)", "w.near.eq(0)", 20),
         ),
         assumes="the store lends any record after any wait; settings stand still while it is lent; "
         "the phase is one that there is",

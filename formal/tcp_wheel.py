@@ -12,6 +12,8 @@ The FIFO of arrivals is any bag here: order among arrivals does not matter.
 Not proved: that the engine gets records, so that time moves on at all; a reset while running.
 """
 
+from dataclasses import replace
+
 from amaranth.asserts import AnySeq
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
 from amaranth.lib import data
@@ -50,13 +52,13 @@ class AnyBag(Elaboratable):
 
 
 class WheelProof(Elaboratable):
-    def __init__(self, cores):
-        self.cores = cores
+    def __init__(self, cores, config=CONFIG):
+        self.cores, self.config = cores, config
 
     def elaborate(self, platform):
         m = new_harness()
         cores = self.cores
-        self.dut = dut = cores.TimerEngine(CONFIG)
+        self.dut = dut = cores.TimerEngine(self.config)
         kept, cores.BlockFifo = cores.BlockFifo, AnyBag
         try:
             self.inside = inside = Inside(m, dut)
@@ -121,6 +123,10 @@ class WheelProof(Elaboratable):
             with m.If(lent.done & ~dut.recycling & (cur == s)):
                 m.d.comb += Assert(place == IN_HAND)
                 m.d.sync += until.eq(Mux(left <= 0, 1, Mux(left >= 4, 3, left[:2])))
+                if self.config.ack_delay:  # `near` is the promise of a near visit
+                    near = (left > self.config.ack_delay) & dut.port.result.near
+                    with m.If(near):
+                        m.d.sync += until.eq(self.config.ack_delay)
                 with m.If(lent.phase == FREE):
                     m.d.sync += place.eq(NOWHERE)
             with m.If(state["LINK"] & (cur == s)):
@@ -147,6 +153,9 @@ class WheelProof(Elaboratable):
         ]
         ahead = Mux(dut.late, 1, Mux(inside["distance"] >= 4, 3, inside["distance"]))
         until = Mux(cur, self.until[1], self.until[0])
+        if self.config.ack_delay:
+            delay = self.config.ack_delay
+            ahead = Mux(dut.soon & (ahead > delay), delay, ahead)
         with m.If(state["JUDGE"] | state["VISIT"]):
             m.d.comb += Assert(inside["distance"] == left)
         with m.If(state["VISIT"]):
@@ -255,5 +264,21 @@ PROOFS = (
         assumes="a session is placed only while it is not on the wheel; 255 ticks never wait; "
         "settings stand still while a record is lent",
         not_proved="that time moves on; what a visit does (tcp_timer_visit)",
+    ),
+    Proof(
+        name="tcp_timer_near",
+        core="cores.tcp.timer.TimerEngine(2 sessions, 4 slots, with delayed ACKs)",
+        says="the same; a session whose record says that its next visit is near is visited within "
+        "the delay of an ACK",
+        module="trebuchet.cores.tcp.timer",
+        build=lambda cores: WheelProof(cores, replace(CONFIG, ack_delay=2)),
+        depth=3,
+        cover_depth=27,
+        mutants=(
+            Mutant("as_far_as_ever", "self.soon & (ahead > soon)", "self.soon & (ahead < 0)", 20),
+        ),
+        assumes="a session is placed only while it is not on the wheel; 255 ticks never wait; "
+        "settings stand still while a record is lent",
+        not_proved="that time moves on; what a visit does (tcp_timer_delay)",
     ),
 )

@@ -11,7 +11,7 @@ __all__ = [
     "Segment",
     "build_segment",
     "checksum",
-    "find_mss",
+    "find_options",
     "is_for_cpu",
     "is_for_toe",
     "parse_segment",
@@ -30,7 +30,10 @@ class Drop(Exception):
 
 @dataclass(frozen=True)
 class Segment:
-    """The fields of a TCP segment; ``mac`` and ``ip`` are the peer's, ``mss`` 0 means no option."""
+    """The fields of a TCP segment; ``mac`` and ``ip`` are the peer's.
+
+    No option: ``mss`` 0, ``scale`` (the shift of RFC 7323) None.
+    """
 
     mac: bytes
     ip: int
@@ -42,6 +45,7 @@ class Segment:
     window: int
     mss: int
     payload: bytes
+    scale: int | None = None
 
 
 def checksum(octets):
@@ -90,9 +94,9 @@ def is_for_toe(frame, mac, ip, enable=True):
     )
 
 
-def find_mss(options):
-    """Value of the last proper MSS option, 0 if there is none."""
-    mss, at = 0, 0
+def find_options(options):
+    """MSS (0: none) and shift (None: none) of the last proper options of these kinds."""
+    mss, scale, at = 0, None, 0
     while at < len(options):
         kind = options[at]
         if kind == 0:
@@ -105,8 +109,10 @@ def find_mss(options):
         length = options[at + 1]
         if kind == 2 and length == 4 and at + 4 <= len(options):
             mss = _number(options[at + 2 : at + 4])
+        if kind == 3 and length == 3 and at + 3 <= len(options):
+            scale = min(14, options[at + 2])
         at += length
-    return mss
+    return mss, scale
 
 
 def parse_segment(frame, error=False):
@@ -127,6 +133,7 @@ def parse_segment(frame, error=False):
         raise Drop("ip_checksum")
     if checksum(packet[12:20] + b"\0\x06" + len(tcp).to_bytes(2, "big") + tcp):
         raise Drop("tcp_checksum")
+    mss, scale = find_options(tcp[20:offset])
     return Segment(
         mac=frame[6:12],
         ip=_number(packet[12:16]),
@@ -136,14 +143,20 @@ def parse_segment(frame, error=False):
         ack=_number(tcp[8:12]),
         flags=tcp[13],
         window=_number(tcp[14:16]),
-        mss=find_mss(tcp[20:offset]),
+        mss=mss,
         payload=tcp[offset:],
+        scale=scale,
     )
 
 
-def build_segment(segment, mac, ip, ttl=64):
-    """The frame that the sender makes of a segment; ``mac`` and ``ip`` are this board's."""
+def build_segment(segment, mac, ip, ttl=64, *, scaling=False):
+    """The frame that the sender makes of a segment; ``mac`` and ``ip`` are this board's.
+
+    ``scaling``: its SYNs have room for a window scale option.
+    """
     options = b"\x02\x04" + segment.mss.to_bytes(2, "big") if segment.mss else b""
+    if scaling and segment.mss:
+        options += b"\1" * 4 if segment.scale is None else bytes([1, 3, 3, segment.scale])
     addresses = ip.to_bytes(4, "big") + segment.ip.to_bytes(4, "big")
     tcp = bytearray(
         segment.local_port.to_bytes(2, "big")

@@ -99,8 +99,9 @@ class World:
     # -- what tests call -----------------------------------------------------------------------
 
     def send(
-        self, seq, ack=0, flags=ACK, data=b"", window=65535, mss=0, rport=4000, port=7, ip=None
-    ):
+        self, seq, ack=0, flags=ACK, data=b"", window=65535, mss=0, rport=4000, port=7, ip=None,
+        scale=None,
+    ):  # fmt: skip
         """A segment arrives."""
         fields = {
             "mac": (0x060504030201, 48),
@@ -114,6 +115,8 @@ class World:
             "mss": (mss, 16),
             "length": (len(data), 16),
         }
+        if self.config.scaling:
+            fields |= {"scaled": (scale is not None, 1), "scale": (scale or 0, 4)}
         self.segments.queue.append(_pack(fields))
         n = self.config.width // 8
         for at in range(0, len(data), n):
@@ -379,7 +382,10 @@ class Service:
 class Peer:
     """A TCP client by hand: keeps the numbers, sends what the test says."""
 
-    def __init__(self, world, isn=1000, rport=4000, port=7, ip=SERVER_IP_PEER, mss=1460):
+    def __init__(
+        self, world, isn=1000, rport=4000, port=7, ip=SERVER_IP_PEER, mss=1460, scale=None
+    ):
+        self.scale = scale
         self.world, self.rport, self.port, self.ip, self.mss = world, rport, port, ip, mss
         self.isn, self.seq, self.ack = isn, isn & M32, 0
         self.window = 65535
@@ -396,7 +402,7 @@ class Peer:
         self.seq = (self.seq + len(data) + bool(flags & FIN)) & M32
 
     def syn(self):
-        self.raw(self.isn, ack=0, flags=SYN, mss=self.mss)
+        self.raw(self.isn, ack=0, flags=SYN, mss=self.mss, scale=self.scale)
         self.seq = (self.isn + 1) & M32
 
     async def open(self, ctx):

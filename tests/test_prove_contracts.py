@@ -96,7 +96,8 @@ WITHOUT = {
     *("router.arbiter.RoundRobin", "router.buffer.ElasticBuffer", "router.credits.CreditCounter"),
     *("router.network.Network", "router.phit.PhitReceiver", "router.phit.PhitSender"),
     *("router.router.Router", "spi_controller.SpiController", "tcp.application.ApplicationEngine"),
-    *("tcp.estimator.CongestionWindow", "tcp.estimator.RttEstimator", "tcp.judge.SegmentJudge"),
+    *("tcp.estimator.CongestionWindow", "tcp.estimator.FixedWindow"),
+    *("tcp.estimator.RttEstimator", "tcp.judge.SegmentJudge"),
     *(
         "tcp.handshake.Handshake",
         "tcp.index_cache.TupleCache",

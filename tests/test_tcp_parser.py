@@ -12,10 +12,12 @@ from streams import (
     stream_checker,
     stream_get,
 )
+from trebuchet.cores.tcp.config import TcpConfig
 from trebuchet.cores.tcp.parser import PARSER_BLOCK, Parser
 from trebuchet.models.net import FLAG_NAMES, Drop, parse_segment
 
 COUNTERS = [r.name for r in PARSER_BLOCK.registers]
+ALL_OPTIONS = TcpConfig(scaling=True)
 
 
 def expected(frames):
@@ -30,8 +32,11 @@ def expected(frames):
     return good, counts
 
 
-def as_dict(segment):
+def as_dict(segment, config=None):
     """A model segment as the gateware's layout shows it."""
+    more = {}
+    if config is not None and config.scaling:
+        more = {"scaled": segment.scale is not None, "scale": segment.scale or 0}
     flags = {name: segment.flags >> i & 1 for i, name in enumerate(FLAG_NAMES)}
     return {
         "mac": int.from_bytes(segment.mac, "little"),
@@ -44,6 +49,7 @@ def as_dict(segment):
         "window": segment.window,
         "mss": segment.mss,
         "length": len(segment.payload),
+        **more,
     }
 
 
@@ -70,7 +76,7 @@ def check(frames, seed, *, width=32, pressure=True, idle=0.3, limit=60_000, **pa
         rng = rng_for("segments")
         for segment in good:
             got = await stream_get(ctx, dut.segment, rng=rng)
-            assert plain(got) == as_dict(segment)
+            assert plain(got) == as_dict(segment, parameters.get("config"))
 
     async def get_payloads(ctx):
         rng = rng_for("payloads")
@@ -128,6 +134,8 @@ def random_options(rng):
                 b"\x01",
                 b"\x02\x04" + rng.randbytes(2),
                 b"\x03\x03\x07",
+                bytes([3, 3, rng.randrange(256)]),
+                bytes([3, rng.randrange(5)]),
                 b"\x04\x02",
                 b"\x08\x0a" + rng.randbytes(8),
                 bytes([rng.randrange(3, 256), rng.randrange(2, 12)]),
@@ -166,6 +174,17 @@ def test_good_frames(width, seed):
     frames = [(random_frame(rng), False) for _ in range(25)]
     assert all(parse_segment(f) for f, _ in frames)
     check(frames, seed, width=width, buffer_bytes=16384, segments=64)
+
+
+@pytest.mark.parametrize("width", [32, 64])
+@seeds(2)
+def test_all_options(width, seed):
+    """The options that a richer engine looks at, among evil ones, at every place."""
+    rng = make_rng(seed, f"options/{width}")
+    frames = [(random_frame(rng, 8), False) for _ in range(60)]
+    found = [parse_segment(f) for f, _ in frames]
+    assert {s.scale is None for s in found} == {True, False}
+    check(frames, seed, width=width, buffer_bytes=16384, segments=64, config=ALL_OPTIONS)
 
 
 @pytest.mark.parametrize("width", [32, 64])

@@ -1,5 +1,7 @@
 """Sender against the naive model and against scapy's view of its frames."""
 
+from dataclasses import replace
+
 import pytest
 from net_frames import MAC, OUR_IP, recompute
 from streams import (
@@ -12,6 +14,7 @@ from streams import (
     stream_get,
     stream_put,
 )
+from trebuchet.cores.tcp.config import TcpConfig
 from trebuchet.cores.tcp.sender import Sender
 from trebuchet.models.net import FLAG_NAMES, Segment, build_segment, parse_segment
 
@@ -36,9 +39,13 @@ def random_segment(rng, length, memory, mss=None):
     return segment, addr
 
 
-def descriptor(segment, addr, session, length=None):
+def descriptor(segment, addr, session, length=None, config=None):
     """A model segment as the gateware's layout takes it."""
+    more = {}
+    if config is not None and config.scaling:
+        more = {"scaled": segment.scale is not None}
     return {
+        **more,
         "session": session,
         "mac": int.from_bytes(segment.mac, "little"),
         "ip": segment.ip,
@@ -57,6 +64,8 @@ def descriptor(segment, addr, session, length=None):
 def send(items, memory, seed, *, width=32, pressure=True, latency=(4, 40), limit=60_000, **kw):
     """Send (segment, addr) items; compare frames, ``sent`` and counters; return the cycles."""
     dut = Sender(width, **kw)
+    config = kw.get("config")
+    scaling = config is not None and config.scaling
 
     def rng_for(name):
         return make_rng(seed, name) if pressure else None
@@ -66,13 +75,14 @@ def send(items, memory, seed, *, width=32, pressure=True, latency=(4, 40), limit
         ctx.set(dut.mac, int.from_bytes(MAC, "little"))
         ctx.set(dut.ip, OUR_IP)
         for session, (segment, addr) in enumerate(items):
-            await stream_put(ctx, dut.segment, descriptor(segment, addr, session), rng=rng)
+            put = descriptor(segment, addr, session, config=config)
+            await stream_put(ctx, dut.segment, put, rng=rng)
 
     async def get(ctx):
         rng = rng_for("get")
         for segment, _ in items:
             frame = await packet_get(ctx, dut.frame, rng=rng)
-            assert frame == (build_segment(segment, MAC, OUR_IP), False)
+            assert frame == (build_segment(segment, MAC, OUR_IP, scaling=scaling), False)
         assert ctx.get(dut.csr.frames) == len(items)
         assert ctx.get(dut.csr.payload_bytes) == sum(len(s.payload) for s, _ in items)
 
@@ -117,6 +127,20 @@ def test_random_segments(width, seed):
     sizes = [rng.choice([0, 0, 1, 2, 5, 6, 7, rng.randint(0, 300)]) for _ in range(30)]
     items = [random_segment(rng, size, memory) for size in sizes]
     send(items, memory, seed, width=width, tag_width=seed)
+
+
+@pytest.mark.parametrize("width", [32, 64])
+@pytest.mark.parametrize("config", [TcpConfig(scaling=True, segment_log2=20)])
+@seeds(2)
+def test_all_options(width, config, seed):
+    rng = make_rng(seed, f"options/{width}")
+    memory = bytearray(rng.randbytes(2048))
+    items = []
+    for _ in range(30):
+        segment, addr = random_segment(rng, rng.choice([0, 0, 1, 5, 6, 50]), memory)
+        scale = config.shift if segment.mss and rng.random() < 0.6 else None
+        items.append((replace(segment, scale=scale), addr))
+    send(items, memory, seed, width=width, config=config)
 
 
 @pytest.mark.parametrize("width", [32, 64])

@@ -14,7 +14,7 @@ from streams import (
     stream_get,
     stream_put,
 )
-from tcp_bench import SMALL
+from tcp_bench import SMALL, Peer, World
 from trebuchet.cores.tcp import application, receive, timer, transmit
 from trebuchet.cores.tcp.config import FULL, TINY, TcpConfig
 from trebuchet.cores.tcp.config import SMALL as SMALL_PRESET
@@ -130,21 +130,23 @@ def test_rtt_estimator(seed):
 
 
 @seeds(1)
-def test_congestion_window(seed):
-    dut, rng = CongestionWindow(), make_rng(seed, "cwnd")
+@pytest.mark.parametrize("bits", [17, 22])
+def test_congestion_window(bits, seed):
+    dut, rng = CongestionWindow(bits), make_rng(seed, "cwnd")
+    top = 1 << bits - 1
 
     async def bench(ctx):
         for _ in range(80):
             mss = rng.randint(64, 1460)
-            cwnd = rng.choice((mss, rng.randint(mss, 65535), 65536 + rng.randrange(mss)))
-            ssthresh = rng.choice((2 * mss, rng.randrange(65536), 65535))
-            acked, out = rng.randint(1, 65535), rng.randrange(65536)
+            cwnd = rng.choice((mss, rng.randint(mss, top - 1), top + rng.randrange(mss)))
+            ssthresh = rng.choice((2 * mss, rng.randrange(top), top - 1))
+            acked, out = rng.randint(1, top - 1), rng.randrange(top)
             credit = rng.randrange(cwnd)
             values = {"mss": mss, "cwnd": cwnd, "ssthresh": ssthresh, "acked": acked}
             for name, value in (values | {"out": out, "credit": credit}).items():
                 ctx.set(getattr(dut, name), value)
             await ctx.tick().repeat(3)
-            if cwnd > 65535:
+            if cwnd >= top:
                 expected = (cwnd, 0)
             elif cwnd < ssthresh:
                 expected = (cwnd + min(acked, mss), 0)
@@ -156,6 +158,39 @@ def test_congestion_window(seed):
             assert ctx.get(dut.half) == max(out // 2, 2 * mss)
 
     run(dut, bench, limit=1000, seed=seed)
+
+
+def test_congestion_control_by_name():
+    assert TcpConfig().congestion == "newreno"
+    message = r"^Congestion control must be newreno or fixed, not 'cubic'$"
+    with pytest.raises(ValueError, match=message):
+        TcpConfig(congestion="cubic")
+
+
+def test_a_fixed_window_is_limited_by_the_peer_alone():
+    """Many segments after the handshake's ACK, and after a loss that ACKs have told of."""
+
+    async def script(ctx, world):
+        peer = Peer(world, mss=100)
+        await peer.open(ctx)
+        world.services[0].send(0, bytes(8000))
+        assert await sent_at_once(ctx, world) == 8000
+        peer.raw(peer.seq, ack=peer.iss + 101)
+        for _ in range(4):  # duplicates: the second segment was lost
+            peer.raw(peer.seq, ack=peer.iss + 101)
+        assert await sent_at_once(ctx, world) == 100
+        assert world.csr(ctx, "fast_retransmits") == 1
+        peer.raw(peer.seq, ack=peer.iss + 8001)
+        world.services[0].send(0, bytes(6000))
+        assert await sent_at_once(ctx, world) == 6000
+
+    async def sent_at_once(ctx, world):
+        await world.pause(ctx, 8)
+        count = sum(s["length"] for s in world.out)
+        world.out.clear()
+        return count
+
+    World(replace(SMALL, congestion="fixed"), tick=250).run(script)
 
 
 @seeds(2)

@@ -1,6 +1,6 @@
 """The application engine: what services and the sender tell the TCP engine."""
 
-from amaranth.hdl import C, Module, Signal
+from amaranth.hdl import C, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -85,6 +85,8 @@ class ApplicationEngine(wiring.Component):
         if config.sliding:  # right in FREE-COMMIT: `position` is in FREE-WORK
             m.submodules.edge = self.edge = WindowEdge(config)
             m.d.comb += [self.edge.cons.eq(position), self.edge.pub.eq(r.rcv_pub)]
+            if config.scaling:
+                m.d.comb += self.edge.scaled.eq(r.scaled)
 
         nobody = self.sent.payload >> s != 0
         if s == SESSION_WIDTH:  # that number is given to nobody
@@ -154,6 +156,9 @@ class ApplicationEngine(wiring.Component):
         """The service has consumed up to ``position``; all there is, if ``everything``."""
         r, w, config = self.port.record, self.port.result, self.config
         m.d.comb += w.rcv_cons.eq(position)
+        if config.ack_delay:  # a peer that may send half a window can wait for its next ACK
+            left = (r.rcv_edge - r.rcv_pub)[: config.window_bits].as_signed()
+            tell = left < config.window // 2
         with m.If(everything & (r.rcv_nxt == r.rcv_pub) & ~r.kept):  # nor is anything written
             m.d.comb += w.has_segment.eq(0)
         receiving = (r.phase == Phase.OPEN) & ~r.fin_seen
@@ -163,10 +168,12 @@ class ApplicationEngine(wiring.Component):
             grown = (self.edge.edge - r.rcv_edge)[: config.segment_log2 + 1]
             with m.If(receiving):
                 m.d.comb += w.rcv_edge.eq(self.edge.edge)
-                m.d.comb += w.ack_due.eq(r.ack_due | (grown >= config.update))
+                due = r.ack_due | (grown >= config.update)
+                m.d.comb += w.ack_due.eq(Mux(tell, due, r.ack_due) if config.ack_delay else due)
             return
         with m.If(receiving & (gap.as_signed() <= config.window - config.update)):
-            m.d.comb += [w.rcv_edge.eq(position + config.window), w.ack_due.eq(1)]
+            due = r.ack_due | tell if config.ack_delay else 1
+            m.d.comb += [w.rcv_edge.eq(position + config.window), w.ack_due.eq(due)]
 
     def _enter(self, m, tx, end, delta):
         """One more transmit descriptor."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 from ..memory import ADDR_WIDTH
 from ..stream import check_data_width
+from .estimator import CONGESTION
 from .service import SESSION_WIDTH
 
 __all__ = ["FULL", "SMALL", "TINY", "TcpConfig"]
@@ -32,10 +33,15 @@ class TcpConfig:
     segments : int or None
         Segments in the receive pool; None: one a session.
     segment_log2 : int
-        Bytes of a pool segment, as a power of two, 9 to 17. The window is never larger than it.
+        Bytes of a pool segment, as a power of two, 9 to 17 (20 with ``scaling``). The window is
+        never larger than it.
     max_window : int
-        Nor than this, 1024 to 65535. In a segment larger than the window its edge moves with what
-        arrives, not only with what is consumed (:class:`~trebuchet.cores.tcp.window.WindowEdge`).
+        Nor than this, 1024 to 65535, unless it is scaled. In a segment larger than the window its
+        edge moves with what arrives, not only with what is consumed
+        (:class:`~trebuchet.cores.tcp.window.WindowEdge`).
+    scaling : bool
+        Windows are scaled (RFC 7323) if the peer scales them, too: ours so far that the whole
+        segment can be announced, the peer's so that up to 2 MiB may be under way to it.
     pool_base : int
         Address of the pool, a multiple of the segment size.
     mss : int
@@ -58,6 +64,12 @@ class TcpConfig:
         Longest time that data may wait without any progress (csr).
     time_wait : int
         Length of TIME-WAIT (csr).
+    ack_delay : int
+        Longest time that an ACK waits for a second segment or for data to go with, 0 to 500
+        (RFC 9293, 3.8.6.3); 0: none waits.
+    congestion : str
+        Congestion control: ``"newreno"`` or, for links shared with nobody, ``"fixed"``
+        (:mod:`~trebuchet.cores.tcp.estimator`).
     active : bool
         Connections can also be opened from this side (:mod:`~trebuchet.cores.tcp.connect`).
     inspect : bool
@@ -86,6 +98,7 @@ class TcpConfig:
     segments: int | None = None
     segment_log2: int = 15
     max_window: int = 65535
+    scaling: bool = False
     pool_base: int = 0
     mss: int = 1460
     rx_buffer: int = 4096
@@ -101,6 +114,8 @@ class TcpConfig:
     keepalive_interval: int = 5_000
     user_timeout: int = 120_000
     time_wait: int = 1_000
+    ack_delay: int = 0
+    congestion: str = "newreno"
     isn_key: int = 0x0F0E0D0C_0B0A0908_07060504_03020100
     isn_start: int = 0
     counter_width: int = 32
@@ -138,7 +153,9 @@ class TcpConfig:
         for port in self.ports:
             _check(0 <= port < 1 << 16, "Port", "0 to 65535", port)
         _check(1 <= self.pool_segments <= n, "Number of segments", f"1 to {n}", self.segments)
-        _check(9 <= self.segment_log2 <= 17, "Segment size", "2**9 to 2**17", self.segment_log2)
+        largest = 20 if self.scaling else 17
+        allowed = f"2**9 to 2**{largest}"
+        _check(9 <= self.segment_log2 <= largest, "Segment size", allowed, self.segment_log2)
         _check(1024 <= self.max_window <= 65535, "Largest window", "1024 to 65535", self.max_window)
         _check(
             self.pool_base % self.segment_size == 0
@@ -167,6 +184,12 @@ class TcpConfig:
             _check(1 <= getattr(self, name) <= 15, name, "1 to 15", getattr(self, name))
         for name in ("keepalive_idle", "keepalive_interval", "user_timeout", "time_wait"):
             _check(1 <= getattr(self, name) < 1 << 22, name, "1 to 2**22 - 1", getattr(self, name))
+        names = " or ".join(CONGESTION)
+        _check(self.congestion in CONGESTION, "Congestion control", names, self.congestion)
+        allowed = "0 with a cache" if self.cache else "0 to 500 ticks"  # its wheels know no `near`
+        _check(
+            0 <= self.ack_delay <= (0 if self.cache else 500), "ACK delay", allowed, self.ack_delay
+        )
         _check(0 <= self.isn_key < 1 << 128, "ISN key", "a 128-bit integer", self.isn_key)
         _check(0 <= self.isn_start < 1 << 32, "ISN start", "a 32-bit integer", self.isn_start)
         _check(8 <= self.counter_width <= 32, "Counter width", "8 to 32", self.counter_width)
@@ -228,8 +251,25 @@ class TcpConfig:
 
     @property
     def window(self):
-        """Largest window announced, in bytes."""
+        """Largest window announced, in bytes, if it is not scaled."""
         return min(self.segment_size, self.max_window)
+
+    @property
+    def shift(self):
+        """Of the windows that we announce to a peer that scales them, too (RFC 7323, 2.3): so
+        large that 15 bits say the whole segment."""
+        return max(0, self.segment_log2 - 15) if self.scaling else 0
+
+    @property
+    def window_bits(self):
+        """Bits that hold a window, ours or the peer's, and the bytes under way."""
+        return 22 if self.scaling else 17
+
+    @property
+    def place_bits(self):
+        """Low bits of a sequence number that tell places of one window, or two segments beside
+        it, apart."""
+        return self.window_bits + 1
 
     @property
     def sliding(self):
@@ -239,8 +279,11 @@ class TcpConfig:
     @property
     def unread(self):
         """Bytes certain to come while none is consumed. Of a segment no larger than a window the
-        last ones may stay closed, since the window opens by :attr:`update` or not at all."""
-        return self.segment_size if self.sliding else self.segment_size - self.update
+        last ones may stay closed, since the window opens by :attr:`update` or not at all; and those
+        that a shifted window cannot say."""
+        if self.sliding:
+            return self.segment_size - (1 << self.shift) + 1
+        return self.segment_size - self.update
 
     @property
     def update(self):

@@ -5,7 +5,7 @@ from amaranth.lib import enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..csr import Register
-from .segment import RxSegmentLayout
+from .segment import rx_segment_layout
 
 __all__ = ["ConnectPort", "ConnectState", "connect_registers"]
 
@@ -71,8 +71,8 @@ class ConnectPort(wiring.Component):
                 "local": In(16),
                 "state": Out(ConnectState),
                 "session": Out(s),
-                "segment": In(stream.Signature(RxSegmentLayout)),
-                "o": Out(stream.Signature(RxSegmentLayout)),
+                "segment": In(stream.Signature(rx_segment_layout(config))),
+                "o": Out(stream.Signature(rx_segment_layout(config))),
                 "connect": Out(1),
                 "accepted": In(1),
                 "made": In(s),
@@ -86,7 +86,7 @@ class ConnectPort(wiring.Component):
         m = Module()
         state, o = self.state, self.o
         self.own = own = Signal()  # it is the request that is on offer
-        request = Signal(RxSegmentLayout)
+        request = Signal(rx_segment_layout(self.config))
         m.d.comb += [
             request.mac.eq(self.mac),
             request.ip.eq(self.ip),
@@ -99,6 +99,8 @@ class ConnectPort(wiring.Component):
             o.payload.eq(Mux(own, request, self.segment.payload)),
             self.segment.ready.eq(o.ready & ~own),
         ]
+        if self.config.scaling:
+            m.d.comb += request.scaled.eq(1)  # what our SYN offers
         # A segment that has been offered stays until it is taken.
         between = ~self.segment.valid | self.segment.ready
         mine = self.closed & (self.over == self.session)

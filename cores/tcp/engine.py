@@ -18,7 +18,7 @@ from .dma import ReceiveDma
 from .inspect import Inspector
 from .record import descriptor_layout, peer_layout
 from .registers import COUNTERS, programmable, settings_layout, tcp_block
-from .segment import RxSegmentLayout, TxSegmentLayout
+from .segment import rx_segment_layout, tx_segment_layout
 from .service import SESSION_WIDTH, TX_PER_SESSION, EventKind, ServiceSignature
 from .store import SessionStore
 from .table import SessionTable
@@ -32,9 +32,9 @@ class TcpEngine(wiring.Component):
     Peers open them, or with ``config.active`` this side, asked by the registers ``connect…``.
 
     ==============  ===  ======================================================================
-    ``segment``     In   stream of RxSegmentLayout, from the parser
+    ``segment``     In   stream of :func:`rx_segment_layout`, from the parser
     ``payload``     In   packet stream: the payload of each segment with ``length`` > 0
-    ``tx_segment``  Out  stream of TxSegmentLayout, to the sender
+    ``tx_segment``  Out  stream of :func:`tx_segment_layout`, to the sender
     ``sent``        In   stream of session numbers, from the sender, one for each segment, in any
                          order: its memory will not be read again for it
     ``mem``         Out  memory port: received payloads go into the pool
@@ -67,9 +67,9 @@ class TcpEngine(wiring.Component):
             state["state"] = Out(self._state.signature.members["mem"].signature)
         super().__init__(
             {
-                "segment": In(stream.Signature(RxSegmentLayout)),
+                "segment": In(stream.Signature(rx_segment_layout(config))),
                 "payload": In(PacketSignature(config.width)),
-                "tx_segment": Out(stream.Signature(TxSegmentLayout)),
+                "tx_segment": Out(stream.Signature(tx_segment_layout(config))),
                 "sent": In(stream.Signature(SESSION_WIDTH)),
                 "mem": Out(MemorySignature(config.width, config.tag_width)),
                 "services": Out(ServiceSignature()).array(len(config.ports)),
@@ -92,10 +92,10 @@ class TcpEngine(wiring.Component):
         m.submodules.application = self.application = application.ApplicationEngine(config)
         m.submodules.events = self.events = events.EventEngine(config)
         engines = {
-            "receive": receive.WRITES,
+            "receive": receive.writes(config),
             "publish": publish.writes(config),
-            "transmit": transmit.WRITES,
-            "timer": timer.WRITES,
+            "transmit": transmit.writes(config),
+            "timer": timer.writes(config),
             "application": application.WRITES,
             "events": events.WRITES,
         }

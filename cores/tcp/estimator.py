@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["CongestionWindow", "RttEstimator"]
+__all__ = ["CONGESTION", "CongestionWindow", "FixedWindow", "RttEstimator"]
 
 
 class RttEstimator(wiring.Component):
@@ -74,6 +74,10 @@ class RttEstimator(wiring.Component):
 class CongestionWindow(wiring.Component):
     """Congestion window after an ACK, 3 cycles after its inputs are stable.
 
+    This is the interface of every congestion control, and that of NewReno, which is the default.
+    Which ACK or loss is which is the receive engine's business (RFC 6582), and so is the window of
+    one MSS after a time-out the timer's (RFC 5681, 3.1).
+
     Slow start adds what was acknowledged, at most one MSS; congestion avoidance adds an MSS
     each time a whole window has been acknowledged (RFC 5681, 3.1, by counting bytes).
 
@@ -84,23 +88,32 @@ class CongestionWindow(wiring.Component):
     ``grown``      Out  new ``cwnd``; ``credit_new`` goes with it
     ``half``       Out  ``ssthresh`` after a loss: half of ``out``, at least two MSS
     =============  ===  =====================================================================
+
+    Parameter ``bits``: of the windows. It grows until its top bit is set: no peer's window is
+    larger, so more is of no use.
     """
 
-    acked: In(18)
-    out: In(18)
-    cwnd: In(17)
-    credit: In(17)
-    ssthresh: In(17)
-    mss: In(11)
-    grown: Out(17)
-    credit_new: Out(17)
-    half: Out(17)
+    def __init__(self, bits=17):
+        self.bits = bits
+        super().__init__(
+            {
+                "acked": In(bits + 1),
+                "out": In(bits + 1),
+                "cwnd": In(bits),
+                "credit": In(bits),
+                "ssthresh": In(bits),
+                "mss": In(11),
+                "grown": Out(bits),
+                "credit_new": Out(bits),
+                "half": Out(bits),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
-        step, total, slow, whole = Signal(11), Signal(19), Signal(), Signal()
-        rest = Signal(17)
-        large = self.cwnd[16]  # the peer's window is at most 65,535: more is of no use
+        step, total, slow, whole = Signal(11), Signal(self.bits + 2), Signal(), Signal()
+        rest = Signal(self.bits)
+        large = self.cwnd[-1]
         m.d.sync += [
             step.eq(Mux(self.acked > self.mss, self.mss, self.acked)),
             total.eq(self.credit + self.acked),
@@ -118,3 +131,22 @@ class CongestionWindow(wiring.Component):
         with m.Elif(~large):
             m.d.sync += self.credit_new.eq(total)
         return m
+
+
+class FixedWindow(CongestionWindow):
+    """No congestion control: from the first ACK on the peer's window alone limits what is sent.
+
+    For links of one's own, with nobody to share them with, where a loss means a damaged frame and
+    not a full queue: it costs one retransmission and no speed. Ports and latency of
+    :class:`CongestionWindow`; ``grown`` is the largest window there is, ``half`` is ``cwnd``.
+    """
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.sync += self.half.eq(self.cwnd)
+        m.d.comb += [self.grown.eq(1 << self.bits - 1), self.credit_new.eq(0)]
+        return m
+
+
+#: Congestion controls by name, as a configuration chooses them.
+CONGESTION = {"newreno": CongestionWindow, "fixed": FixedWindow}

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from .record import TIME_WIDTH, Phase, record_layout
 from .registers import settings_layout
-from .segment import RxSegmentLayout
+from .segment import rx_segment_layout
 
 __all__ = ["Handshake"]
 
@@ -39,7 +39,7 @@ class Handshake(wiring.Component):
         self.config = config
         super().__init__(
             {
-                "segment": In(RxSegmentLayout),
+                "segment": In(rx_segment_layout(config)),
                 "now": In(TIME_WIDTH),
                 "settings": In(settings_layout(config)),
                 "take": In(1),
@@ -47,7 +47,7 @@ class Handshake(wiring.Component):
                 "local": Out(len(config.ports)),
                 "service": Out(record_layout(config).members["service"]),
                 "mss": Out(11),
-                "cwnd": Out(17),
+                "cwnd": Out(config.window_bits),
                 "iss": Out(32),
                 "seq": Out(32),
                 "edge": Out(32),
@@ -56,6 +56,7 @@ class Handshake(wiring.Component):
         )
         self.clock = Signal(40, init=config.isn_start << 8)
         self.iss_1 = Signal(32)
+        self.most = (1 << config.window_bits - 1) - 1  # bytes that a window may have
 
     def elaborate(self, platform):
         m = Module()
@@ -85,7 +86,12 @@ class Handshake(wiring.Component):
 
     def peer(self, w):
         """Statements: the fields of record ``w`` that follow from the peer's SYN."""
+        scaled = []
+        if self.config.scaling:
+            seg = self.segment
+            scaled = [w.scaled.eq(seg.scaled), w.snd_shift.eq(seg.scale), w.snd_plain.eq(1)]
         return [
+            scaled,
             [w[name].eq(self.seq) for name in ("rcv_base", "rcv_nxt", "rcv_pub", "rcv_cons")],
             w.rcv_edge.eq(self.edge),
             w.snd_wnd.eq(self.segment.window),
@@ -102,6 +108,8 @@ class Handshake(wiring.Component):
         zero += ("has_segment", "credit", "recovering", "dup_acks", "first", "count", "ahead")
         zero += ("flight", "rtt_valid", "rtt_on", "challenges", "ev_open", "ev_data", "ev_eof")
         zero += ("srtt8", "rttvar4", "blocked", "kept")
+        if self.config.ack_delay:
+            zero += ("ack_wait", "ack_now", "near", "busy")
         return [
             [w[name].eq(0) for name in zero],
             self.peer(w),
@@ -110,7 +118,7 @@ class Handshake(wiring.Component):
             w.service.eq(self.service),
             w.phase.eq(Phase.SYN_RCVD),
             w.syn_due.eq(1),
-            w.ssthresh.eq(0xFFFF),
+            w.ssthresh.eq(self.most),
             w.rto.eq(self.settings.rto_initial),
             w.deadline.eq(self.deadline),
             # In external memory, the wheels know whether the number is still there.

@@ -4,16 +4,18 @@ from amaranth.hdl import Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from .record import KEPT_WIDTH, record_layout
-from .segment import RxSegmentLayout
+from .record import record_layout
+from .segment import rx_segment_layout
 
-__all__ = ["DEPTH", "JudgementLayout", "SegmentJudge"]
+__all__ = ["DEPTH", "SegmentJudge", "judgement_layout"]
 
 #: Cycles from stable inputs to a right judgement.
 DEPTH = 4
 
-JudgementLayout = data.StructLayout(
-    {
+
+def judgement_layout(config):
+    """What there is to know of a segment."""
+    fields = {
         # The segment's text.
         "exact": 1,  # SEG.SEQ = RCV.NXT
         "previous": 1,  # SEG.SEQ = RCV.NXT - 1
@@ -29,7 +31,7 @@ JudgementLayout = data.StructLayout(
         "append": 1,  # it begins where that ends
         "reach": 1,  # it ends in what is kept, or behind it: the gap is closed
         "jump": 1,  # it ends in it
-        "end": KEPT_WIDTH,  # where its text ends
+        "end": config.place_bits,  # where its text ends
         "kept_to": 32,  # where what is kept ends
         # Its acknowledgement.
         "ack_new": 1,  # SND.UNA < SEG.ACK <= SND.MAX
@@ -39,19 +41,19 @@ JudgementLayout = data.StructLayout(
         "ack_past_nxt": 1,  # SEG.ACK > SND.NXT
         "ack_recovered": 1,  # SEG.ACK >= recover
         "ack_timed": 1,  # covers the segment being timed
-        "acked": 18,  # SEG.ACK - SND.UNA
-        "out": 18,  # SND.MAX - SND.UNA
+        "acked": config.place_bits,  # SEG.ACK - SND.UNA
+        "out": config.place_bits,  # SND.MAX - SND.UNA
     }
-)
+    return data.StructLayout(fields)
 
 
 class SegmentJudge(wiring.Component):
     """Compares a segment with a record; every number modulo 2**32, by signs of differences.
 
     =============  ===  ========================================================
-    ``segment``    In   RxSegmentLayout
+    ``segment``    In   rx_segment_layout
     ``record``     In   session record
-    ``judgement``  Out  JudgementLayout, :data:`DEPTH` cycles after its inputs are stable
+    ``judgement``  Out  judgement_layout, :data:`DEPTH` cycles after its inputs are stable
     =============  ===  ========================================================
 
     No control: a pipeline of registers that always runs.
@@ -61,9 +63,9 @@ class SegmentJudge(wiring.Component):
         self.config = config
         super().__init__(
             {
-                "segment": In(RxSegmentLayout),
+                "segment": In(rx_segment_layout(config)),
                 "record": In(record_layout(config)),
-                "judgement": Out(JudgementLayout),
+                "judgement": Out(judgement_layout(config)),
             }
         )
 
@@ -76,25 +78,26 @@ class SegmentJudge(wiring.Component):
 
     def _text(self, m):
         seg, r, j = self.segment, self.record, self.judgement
-        off, room = Signal(signed(32)), Signal(17)
-        width = (r.rcv_edge - r.rcv_nxt)[:18]  # -1: a FIN came right behind the edge
+        n = self.config.window_bits
+        off, room = Signal(signed(32)), Signal(n)
+        width = (r.rcv_edge - r.rcv_nxt)[: n + 1]  # -1: a FIN came right behind the edge
         exact, near = Signal(), Signal()  # near: at most 65,535 bytes behind
         left = Signal(signed(18))  # bytes of text from RCV.NXT on
-        room_2, take, whole = Signal(17), Signal(16), Signal()
+        room_2, take, whole = Signal(n), Signal(16), Signal()
         starts, ends, edge = Signal(), Signal(), Signal()
         behind = off[31]
         m.d.comb += near.eq(off[16:31].all())
         m.d.sync += [
             # 1
             off.eq(seg.seq - r.rcv_nxt),
-            room.eq(Mux(width[17], 0, width[:17])),
+            room.eq(Mux(width[n], 0, width[:n])),
             # 2
             exact.eq(off == 0),
             j.ahead.eq(~behind & (off != 0)),
             j.previous.eq(off == -1),
-            starts.eq((off == 0) | (~behind & (off[17:31] == 0) & (off[:17] < room))),
+            starts.eq((off == 0) | (~behind & (off[n:31] == 0) & (off[:n] < room))),
             # A peer that has filled the window acknowledges from there (as Linux takes it).
-            edge.eq(~behind & (off[17:31] == 0) & (off[:17] == room)),
+            edge.eq(~behind & (off[n:31] == 0) & (off[:n] == room)),
             ends.eq(behind & near),
             left.eq(Mux(behind, seg.length + off[:18].as_signed(), seg.length)),
             room_2.eq(room),
@@ -113,10 +116,11 @@ class SegmentJudge(wiring.Component):
 
     def _kept(self, m):
         seg, r, j = self.segment, self.record, self.judgement
-        end, off, room = (Signal(KEPT_WIDTH, name=n) for n in ("end", "kept_off", "kept_room"))
-        past_from, to_end = Signal(KEPT_WIDTH), Signal(KEPT_WIDTH)
-        beyond = Signal(KEPT_WIDTH)  # from RCV.NXT to the end of what is kept
-        space = Signal(signed(KEPT_WIDTH))  # between the segment's begin and the right edge
+        bits = self.config.place_bits
+        end, off, room = (Signal(bits, name=n) for n in ("end", "kept_off", "kept_room"))
+        past_from, to_end = Signal(bits), Signal(bits)
+        beyond = Signal(bits)  # from RCV.NXT to the end of what is kept
+        space = Signal(signed(bits))  # between the segment's begin and the right edge
         joins, whole = Signal(), Signal()
         m.d.sync += [
             # 1
@@ -124,7 +128,7 @@ class SegmentJudge(wiring.Component):
             off.eq(seg.seq - r.rcv_nxt),
             room.eq(r.rcv_edge - r.rcv_nxt),
             beyond.eq(r.kept_to - r.rcv_nxt),
-            j.append.eq(seg.seq[:KEPT_WIDTH] == r.kept_to),
+            j.append.eq(seg.seq[:bits] == r.kept_to),
             # 2
             j.end.eq(end),
             past_from.eq(end - r.kept_from),
@@ -142,21 +146,22 @@ class SegmentJudge(wiring.Component):
 
     def _ack(self, m):
         seg, r, j = self.segment, self.record, self.judgement
-        gained, out = Signal(signed(32)), Signal(18)
+        n = self.config.place_bits
+        gained, out = Signal(signed(32)), Signal(n)
         to_nxt, to_recover, to_timed = (Signal(signed(32), name=n) for n in ("a", "b", "c"))
         back = gained[31]
         m.d.sync += [
             # 1
             gained.eq(seg.ack - r.snd_una),
-            out.eq((r.snd_max - r.snd_una)[:18]),
+            out.eq((r.snd_max - r.snd_una)[:n]),
             to_nxt.eq(seg.ack - r.snd_nxt),
             to_recover.eq(seg.ack - r.recover),
             to_timed.eq(seg.ack - r.rtt_seq),
             # 2
-            j.ack_new.eq(~back & (gained != 0) & (gained[18:31] == 0) & (gained[:18] <= out)),
+            j.ack_new.eq(~back & (gained != 0) & (gained[n:31] == 0) & (gained[:n] <= out)),
             j.ack_same.eq(gained == 0),
             j.ack_bad.eq(
-                Mux(back, ~gained[16:31].all(), (gained[18:31] != 0) | (gained[:18] > out))
+                Mux(back, ~gained[n - 2 : 31].all(), (gained[n:31] != 0) | (gained[:n] > out))
             ),
             j.ack_all.eq(seg.ack == r.snd_end),
             j.ack_past_nxt.eq(~to_nxt[31] & (to_nxt != 0)),

@@ -1,4 +1,7 @@
-"""TCP options at line rate: finds the MSS option (RFC 9293, 3.2) among any others."""
+"""TCP options at line rate: finds the MSS option (RFC 9293, 3.2), and others that are wanted.
+
+Sources: RFC 9293, 3.1 and 3.2; RFC 7323, 2.2 and 2.3 (window scale).
+"""
 
 from amaranth import C, Cat, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -6,7 +9,9 @@ from amaranth.lib.wiring import In, Out
 
 __all__ = ["MssOption"]
 
-_EOL, _NOP, _MSS = 0, 1, 2
+_EOL, _NOP, _MSS, _SCALE = 0, 1, 2, 3
+#: Largest shift; a larger one counts as this (RFC 7323, 2.3).
+_MOST = 14
 
 
 class MssOption(wiring.Component):
@@ -21,15 +26,20 @@ class MssOption(wiring.Component):
     ``data``    In    32*lanes     the words
     ``next``    In    32           the word that follows the top lane
     ``mss``     Out   16           value of the MSS option, 0 if there was none
+    ``scaled``  Out   1            (``scaling`` only) there was a window scale option
+    ``scale``   Out   4            (``scaling`` only) its shift, at most 14
     ==========  ====  ===========  ===============================================================
 
     The walk ends at EOL, at an option whose length is 0 or 1, and at one whose length byte is
-    outside the options. An MSS option that has another length than 4 or does not fit is
-    ignored; of several the last one counts. Words of cycle k are in ``mss`` in cycle k + 2.
+    outside the options. An option that has another length than it should have (MSS 4, window scale
+    3) or does not fit is ignored; of several the last one counts. Words of cycle k are in ``mss``
+    in cycle k + 2, and in the other outputs.
+
+    Parameters: ``lanes``; ``scaling``: the window scale option is wanted, too.
     """
 
-    def __init__(self, lanes=1):
-        self.lanes = lanes
+    def __init__(self, lanes=1, scaling=False):
+        self.lanes, self.scaling = lanes, scaling
         super().__init__(
             {
                 "clear": In(1),
@@ -39,6 +49,7 @@ class MssOption(wiring.Component):
                 "next": In(32),
                 "mss": Out(16),
             }
+            | ({"scaled": Out(1), "scale": Out(4)} if scaling else {})
         )
         #: Bytes to the next option, and whether the walk is over.
         self.position, self.stopped = Signal(6), Signal()
@@ -62,13 +73,15 @@ class MssOption(wiring.Component):
         m.d.sync += [position.eq(position_now), stopped.eq(stopped_now), self.mss.eq(mss_now)]
         with m.If(clear):
             m.d.sync += [position.eq(0), stopped.eq(0), self.mss.eq(0)]
+            if self.scaling:
+                m.d.sync += [self.scaled.eq(0), self.scale.eq(0)]
         return m
 
     def _classify(self, m, lane, byte):
         """Register for each byte of the word: is it a stop, an MSS option, where would it lead."""
         enable = Signal(name=f"en{lane}")
         m.d.sync += enable.eq(self.en[lane])
-        step = {"en": enable, "stop": [], "mss": [], "to": [], "value": []}
+        step = {"en": enable, "stop": [], "mss": [], "to": [], "value": [], "scale": []}
         raw = Signal(40, name=f"raw{lane}")
         m.d.sync += raw.eq(Cat(*byte[2:7]))
         for a in range(4):
@@ -89,6 +102,11 @@ class MssOption(wiring.Component):
             step["mss"].append(mss)
             step["to"].append(to)
             step["value"].append(Cat(raw[8 * a + 8 : 8 * a + 16], raw[8 * a : 8 * a + 8]))
+            if self.scaling:
+                outside_shift = ~self.more[lane] if a > 1 else 0
+                scale = Signal(name=f"scale{lane}_{a}")
+                m.d.sync += scale.eq((kind == _SCALE) & (length == 3) & ~outside_shift)
+                step["scale"].append((scale, raw[8 * a : 8 * a + 8]))
         return step
 
     def _walk(self, m, lane, step, position, stopped, mss):
@@ -111,5 +129,9 @@ class MssOption(wiring.Component):
                 m.d.comb += after.eq(step["to"][a] - 4)
             with m.If(here[a] & step["mss"][a] & ~step["stop"][a]):
                 m.d.comb += value.eq(step["value"][a])
+            if self.scaling:
+                scale, shift = step["scale"][a]
+                with m.If(here[a] & scale & ~step["stop"][a]):
+                    m.d.sync += [self.scaled.eq(1), self.scale.eq(Mux(shift > _MOST, _MOST, shift))]
         m.d.comb += halt.eq(stopped | Cat(*(h & step["stop"][a] for a, h in enumerate(here))).any())
         return after, halt, value

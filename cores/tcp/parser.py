@@ -1,6 +1,7 @@
 """Receive parser: Ethernet frames in, verified TCP segments and their payload out.
 
-Sources: RFC 791 (IPv4), RFC 1071 (checksum), RFC 9293 sections 3.1 and 3.2 (TCP header, options).
+Sources: RFC 791 (IPv4), RFC 1071 (checksum), RFC 9293 sections 3.1 and 3.2 (TCP header, options),
+RFC 7323 section 2.2 (window scale option).
 """
 
 from amaranth import C, Cat, Module, Mux, Signal, signed
@@ -14,7 +15,7 @@ from ..net.rollback_fifo import RollbackFifo
 from ..net.strip import EthernetStrip
 from ..stream import PacketSignature
 from .options import MssOption
-from .segment import RxSegmentLayout
+from .segment import rx_segment_layout
 
 __all__ = ["PARSER_BLOCK", "Parser"]
 
@@ -45,7 +46,7 @@ class Parser(wiring.Component):
     ===========  ====  ==================  =======================================================
     ``frame``    In    packet stream       frames addressed to this board; ``ready`` is always 1
     ``segment``  Out   stream of           one item for each good segment, in order of arrival
-                       RxSegmentLayout
+                       rx_segment_layout
     ``payload``  Out   packet stream       payloads of the segments with ``length`` > 0, in the same
                                            order; ``error`` is always 0
     ``csr``      In    CsrSignature        counters, :data:`PARSER_BLOCK`
@@ -62,8 +63,9 @@ class Parser(wiring.Component):
     4. ``overflow``: the payload buffer or the segment queue had no room when it was needed.
 
     Bytes behind the IP total length are padding and are trimmed. IP options are skipped; of the TCP
-    options only MSS is read (:class:`~trebuchet.cores.tcp.options.MssOption`). Whether the
-    addresses are ours is the classifier's business. A ``segment`` may be offered before the last
+    options only MSS is read, and those that ``config`` calls for
+    (:class:`~trebuchet.cores.tcp.options.MssOption`). Whether the addresses are ours is the
+    classifier's business. A ``segment`` may be offered before the last
     beats of its payload have come through, and a payload before its segment was taken: take both.
 
     *Throughput*: one beat a cycle without gaps between frames. *Latency*: 7 cycles from a frame's
@@ -78,9 +80,11 @@ class Parser(wiring.Component):
         Room for payloads, a power of two; each payload takes whole beats.
     segments : int
         Segments that may wait, a power of two.
+    config : TcpConfig or None
+        Says which options its engine looks at; None: those of every engine.
     """
 
-    def __init__(self, width=32, buffer_bytes=4096, segments=16):
+    def __init__(self, width=32, buffer_bytes=4096, segments=16, config=None):
         if width not in (32, 64):
             raise ValueError(f"Parser data path width must be 32 or 64 bits, not {width!r}")
         for name, value in (("buffer_bytes", buffer_bytes), ("segments", segments)):
@@ -91,10 +95,12 @@ class Parser(wiring.Component):
         self.width = width
         self.buffer_bytes = buffer_bytes
         self.segments = segments
+        self.scaling = config is not None and config.scaling
+        self.layout = rx_segment_layout(config)
         super().__init__(
             {
                 "frame": In(PacketSignature(width)),
-                "segment": Out(stream.Signature(RxSegmentLayout)),
+                "segment": Out(stream.Signature(self.layout)),
                 "payload": Out(PacketSignature(width)),
                 "csr": In(CsrSignature(PARSER_BLOCK)),
             }
@@ -116,10 +122,10 @@ class Parser(wiring.Component):
         m.d.sync += [c.short.eq(b.short), c.error.eq(b.error)]
         with m.If(b.valid):
             m.d.sync += c.eq(b)
-        mss = self._options(m, b, c, fields)
+        option = self._options(m, b, c, fields)
         sums = self._sums(m, b, fields)
         fifo = self._store(m, c, fields)
-        self._verdict(m, strip, c, fields, sums, mss, fifo)
+        self._verdict(m, strip, c, fields, sums, option, fifo)
         return m
 
     def _trim(self, m, strip):
@@ -194,7 +200,7 @@ class Parser(wiring.Component):
                     "bad": 1,  # no IPv4/TCP
                     "tcp_length": signed(17),
                     "length": signed(18),  # payload
-                    "segment": RxSegmentLayout,
+                    "segment": self.layout,
                 }
             ),
             name="fields",
@@ -252,7 +258,7 @@ class Parser(wiring.Component):
     def _options(self, m, b, c, f):
         """A word of options goes to the search when the one after it is known, too."""
         lanes = self.width // 32
-        m.submodules.option = option = MssOption(lanes)
+        m.submodules.option = option = MssOption(lanes, self.scaling)
         waiting, pending, fire = Signal(), Signal(), Signal()
         self.waiting = waiting
         m.d.comb += [
@@ -269,7 +275,7 @@ class Parser(wiring.Component):
                 option.en[lane].eq(fire & (index >= 5) & (index < f.offset)),
                 option.more[lane].eq(index + 1 < f.offset),
             ]
-        return option.mss
+        return option
 
     def _sums(self, m, b, f):
         """Both checksums; their totals are there three cycles after a beat was in stage b."""
@@ -342,9 +348,9 @@ class Parser(wiring.Component):
         ]
         return fifo
 
-    def _verdict(self, m, strip, c, f, sums, mss, fifo):
+    def _verdict(self, m, strip, c, f, sums, option, fifo):
         """Two cycles after `end` was in stage c: keep the frame or count why not."""
-        segment = Signal(RxSegmentLayout)
+        segment = Signal(self.layout)
         m.submodules.queue = queue = BlockFifo(width=len(segment.as_value()), depth=self.segments)
         end, judge = Signal(), Signal()
         errors, malformed, overflow = Signal(), Signal(), Signal()
@@ -375,11 +381,13 @@ class Parser(wiring.Component):
             fifo.commit.eq(keep),
             fifo.rollback.eq(judge & ~keep),
             segment.eq(f.segment),
-            segment.mss.eq(mss),
+            segment.mss.eq(option.mss),
             segment.length.eq(f.length.as_unsigned()[:16]),
             queue.w_en.eq(keep),
             queue.w_data.eq(segment.as_value()),
         ]
+        if self.scaling:
+            m.d.comb += [segment.scaled.eq(option.scaled), segment.scale.eq(option.scale)]
         kept = Signal()
         m.d.sync += [kept.eq(keep), self.csr.segments.eq(self.csr.segments + kept)]
 

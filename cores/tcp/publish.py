@@ -17,7 +17,8 @@ WRITES += ("ok", "deadline")
 
 def writes(config):
     """Fields of the record this engine writes."""
-    return (*WRITES, "rcv_edge") if config.sliding else WRITES
+    more = ("rcv_edge",) if config.sliding else ()
+    return (*WRITES, *more, "ack_wait", "ack_now", "busy") if config.ack_delay else WRITES + more
 
 
 class PublishEngine(wiring.Component):
@@ -62,12 +63,22 @@ class PublishEngine(wiring.Component):
         ]
         with m.If(r.phase == Phase.OPEN):  # else it was reset or aborted meanwhile
             m.d.comb += [w.ack_due.eq(1), w.ev_data.eq(r.ev_data | note.text)]
+            if self.config.ack_delay:
+                self._delay(m)
             with m.If(note.fin):
                 m.d.comb += [w.fin_told.eq(1), w.ev_eof.eq(1), w.passive.eq(~r.fin_queued)]
                 with m.If(r.fin_acked):
                     m.d.comb += [w.phase.eq(Phase.TIME_WAIT), w.deadline.eq(expiry)]
                     m.d.comb += [w.ev_closed.eq(1), w.ok.eq(1)]
         return m
+
+    def _delay(self, m):
+        """RFC 9293, 3.8.6.3, RFC 5681, 4.2: not the second ACK in a row waits, nor that of a FIN or
+        of what belongs to a gap; nor any if the timer's next visit is too far off."""
+        r, w, note = self.port.record, self.port.result, self.written.payload
+        wait = r.near & ~r.ack_wait & ~r.ack_now & ~r.kept & ~note.fin
+        m.d.comb += [w.ack_due.eq(r.ack_due | ~wait), w.ack_wait.eq(wait), w.busy.eq(1)]
+        m.d.comb += w.ack_now.eq(r.ack_now & (note.end != r.rcv_nxt))
 
     def _move_edge(self, m):
         """The edge follows what arrives; return when the record can be handed back."""
@@ -80,6 +91,8 @@ class PublishEngine(wiring.Component):
             edge.pub.eq(note.end),
             ripe.eq(port.grant & (held == WindowEdge.LATENCY)),
         ]
+        if self.config.scaling:
+            m.d.comb += edge.scaled.eq(r.scaled)
         m.d.sync += held.eq(Mux(port.grant & ~ripe, held + 1, 0))
         with m.If((r.phase == Phase.OPEN) & ~r.fin_seen):
             m.d.comb += port.result.rcv_edge.eq(edge.edge)

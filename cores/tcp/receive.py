@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..memory import ADDR_WIDTH
-from .estimator import CongestionWindow, RttEstimator
+from .estimator import CONGESTION, RttEstimator
 from .handshake import Handshake
 from .judge import SegmentJudge
 from .record import (
@@ -20,10 +20,10 @@ from .record import (
     record_layout,
 )
 from .registers import settings_layout
-from .segment import RxSegmentLayout, TxSegmentLayout
+from .segment import rx_segment_layout, tx_segment_layout
 from .service import SESSION_WIDTH
 
-__all__ = ["COUNTS", "WRITES", "ReceiveEngine", "verdict_layout"]
+__all__ = ["COUNTS", "WRITES", "ReceiveEngine", "verdict_layout", "writes"]
 
 
 #: Fields of the record this engine writes.
@@ -40,6 +40,13 @@ WRITES += ("challenge_time", "challenges", "blocked", "ev_open", "ev_data", "ev_
 COUNTS = ("syn_rx", "accepted", "established", "refused_full", "refused_half_open", "unknown")
 COUNTS += ("rst_rx", "rst_tx", "dup", "out_of_order", "out_of_window", "challenge_acks")
 COUNTS += ("kept", "pool_dry", "fast_retransmits", "time_wait_reused")
+
+
+def writes(config):
+    """Fields of the record this engine writes."""
+    more = ("scaled", "snd_shift", "snd_plain") if config.scaling else ()
+    more += ("ack_wait", "ack_now", "near", "busy") if config.ack_delay else ()
+    return WRITES + more
 
 
 def verdict_layout(config):
@@ -90,7 +97,7 @@ class ReceiveEngine(wiring.Component):
         s = config.session_bits
         super().__init__(
             {
-                "segment": In(stream.Signature(RxSegmentLayout)),
+                "segment": In(stream.Signature(rx_segment_layout(config))),
                 "connect": In(1),
                 "service": In(record_layout(config).members["service"]),
                 "accepted": Out(1),
@@ -106,9 +113,9 @@ class ReceiveEngine(wiring.Component):
                 "hash": In(32),
                 "free_valid": In(1),
                 "free_session": In(s),
-                "port": Out(CheckoutSignature(config, WRITES)),
+                "port": Out(CheckoutSignature(config, writes(config))),
                 "verdict": Out(stream.Signature(verdict_layout(config))),
-                "reply": Out(stream.Signature(TxSegmentLayout)),
+                "reply": Out(stream.Signature(tx_segment_layout(config))),
                 "pool": In(stream.Signature(unsigned(config.segment_bits))),
                 "now": In(TIME_WIDTH),
                 "settings": In(settings_layout(config)),
@@ -234,7 +241,8 @@ class ReceiveEngine(wiring.Component):
         """The free-running pipelines beside the judge: time-out, congestion window."""
         r, j, config = self.port.record, self.j, self.config
         m.submodules.rtt = self.rtt = rtt = RttEstimator(config.rto_max)
-        m.submodules.window = self.window = window = CongestionWindow()
+        control = CONGESTION[config.congestion]
+        m.submodules.window = self.window = window = control(config.window_bits)
         self.sampled = Signal()
         self.time_rto, self.time_idle, self.time_wait = (
             Signal(TIME_WIDTH, name=n) for n in ("time_rto", "time_idle", "time_wait")
@@ -396,7 +404,11 @@ class ReceiveEngine(wiring.Component):
                 m.d.comb += [w.rtt_on.eq(0), self.count.fast_retransmits.eq(1)]
         with m.If(j.ack_new | j.ack_same):
             m.d.comb += w.snd_wnd.eq(seg.window)
-            with m.If(seg.window != r.snd_wnd):
+            other = seg.window != r.snd_wnd
+            if self.config.scaling:
+                other |= r.snd_plain
+                m.d.comb += w.snd_plain.eq(0)
+            with m.If(other):
                 m.d.comb += w.blocked.eq(0)
             with m.If(seg.window == 0):  # it answers: a closed window is no reason to give up
                 m.d.comb += w.retries.eq(0)
@@ -428,6 +440,8 @@ class ReceiveEngine(wiring.Component):
         with m.Elif((j.take != 0) | fin):
             m.d.comb += [write.eq(1), w.fin_seen.eq(fin), w.kept.eq(r.kept & ~j.reach & ~fin)]
             m.d.comb += w.rcv_nxt.eq(Mux(j.jump, j.kept_to, j.next + fin))
+            if self.config.ack_delay:
+                m.d.comb += w.ack_now.eq(r.ack_now | r.kept)
         with m.Elif(seg.length != 0):  # a closed window, or text after the FIN
             m.d.comb += [w.ack_due.eq(1), self.count.out_of_window.eq(1)]
         with m.If(write):

@@ -21,14 +21,14 @@ CLOSED        ``phase`` CLOSED until the service has released the slot, then FRE
 """
 
 from amaranth import unsigned
-from amaranth.hdl import C
+from amaranth.hdl import C, Mux
 from amaranth.lib import data, enum, wiring
 from amaranth.lib.wiring import In, Out
 
 from .service import TAG_WIDTH
 
 __all__ = ["TIME_WIDTH", "CheckoutSignature", "Phase", "descriptor_layout", "keep", "kill"]
-__all__ += ["opening", "peer_layout", "record_layout", "FLIGHT_MAX", "KEPT_WIDTH"]
+__all__ += ["opening", "peer_layout", "record_layout", "send_window", "FLIGHT_MAX"]
 
 
 def wake_width(window=512, windows=64):
@@ -38,8 +38,6 @@ def wake_width(window=512, windows=64):
 
 #: Width of tick counts: differences up to 2**23 ticks (2.3 hours of milliseconds) are told apart.
 TIME_WIDTH = 24
-#: Low bits of a sequence number that tell places of one window, or two segments beside it, apart.
-KEPT_WIDTH = 18
 #: Data segments of one session that may be between engine and sender.
 FLIGHT_MAX = 15
 
@@ -57,6 +55,7 @@ class Phase(enum.Enum, shape=3):
 
 def record_layout(config):
     """Layout of a session record for ``config``."""
+    bits = config.window_bits
     fields = {
         "service": max(1, (len(config.ports) - 1).bit_length()),
         # Life cycle.
@@ -78,8 +77,8 @@ def record_layout(config):
         "has_segment": 1,
         "segment": config.segment_bits,
         "kept": 1,  # bytes from kept_from to kept_to are in memory, those before them are missing
-        "kept_from": KEPT_WIDTH,
-        "kept_to": KEPT_WIDTH,
+        "kept_from": config.place_bits,
+        "kept_to": config.place_bits,
         # Send.
         "snd_una": 32,
         "snd_nxt": 32,
@@ -87,9 +86,9 @@ def record_layout(config):
         "snd_end": 32,  # end of all that is queued
         "snd_wnd": 16,
         "mss": 11,
-        "cwnd": 17,
-        "credit": 17,  # bytes acknowledged towards the next growth of cwnd
-        "ssthresh": 17,
+        "cwnd": bits,
+        "credit": bits,  # bytes acknowledged towards the next growth of cwnd
+        "ssthresh": bits,
         "recover": 32,
         "recovering": 1,
         "dup_acks": 2,
@@ -132,6 +131,19 @@ def record_layout(config):
     }
     if config.cache:
         fields["wake"] = wake_width()  # with on_wheel: the tick of its visit, by the store
+    if config.scaling:
+        fields |= {
+            "scaled": 1,  # windows are shifted, both ways: both SYNs said so (or ours offers it)
+            "snd_shift": 4,  # of the peer's windows
+            "snd_plain": 1,  # snd_wnd was that of a SYN, which is never shifted
+        }
+    if config.ack_delay:
+        fields |= {
+            "ack_wait": 1,  # what has come is to be acknowledged, at the next visit at the latest
+            "ack_now": 1,  # what is on its way to memory belongs to a gap: no ACK of it waits
+            "near": 1,  # the timer's next visit is at most ack_delay ticks off
+            "busy": 1,  # data have come since its last visit: so the one after is to be near
+        }
     return data.StructLayout(
         {n: unsigned(s) if isinstance(s, int) else s for n, s in fields.items()}
     )
@@ -192,6 +204,15 @@ class CheckoutSignature(wiring.Signature):
             and self.config == other.config
             and self.writes == other.writes
         )
+
+
+def send_window(config, record):
+    """Bytes of the peer's last window. Of a scaled one so many as can be under way at all."""
+    if not config.scaling:
+        return record.snd_wnd
+    shifted = record.snd_wnd << Mux(record.scaled & ~record.snd_plain, record.snd_shift, 0)
+    most = (1 << config.window_bits - 1) - 1
+    return Mux(shifted > most, most, shifted)
 
 
 def keep(port):

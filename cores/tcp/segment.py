@@ -10,7 +10,7 @@ from amaranth.lib import data
 from ..memory import ADDR_WIDTH
 from .service import SESSION_WIDTH
 
-__all__ = ["FLAGS", "RxSegmentLayout", "TxSegmentLayout"]
+__all__ = ["FLAGS", "RxSegmentLayout", "TxSegmentLayout", "rx_segment_layout", "tx_segment_layout"]
 
 #: The TCP control bits (RFC 9293, 3.1), in wire order: FIN is bit 0.
 FLAGS = data.StructLayout(
@@ -19,7 +19,7 @@ FLAGS = data.StructLayout(
 
 #: A received segment. The parser offers it only after both checksums were right and the whole
 #: payload is buffered behind it; ``length`` > 0 means that a payload packet of that many bytes
-#: follows on the payload stream, first byte in bits 7..0. Options other than MSS are skipped.
+#: follows on the payload stream, first byte in bits 7..0. Other options than MSS are skipped.
 RxSegmentLayout = data.StructLayout(
     {
         "mac": unsigned(48),  # peer's MAC, first byte on the wire in bits 7..0
@@ -53,3 +53,28 @@ TxSegmentLayout = data.StructLayout(
         "length": unsigned(16),
     }
 )
+
+
+def rx_segment_layout(config=None):
+    """A received segment, with the options that ``config`` has the engine look at."""
+    more = {}
+    if config is not None and config.scaling:
+        # The window scale option (RFC 7323, 2.2): whether there was one; its shift, at most 14.
+        more |= {"scaled": 1, "scale": 4}
+    return _with(RxSegmentLayout, more)
+
+
+def tx_segment_layout(config=None):
+    """A segment to send, with the options that ``config`` has the engine send."""
+    more = {}
+    if config is not None and config.scaling:
+        more |= {"scaled": 1}  # with ``mss``: a window scale option of ``config.shift``
+    return _with(TxSegmentLayout, more)
+
+
+def _with(layout, more):
+    """``layout`` itself, or a layout with more fields behind its own."""
+    if not more:
+        return layout
+    more = {name: unsigned(width) for name, width in more.items()}
+    return data.StructLayout(dict(layout.members) | more)

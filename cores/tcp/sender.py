@@ -1,6 +1,7 @@
 """Transmit side: segments in, Ethernet frames with their payload from memory out.
 
-Sources: RFC 791, RFC 6864 section 4.1 (ID of atomic datagrams), RFC 9293 section 3.1, RFC 1071.
+Sources: RFC 791, RFC 6864 section 4.1 (ID of atomic datagrams), RFC 9293 section 3.1, RFC 1071,
+RFC 7323 section 2.2 (window scale option).
 """
 
 from amaranth import C, Cat, Module, Mux, Signal
@@ -12,7 +13,7 @@ from ..csr import CsrSignature, RegisterBlock, counter
 from ..memory import MemorySignature
 from ..net.checksum import Checksum
 from ..stream import PacketSignature
-from .segment import TxSegmentLayout
+from .segment import tx_segment_layout
 from .service import SESSION_WIDTH
 from .tx_payload import PayloadReader
 
@@ -32,13 +33,8 @@ SENDER_BLOCK = RegisterBlock(
 _SLOTS = 8
 _TTL = 64
 _MIN_FRAME = 60
-#: Bytes of the headers without and with the MSS option.
-_HEADER, _HEADER_MSS = 54, 58
-
-#: What the emitting side needs to know of a segment.
-_MetaLayout = data.StructLayout(
-    {name: field.shape for name, field in TxSegmentLayout if name not in ("session", "addr")}
-)
+#: Bytes of the headers without options.
+_HEADER = 54
 
 
 class Sender(wiring.Component):
@@ -48,7 +44,7 @@ class Sender(wiring.Component):
     member       dir   shape                    meaning
     ===========  ====  =======================  ==================================================
     ``segment``  In    stream of                what to send
-                       TxSegmentLayout
+                       tx_segment_layout
     ``mem``      Out   MemorySignature          reads only, all with tag 0; ``wdata`` is never valid
     ``frame``    Out   packet stream            Ethernet frames, padded to 60 bytes; ``error`` is 0
     ``sent``     Out   stream of session        one for each segment, in order: its memory has been
@@ -58,7 +54,8 @@ class Sender(wiring.Component):
     ``csr``      In    CsrSignature             counters, :data:`SENDER_BLOCK`
     ===========  ====  =======================  ==================================================
 
-    Frames have TTL 64, DF, ID 0, no IP options, and of TCP options MSS alone when ``mss`` is not 0.
+    Frames have TTL 64, DF, ID 0, no IP options, and of TCP options MSS alone when ``mss`` is not 0;
+    behind it, with ``config.scaling``, the window scale option if ``scaled``, or as much NOP.
     ``mac`` and ``ip`` stand still while segments are inside.
     A segment without payload touches no memory. A ``length`` above ``max_payload`` is cut to it
     (counter ``cut``); the peer then sees a shorter segment, which TCP repairs.
@@ -79,9 +76,11 @@ class Sender(wiring.Component):
         Payload buffer, a power of two; twice ``max_payload`` or more for full throughput.
     max_payload : int
         Longest payload of a frame, at most 1460 and at most ``buffer_bytes - width / 4``.
+    config : TcpConfig or None
+        Says which options its engine sends; None: those of every engine.
     """
 
-    def __init__(self, width=32, buffer_bytes=4096, max_payload=1460, tag_width=2):
+    def __init__(self, width=32, buffer_bytes=4096, max_payload=1460, tag_width=2, *, config=None):
         if width not in (32, 64):
             raise ValueError(f"Sender data path width must be 32 or 64 bits, not {width!r}")
         if (
@@ -98,9 +97,19 @@ class Sender(wiring.Component):
         self.width = width
         self.buffer_bytes = buffer_bytes
         self.max_payload = max_payload
+        self.config = config
+        self.scaling = config is not None and config.scaling
+        layout = tx_segment_layout(config)
+        #: What the emitting side needs to know of a segment.
+        self.meta_layout = data.StructLayout(
+            {name: field.shape for name, field in layout if name not in ("session", "addr")}
+        )
+        #: Words of options in a SYN; bytes of the longest header.
+        self.words = 2 if self.scaling else 1
+        self.longest = _HEADER + 4 * self.words
         super().__init__(
             {
-                "segment": In(stream.Signature(TxSegmentLayout)),
+                "segment": In(stream.Signature(layout)),
                 "mem": Out(MemorySignature(width, tag_width)),
                 "frame": Out(PacketSignature(width)),
                 "sent": Out(stream.Signature(SESSION_WIDTH)),
@@ -126,7 +135,7 @@ class Sender(wiring.Component):
         taken, loaded, told, emitted = pointers
         slot = [p[:-1] for p in pointers]
 
-        m.submodules.metas = metas = Memory(shape=_MetaLayout, depth=_SLOTS, init=[])
+        m.submodules.metas = metas = Memory(shape=self.meta_layout, depth=_SLOTS, init=[])
         m.submodules.sessions = sessions = Memory(shape=SESSION_WIDTH, depth=_SLOTS, init=[])
         m.submodules.sums = sums = Memory(shape=16, depth=_SLOTS, init=[])
         put, ask = metas.write_port(), metas.read_port(domain="comb")
@@ -144,7 +153,7 @@ class Sender(wiring.Component):
             take.eq(job.valid & job.ready),
             job.payload.addr.eq(segment.addr),
             job.payload.length.eq(Mux(cut, self.max_payload, segment.length)),
-            job.payload.offset.eq(Mux(segment.mss != 0, _HEADER_MSS, _HEADER) % n),
+            job.payload.offset.eq(Mux(segment.mss != 0, self.longest, _HEADER) % n),
             put.addr.eq(slot[0]),
             put_session.addr.eq(slot[0]),
             put.en.eq(take),
@@ -152,7 +161,7 @@ class Sender(wiring.Component):
             put_session.data.eq(segment.session),
             put.data.length.eq(job.payload.length),
         ]
-        for name in _MetaLayout.members:
+        for name in self.meta_layout.members:
             if name != "length":
                 m.d.comb += getattr(put.data, name).eq(getattr(segment, name))
         m.d.comb += [
@@ -180,14 +189,15 @@ class Sender(wiring.Component):
         """Two passes over the header: one to sum it, one to send it, the payload behind it."""
         n = self.width // 8
         bits = n.bit_length() - 1
-        meta, payload_sum = Signal(_MetaLayout), Signal(16)
+        meta, payload_sum = Signal(self.meta_layout), Signal(16)
+        longest = self.longest
         self.meta, self.payload_sum = meta, payload_sum  # for proofs
         ip_length, tcp_length = Signal(16), Signal(16)
         ip_check, tcp_check = Signal(16), Signal(16)
-        length = Signal(range(_HEADER_MSS + self.max_payload + 1))  # of the frame, without padding
+        length = Signal(range(longest + self.max_payload + 1))  # of the frame, without padding
         with_mss = Signal()
         extra = Signal(18)
-        beat = Signal(range(-(-(_HEADER_MSS + self.max_payload) // n) + 1))
+        beat = Signal(range(-(-(longest + self.max_payload) // n) + 1))
         left = Signal.like(beat)  # beats of the frame after this one
         stored = Signal.like(beat)  # beats of payload left in the buffer
         header = self._header(m, meta, with_mss, beat, ip_length, ip_check, tcp_check)
@@ -215,7 +225,7 @@ class Sender(wiring.Component):
             m.d.sync += [one.eq(zero), word.eq(header)]
             m.d.sync += [
                 keep_ip.eq(self._keep(beat, 14, 34)),
-                keep_tcp.eq(self._keep(beat, 26, 58)),
+                keep_tcp.eq(self._keep(beat, 26, longest)),
             ]
         ip_sum, tcp_sum = Checksum(self.width), Checksum(self.width)
         m.submodules.ip_sum, m.submodules.tcp_sum = ip_sum, tcp_sum
@@ -237,8 +247,8 @@ class Sender(wiring.Component):
             m.d.sync += [out.first.eq(one.first), out.last.eq(one.last), out.empty.eq(one.empty)]
             m.d.sync += out.data.eq(word | (self.reader.r_data & one.ram.replicate(self.width)))
 
-        last_header = -(-_HEADER_MSS // n) - 1
-        head = Mux(with_mss, _HEADER_MSS // n, _HEADER // n)  # the payload's first beat
+        last_header = -(-longest // n) - 1
+        head = Mux(with_mss, longest // n, _HEADER // n)  # the payload's first beat
         short = length < _MIN_FRAME
         with m.FSM(name="emit"):
             with m.State("IDLE"):
@@ -252,9 +262,9 @@ class Sender(wiring.Component):
                 has = meta.mss != 0
                 m.d.sync += [
                     with_mss.eq(has),
-                    ip_length.eq(meta.length + Mux(has, _HEADER_MSS - 14, _HEADER - 14)),
-                    tcp_length.eq(meta.length + Mux(has, _HEADER_MSS - 34, _HEADER - 34)),
-                    length.eq(meta.length + Mux(has, _HEADER_MSS, _HEADER)),
+                    ip_length.eq(meta.length + Mux(has, longest - 14, _HEADER - 14)),
+                    tcp_length.eq(meta.length + Mux(has, longest - 34, _HEADER - 34)),
+                    length.eq(meta.length + Mux(has, longest, _HEADER)),
                     self.csr.payload_bytes.eq(self.csr.payload_bytes + meta.length),
                 ]
                 m.next = "SUM"
@@ -328,6 +338,11 @@ class Sender(wiring.Component):
             return [value.word_select(i, 8) for i in range(len(value) // 8)]
 
         option = [Mux(with_mss, 2, C(0, 8)), Mux(with_mss, 4, C(0, 8))]
+        more = []
+        if self.scaling:  # NOP, kind, length, shift; or four NOPs
+            chosen = [Mux(meta.scaled, code, C(1, 8)) for code in (1, 3, 3, self.config.shift)]
+            more = [Mux(with_mss, code, C(0, 8)) for code in chosen]
+        offset = [C(1, 1) if self.scaling else ~with_mss, with_mss, C(1, 2)]  # 5 words, or 6 (7)
         octets = [
             *wire(meta.mac),
             *wire(self.mac),
@@ -341,7 +356,7 @@ class Sender(wiring.Component):
             *network(meta.remote_port),
             *network(meta.seq),
             *network(meta.ack),
-            Cat(C(0, 4), ~with_mss, with_mss, C(1, 2)),  # data offset: 5 or 6 words
+            Cat(C(0, 4), *offset),
             meta.flags.as_value(),
             *network(meta.window),
             *wire(tcp_check),
@@ -349,6 +364,7 @@ class Sender(wiring.Component):
             C(0, 8),
             *option,
             *network(meta.mss),
+            *more,
         ]
         header = Signal(self.width)
         with m.Switch(beat):

@@ -11,11 +11,16 @@ from .record import KILL_WRITES, TIME_WIDTH, CheckoutSignature, Phase, keep, kil
 from .registers import settings_layout
 from .wheels import TimerWheels, wake_width
 
-__all__ = ["COUNTS", "WRITES", "TimerEngine", "WheelsTimerEngine"]
+__all__ = ["COUNTS", "TimerEngine", "WheelsTimerEngine", "writes"]
 
 WRITES = (*KILL_WRITES, "deadline", "retries", "rto", "snd_nxt", "ahead", "blocked", "rtt_on")
 WRITES += ("cwnd", "ssthresh", "credit", "recover", "recovering", "dup_acks", "on_wheel")
 COUNTS = ("rto", "timeouts", "aborts", "time_wait_reused")
+
+
+def writes(config):
+    """Fields of the record this engine writes."""
+    return (*WRITES, "ack_wait", "near", "busy") if config.ack_delay else WRITES
 
 
 class TimerEngine(wiring.Component):
@@ -23,7 +28,8 @@ class TimerEngine(wiring.Component):
 
     A wheel of ``config.wheel`` slots, one a tick, each a chain of sessions. Every live session is
     on it exactly once, at its deadline or, if that is further off than a revolution, one slot
-    short of a revolution ahead. A visit looks at the deadline in the record: it has come, or the
+    short of a revolution ahead; with ``config.ack_delay`` no further ahead than that, if data have
+    come since the last visit. A visit looks at the deadline in the record: it has come, or the
     session is placed anew. So engines only write ``deadline``; nothing is ever unlinked. As long as
     no time-out is shorter than a revolution, none is served late.
 
@@ -56,7 +62,7 @@ class TimerEngine(wiring.Component):
                 "recycle_session": In(s),
                 "free_valid": In(1),
                 "recycling": Out(1),
-                "port": Out(CheckoutSignature(config, WRITES)),
+                "port": Out(CheckoutSignature(config, writes(config))),
                 "settings": In(settings_layout(config)),
                 "count": Out(data.StructLayout({name: 1 for name in COUNTS})),
             }
@@ -150,6 +156,9 @@ class TimerEngine(wiring.Component):
             with m.State("AIM"):
                 m.next = "HEAD"
                 ahead = Mux(self.late, 1, Mux(distance >= slots, slots - 1, distance))
+                if config.ack_delay:
+                    soon = min(config.ack_delay, slots - 1)
+                    ahead = Mux(self.soon & (ahead > soon), soon, ahead)
                 m.d.sync += slot.eq(self.now + ahead)
             with m.State("HEAD"):
                 m.next = "LINK"
@@ -169,9 +178,11 @@ class TimerEngine(wiring.Component):
         """What a visit needs, right three cycles after the grant."""
         r, settings = self.port.record, self.settings
         self.late, self.stalled = Signal(), Signal()
-        self.rto, self.half = Signal(17), Signal(17)
+        self.soon = Signal()  # the next visit is to be near
+        bits = self.config.window_bits
+        self.rto, self.half = Signal(17), Signal(bits)
         self.expiry, self.probing, self.rest = (Signal(TIME_WIDTH, name=n) for n in "epr")
-        age, out = Signal(TIME_WIDTH), Signal(18)
+        age, out = Signal(TIME_WIDTH), Signal(bits + 1)
         self.age, self.out = age, out  # for proofs
         m.d.sync += [
             age.eq(self.now - r.progress),
@@ -180,12 +191,17 @@ class TimerEngine(wiring.Component):
             self.expiry.eq(self.now + self.rto),
             self.probing.eq(self.now + settings.keepalive_interval),
             self.rest.eq(self.now + self.config.wheel),
-            out.eq((r.snd_max - r.snd_una)[:18]),
+            out.eq((r.snd_max - r.snd_una)[: bits + 1]),
             self.half.eq(Mux(out >> 1 > r.mss << 1, out >> 1, r.mss << 1)),
         ]
 
     def _visit(self, m):
         r, w, settings = self.port.record, self.port.result, self.settings
+        if self.config.ack_delay:
+            m.d.comb += [w.ack_wait.eq(0), w.near.eq(r.busy), w.busy.eq(0)]
+            live = r.phase == Phase.OPEN
+            m.d.comb += w.ack_due.eq(r.ack_due | (r.ack_wait & live))
+            m.d.sync += self.soon.eq(r.busy)
         with m.If(r.phase == Phase.FREE):
             m.d.comb += w.on_wheel.eq(0)
         with m.Elif(settings.abort_all & (r.phase != Phase.CLOSED)):

@@ -13,15 +13,21 @@ from .record import (
     keep,
     opening,
     peer_layout,
+    send_window,
 )
-from .segment import TxSegmentLayout
+from .segment import tx_segment_layout
 from .service import SESSION_WIDTH
 
-__all__ = ["COUNTS", "WRITES", "TransmitEngine"]
+__all__ = ["COUNTS", "TransmitEngine", "writes"]
 
 WRITES = ("snd_nxt", "snd_max", "ahead", "flight", "rtt_on", "rtt_seq", "rtt_start", "deadline")
 WRITES += ("ack_due", "syn_due", "rst_due", "resend", "probe", "keepalive", "blocked")
 COUNTS = ("rst_tx", "retransmits", "zero_window_probes", "keepalive_probes")
+
+
+def writes(config):
+    """Fields of the record this engine writes."""
+    return (*WRITES, "ack_wait") if config.ack_delay else WRITES
 
 
 class TransmitEngine(wiring.Component):
@@ -51,13 +57,13 @@ class TransmitEngine(wiring.Component):
             {
                 "active_valid": In(1),
                 "active_session": In(s),
-                "port": Out(CheckoutSignature(config, WRITES)),
+                "port": Out(CheckoutSignature(config, writes(config))),
                 "address": Out(s + 2),
                 "descriptor": In(descriptor_layout()),
                 "session": Out(s),
                 "peer": In(peer_layout()),
-                "reply": In(stream.Signature(TxSegmentLayout)),
-                "tx_segment": Out(stream.Signature(TxSegmentLayout)),
+                "reply": In(stream.Signature(tx_segment_layout(config))),
+                "tx_segment": Out(stream.Signature(tx_segment_layout(config))),
                 "now": In(TIME_WIDTH),
                 "count": Out(data.StructLayout({name: 1 for name in COUNTS})),
             }
@@ -76,13 +82,18 @@ class TransmitEngine(wiring.Component):
             port.session.eq(self.active_session),
             self.address.eq(Cat((r.first + self.slot)[:2], session)),
         ]
-        gap = (r.rcv_edge - r.rcv_pub)[:17]
+        gap = (r.rcv_edge - r.rcv_pub)[: self.config.window_bits]
+        offered, allowed = gap, send_window(self.config, r)
+        if self.config.scaling:
+            offered = Mux(r.scaled & ~r.syn_due, gap >> self.config.shift, gap)
+            m.d.sync += self.allowed.eq(allowed)
+            allowed = self.allowed
         m.d.sync += [
             self.expiry.eq(self.now + r.rto),
-            self.limit.eq(r.snd_una + Mux(r.cwnd < r.snd_wnd, r.cwnd, r.snd_wnd)),
+            self.limit.eq(r.snd_una + Mux(r.cwnd < allowed, r.cwnd, allowed)),
             self.quiet.eq(r.snd_una == r.snd_max),
             # A FIN may lie one past the edge.
-            self.window.eq(Mux(gap[16], 0, gap)),
+            self.window.eq(Mux(gap[-1], 0, offered)),
         ]
         with m.If(o.ready):
             m.d.sync += o.valid.eq(0)
@@ -146,6 +157,8 @@ class TransmitEngine(wiring.Component):
         one("psh")
         one("seq", 32)
         one("limit", 32)  # end of what window and congestion window allow
+        if self.config.scaling:
+            one("allowed", self.config.window_bits)  # the peer's window, shifted
         one("left", signed(32))  # of the descriptor
         one("room", signed(32))
         one("want", 11)
@@ -242,6 +255,8 @@ class TransmitEngine(wiring.Component):
         m.d.comb += self.count.keepalive_probes.eq(r.keepalive)
         with m.If(send):
             p = o.payload
+            if self.config.ack_delay:  # it goes with whatever is sent
+                m.d.comb += w.ack_wait.eq(0)
             m.d.sync += [
                 o.valid.eq(1),
                 p.session.eq(Mux(self.length != 0, session, (1 << SESSION_WIDTH) - 1)),
@@ -259,3 +274,5 @@ class TransmitEngine(wiring.Component):
                 p.addr.eq(self.addr),
                 p.length.eq(self.length),
             ]
+            if self.config.scaling:
+                m.d.sync += p.scaled.eq(r.syn_due & r.scaled)

@@ -1,4 +1,4 @@
-"""The right edge of the receive window when a pool segment is larger than a window can say."""
+"""The right edge of the receive window when a pool segment is larger than an unscaled window."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
@@ -13,6 +13,7 @@ class WindowEdge(wiring.Component):
     ==========  ===  =============================================================
     ``cons``    In   first byte that is not consumed: its place in the ring is used
     ``pub``     In   first byte that has not reached memory, at most a segment on
+    ``scaled``  In   (``config.scaling`` only) windows are shifted: the edge is the ring's end
     ``edge``    Out  :attr:`LATENCY` cycles after stable inputs
     ==========  ===  =============================================================
 
@@ -27,14 +28,18 @@ class WindowEdge(wiring.Component):
 
     def __init__(self, config):
         self.config = config
-        super().__init__({"cons": In(32), "pub": In(32), "edge": Out(32)})
+        scaled = {"scaled": In(1)} if config.scaling else {}
+        super().__init__({"cons": In(32), "pub": In(32), "edge": Out(32)} | scaled)
 
     def elaborate(self, platform):
         m = Module()
         size, window = self.config.segment_size, self.config.window
         unread = Signal(self.config.segment_log2 + 1)
+        near = unread > size - window
+        if self.config.scaling:
+            near |= self.scaled
         m.d.sync += [
             unread.eq(self.pub - self.cons),
-            self.edge.eq(Mux(unread > size - window, self.cons + size, self.pub + window)),
+            self.edge.eq(Mux(near, self.cons + size, self.pub + window)),
         ]
         return m
