@@ -19,8 +19,8 @@ Progress = Callable[[Group], None]
 def select(name: str | None) -> list[Group]:
     """The group called ``name``, the groups of its collection, its unit or its part, or all.
 
-    A part is what figures' names begin with: ``ecg`` stands for all that measure ``ecg.…``. All are
-    those whose budgets are not pending: the others are measured when they are named.
+    A part is what figures' names begin with: ``ecg`` stands for all that measure ``ecg.…``. All, a
+    unit and a collection are those whose budgets are not pending: the others are to be named.
     """
     if name is None:
         budgets = load_budgets()
@@ -37,7 +37,7 @@ def select(name: str | None) -> list[Group]:
     parts = COLLECTIONS.get(name, (name,))
     found = [
         group
-        for group in GROUPS.values()
+        for group in (select(None) if name in COLLECTIONS else GROUPS.values())
         if any(figure.partition(".")[0] in parts for figure in group.figures)
     ]
     if not found:

@@ -346,7 +346,12 @@ PROOFS = (
                 20,
             ),
             Mutant("pads_too_little", "length < _MIN_FRAME", "length < _MIN_FRAME - 4", 20),
-            Mutant("sum_too_early", "with m.If(over[-1]):", "with m.If(over[-2]):", 30),
+            Mutant(
+                "sum_too_early",
+                "with m.If(over[-1]):\n                        m.next",
+                "with m.If(over[-2]):\n                        m.next",
+                30,
+            ),
             Mutant("header_lost", "word | (self.reader", "word & (self.reader", 30),
             Mutant("a_beat_too_many", "((length + n - 1) >> bits)", "((length + n) >> bits)", 20),
         ),
