@@ -73,7 +73,7 @@ def run_load(config: TcpConfig = CONFIG, may_lose: bool = False, **options) -> t
 def http_load(config: TcpConfig = CONFIG, idle: int = 0) -> tuple[dict, dict]:
     """HTTP-like transactions, with ``idle`` other connections."""
     options = {"clients": CLIENTS, "transactions": TRANSACTIONS, "warmup": WARM_UP}
-    load, counters = run_load(config, load="http", port=PAGE, idle=idle, **options)
+    load, counters = run_load(config, load="http", port=PAGE, idle=idle, **options)  # type: ignore[arg-type]
     if load["answer_bytes"] != OBJECTS[PAGE] or load["transactions"] != TRANSACTIONS:
         raise RuntimeError(f"{TRANSACTIONS} answers of {OBJECTS[PAGE]} bytes were due: {load}")
     return load, counters

@@ -120,7 +120,7 @@ def toe_source(tcp, csr=None, **memory):
             **memory,
         }
     )
-    return dataclasses.replace(emit(Toe(tcp, *_addresses(), page), options), ready_port=8080)
+    return dataclasses.replace(emit(Toe(tcp, *_addresses(), page), options), ready_port=8080)  # type: ignore[call-arg]
 
 
 def fabric_with_role(role):
