@@ -172,7 +172,6 @@ class Users:
         dut, rng, port = self.dut, self.rng, getattr(self.dut, name)
 
         async def bench(ctx):
-            ctx.set(dut.place_taken, 1)
             while not ctx.get(dut.ready):
                 await ctx.tick()
             for _ in range(self.turns):
@@ -251,14 +250,40 @@ class Users:
         ctx.set(dut.peer_write, 0)
 
 
+class Wheels:
+    """Takes every place; ``behind``: later, and only once memory's answers have been taken.
+
+    So it is when wheels and mover share a memory port: what the mover does not take is in front of
+    what the wheels wait for.
+    """
+
+    background = True
+
+    def __init__(self, dut, behind):
+        self.dut, self.behind = dut, behind
+
+    async def __call__(self, ctx):
+        dut, rdata = self.dut, self.dut.mem.rdata
+        ctx.set(dut.place_taken, not self.behind)
+        free = 0  # cycles in a row that nothing stood in the way
+        async for _, _, place, valid, ready in ctx.tick().sample(
+            dut.place, rdata.valid, rdata.ready
+        ):
+            free = free + 1 if place and (ready or not valid) else 0
+            ctx.set(dut.place_taken, not self.behind or free > 6)
+
+
 @seeds(1)
+@pytest.mark.parametrize("behind", [False, True])
 @pytest.mark.parametrize("width_", [32, 64])
-def test_engines_find_what_was_left(seed, width_):
+def test_engines_find_what_was_left(seed, width_, behind):
     rng = make_rng(seed, "cached")
     config = replace(CONFIG, width=width_)
     users = Users(config, rng, numbers=0.6, turns=40)
     memory = bytearray(rng.randbytes(1 << 13))  # full of rubbish
     latency = rng.choice([(4, 10), (4, 80), (40, 40)])
     responder = MemoryResponder(users.dut.mem, memory, rng=rng, latency=latency)
-    run(users.dut, responder, *(users.engine(n) for n in ENGINES), limit=200_000, seed=seed)
+    wheels = Wheels(users.dut, behind)
+    engines = [users.engine(name) for name in ENGINES]
+    run(users.dut, responder, wheels, *engines, limit=200_000, seed=seed)
     assert users.fresh == config.sessions

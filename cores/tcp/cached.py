@@ -327,7 +327,7 @@ class CachedStore(SessionStore):
         """The RAMs: written by a hand-back, or when something comes in and there is none."""
         mover, session, fsm = self.mover, self.session, self.fsm
         lent, fetches = fsm.ongoing("LENT"), fsm.ongoing("FETCH")
-        returns, clears = fsm.ongoing("RETURN"), fsm.ongoing("CLEAR")
+        clears = fsm.ongoing("CLEAR")
         record = Signal(record_layout(self.config), name="back")
         m.d.comb += Value.cast(record).eq(written)
         with m.If(self.asks_place & returning):
@@ -370,7 +370,9 @@ class CachedStore(SessionStore):
             self.descriptor.eq(self.reads["descriptors"].data),
             mover.descriptor.eq(self.descriptor),
             mover.granted.eq(mover.ask & ~lent),
-            mover.quiet.eq(~returns & ~fetches & ~clears & ~busy),
+            # Not while a hand-back only waits: wheels and lists may share the mover's memory port,
+            # and their answers come behind the line that the mover would not take.
+            mover.quiet.eq(~returning & ~fetches & ~clears & ~busy),
         ]
 
     def _place(self, address):
