@@ -93,6 +93,7 @@ MODULES = (
     "tcp_frame",
     "tcp_inspect",
     "tcp_judge",
+    "tcp_list",
     "tcp_options",
     "tcp_parser",
     "tcp_payload",

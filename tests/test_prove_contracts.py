@@ -92,6 +92,7 @@ WITHOUT = {
     *(
         "tcp.handshake.Handshake",
         "tcp.inspect.Inspector",
+        "tcp.lists.NumberList",
         "tcp.options.MssOption",
         "tcp.publish.PublishEngine",
         "tcp.speck.Speck",

@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from ..buffers import NO_COLLISIONS, BlockFifo
+from ..buffers import NO_COLLISIONS
 from ..csr import CsrSignature
 from ..memory import MemorySignature
 from ..stream import PacketSignature
@@ -14,6 +14,7 @@ from .config import TcpConfig
 from .connect import ConnectPort
 from .dma import ReceiveDma
 from .inspect import Inspector
+from .lists import NumberList
 from .record import descriptor_layout, peer_layout
 from .registers import COUNTERS, programmable, settings_layout, tcp_block
 from .segment import RxSegmentLayout, TxSegmentLayout
@@ -105,7 +106,7 @@ class TcpEngine(wiring.Component):
                 m.d.comb += settings[name].eq(getattr(self.csr, name))
         for engine in (self.receive, self.publish, self.timer):
             m.d.comb += engine.settings.eq(settings)
-        for engine in (self.receive, self.publish, self.transmit, self.application):
+        for engine in (self.receive, self.transmit, self.store):
             m.d.comb += engine.now.eq(self.timer.now)
         self._outside(m)
         self._receive_side(m)
@@ -238,7 +239,7 @@ class TcpEngine(wiring.Component):
     def _pool(self, m):
         """The pool: each segment is used for the first time, then comes from a FIFO."""
         config, pool = self.config, self.receive.pool
-        m.submodules.pool = fifo = BlockFifo(
+        m.submodules.pool = fifo = NumberList(
             width=config.segment_bits, depth=max(2, config.pool_segments)
         )
         unused = Signal(range(config.pool_segments + 1), init=config.pool_segments)

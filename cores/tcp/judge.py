@@ -143,7 +143,8 @@ class SegmentJudge(wiring.Component):
     def _ack(self, m):
         seg, r, j = self.segment, self.record, self.judgement
         gained, out = Signal(signed(32)), Signal(18)
-        to_nxt, to_recover, to_timed = (Signal(signed(32), name=n) for n in ("a", "b", "c"))
+        to_nxt = Signal(signed(18))  # SND.NXT is at most a window on
+        to_recover, to_timed = Signal(signed(32)), Signal(signed(32))
         back = gained[31]
         m.d.sync += [
             # 1
@@ -159,7 +160,7 @@ class SegmentJudge(wiring.Component):
                 Mux(back, ~gained[16:31].all(), (gained[18:31] != 0) | (gained[:18] > out))
             ),
             j.ack_all.eq(seg.ack == r.snd_end),
-            j.ack_past_nxt.eq(~to_nxt[31] & (to_nxt != 0)),
+            j.ack_past_nxt.eq(~to_nxt[17] & (to_nxt != 0)),
             j.ack_recovered.eq(~to_recover[31]),
             j.ack_timed.eq(~to_timed[31]),
             j.acked.eq(gained),

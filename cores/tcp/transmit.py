@@ -6,11 +6,12 @@ from amaranth.lib.wiring import In, Out
 
 from .record import (
     FLIGHT_MAX,
+    KEPT_WIDTH,
     TIME_WIDTH,
     CheckoutSignature,
+    Handback,
     Phase,
     descriptor_layout,
-    keep,
     opening,
     peer_layout,
 )
@@ -21,6 +22,8 @@ __all__ = ["COUNTS", "WRITES", "TransmitEngine"]
 
 WRITES = ("snd_nxt", "snd_max", "ahead", "flight", "rtt_on", "rtt_seq", "rtt_start", "deadline")
 WRITES += ("ack_due", "syn_due", "rst_due", "resend", "probe", "keepalive", "blocked")
+#: Low bits that tell the numbers from SND.UNA to SND.MAX, and the window's end, apart.
+NEAR = KEPT_WIDTH
 COUNTS = ("rst_tx", "retransmits", "zero_window_probes", "keepalive_probes")
 
 
@@ -69,18 +72,17 @@ class TransmitEngine(wiring.Component):
         m = Module()
         port, o = self.port, self.tx_segment
         r = port.record
+        self.w = Handback(m, port)
         self._signals()
         session = self.session
         m.d.comb += [
-            keep(port),
             port.session.eq(self.active_session),
             self.address.eq(Cat((r.first + self.slot)[:2], session)),
         ]
         gap = (r.rcv_edge - r.rcv_pub)[:17]
         m.d.sync += [
-            self.expiry.eq(self.now + r.rto),
-            self.limit.eq(r.snd_una + Mux(r.cwnd < r.snd_wnd, r.cwnd, r.snd_wnd)),
-            self.quiet.eq(r.snd_una == r.snd_max),
+            self.limit.eq(r.snd_una[:NEAR] + Mux(r.cwnd < r.snd_wnd, r.cwnd, r.snd_wnd)),
+            self.quiet.eq(r.snd_una[:NEAR] == r.snd_max[:NEAR]),
             # A FIN may lie one past the edge.
             self.window.eq(Mux(gap[16], 0, gap)),
         ]
@@ -106,12 +108,12 @@ class TransmitEngine(wiring.Component):
             with m.State("LEFT"):
                 m.d.sync += [
                     self.left.eq(self.descriptor.end - self.seq),
-                    self.room.eq(self.limit - self.seq),
+                    self.room.eq(self.limit - self.seq[:NEAR]),
                     self.addr.eq(self.descriptor.delta + self.seq),
                     self.close.eq(self.descriptor.close),
                     self.pushed.eq(self.descriptor.push),
-                    self.alone.eq(r.snd_una == self.seq),
-                    self.newest.eq(r.snd_max == self.seq),
+                    self.alone.eq(r.snd_una[:NEAR] == self.seq[:NEAR]),
+                    self.newest.eq(r.snd_max[:NEAR] == self.seq[:NEAR]),
                 ]
                 m.next = "SIZE"
             with m.State("SIZE"):
@@ -126,6 +128,7 @@ class TransmitEngine(wiring.Component):
                 m.d.comb += port.commit.eq(1)
                 self._emit(m, session)
                 m.next = "IDLE"
+        self.w.finish(m)
         return m
 
     def _signals(self):
@@ -145,15 +148,14 @@ class TransmitEngine(wiring.Component):
         one("fin")
         one("psh")
         one("seq", 32)
-        one("limit", 32)  # end of what window and congestion window allow
+        one("limit", NEAR)  # end of what window and congestion window allow
         one("left", signed(32))  # of the descriptor
-        one("room", signed(32))
+        one("room", signed(NEAR))
         one("want", 11)
         one("length", 11)
         one("addr", 32)
         one("new_end", 32)
         one("window", 16)
-        one("expiry", TIME_WIDTH)
 
     def _kind(self, m):
         r = self.port.record
@@ -212,7 +214,7 @@ class TransmitEngine(wiring.Component):
             m.d.sync += self.seq.eq(r.snd_max)
 
     def _emit(self, m, session):
-        r, w, o = self.port.record, self.port.result, self.tx_segment
+        r, w, o = self.port.record, self.w, self.tx_segment
         send = r.rst_due | r.syn_due | r.ack_due | r.keepalive | self.text
         full = r.flight == FLIGHT_MAX
         m.d.comb += [w[name].eq(0) for name in ("ack_due", "syn_due", "rst_due", "keepalive")]
@@ -221,13 +223,13 @@ class TransmitEngine(wiring.Component):
         with m.If(self.stuck & ~self.again):
             m.d.comb += w.blocked.eq(1)
         with m.If((self.text | self.stuck) & self.quiet & ~full):
-            m.d.comb += w.deadline.eq(self.expiry)
+            m.d.comb += w.deadline.eq(r.rto)
         with m.If(r.syn_due):
             m.d.comb += [w.rtt_on.eq((r.retries == 0) & ~r.rtt_on), w.rtt_seq.eq(r.snd_nxt)]
             m.d.comb += w.rtt_start.eq(self.now)
         with m.If(self.text):
             m.d.comb += w.flight.eq(r.flight + (self.length != 0))
-            longest = (self.new_end - r.snd_max)[:32].as_signed() > 0
+            longest = (self.new_end - r.snd_max)[:NEAR].as_signed() > 0
             with m.If(longest):
                 m.d.comb += w.snd_max.eq(self.new_end)
             with m.If(~self.again):
