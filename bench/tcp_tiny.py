@@ -1,0 +1,60 @@
+"""The TCP engine with preset tiny on an ECP5: size and clock, alone, data path of 32 bits.
+
+Preset tiny is 64 sessions in block RAM, four services; here with fixed registers and counters of
+16 bits, as small boards have it. The size is that of what boards are built from: the engine as
+Verilog. (Yosys heeds ``no_rw_check`` of a memory only when it comes from there; from Amaranth's
+RTLIL it adds registers and multiplexers for collisions that cannot be.)
+"""
+
+from amaranth import ClockSignal, Instance, Module, ResetSignal
+from amaranth.back import verilog
+from amaranth.hdl import Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In
+
+from ..cores.tcp.config import TcpConfig
+from ..cores.tcp.engine import TcpEngine
+from ..sim.build import build_folder
+from ..soc.toolchain import provide_tools
+from .area import area
+from .fmax import fmax
+
+__all__ = ["TINY", "AsVerilog", "measure", "measure_clock"]
+
+TINY = TcpConfig(programmable=False, counter_width=16)
+
+
+class AsVerilog(wiring.Component):
+    """``component``, made into a module of a Verilog file, with the same ports."""
+
+    def __init__(self, component):
+        self.name = f"{type(component).__name__}_alone"
+        provide_tools(build_folder().parent / "tools")  # Amaranth writes Verilog with Yosys
+        path = build_folder() / f"{self.name}.v"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(
+            verilog.convert(component, name=self.name, emit_src=False, strip_internal_attrs=True)
+        )
+        self.verilog_files = (path,)
+        super().__init__(wiring.Signature(component.signature.members))
+
+    def elaborate(self, platform):
+        m = Module()
+        ports = {"i_clk": ClockSignal(), "i_rst": ResetSignal()}
+        for path, member, port in self.signature.flatten(self):
+            if len(Value.cast(port)):
+                direction = "i" if member.flow is In else "o"
+                ports[f"{direction}_{'__'.join(map(str, path))}"] = Value.cast(port)
+        m.submodules.inside = Instance(self.name, **ports)
+        return m
+
+
+def measure() -> dict[str, float]:
+    """LUT4 as Yosys counts them, carry chains and LUT RAM included."""
+    return {"tcp.tiny_lut4": area(AsVerilog(TcpEngine(TINY)), "ecp5")["LUT4"]}
+
+
+def measure_clock() -> dict[str, float]:
+    """Placed and routed at speed grade 6, median of three seeds."""
+    clock = fmax(TcpEngine(TINY), device="LFE5U-45F", speed=6, target=90)
+    return {"tcp.tiny_fmax_mhz": round(clock.mhz, 2)}
