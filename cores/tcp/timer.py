@@ -180,12 +180,14 @@ class TimerEngine(wiring.Component):
         """What a visit needs, right three cycles after the grant."""
         r, settings = self.port.record, self.settings
         self.late, self.stalled = Signal(), Signal()
+        self.answered = Signal()  # nothing that is queued waits for an ACK
         self.soon = Signal()  # the next visit is to be near
         bits = self.config.window_bits
         self.rto, self.half = Signal(17), Signal(bits)
         age, out = Signal(TIME_WIDTH), Signal(bits + 1)
         self.age, self.out = age, out  # for proofs
         m.d.sync += [
+            self.answered.eq(r.snd_una == r.snd_end),
             age.eq(self.now - r.progress),
             self.stalled.eq(age >= settings.user_timeout),
             self.rto.eq(Mux(r.rto > self.config.rto_max // 2, self.config.rto_max, r.rto << 1)),
@@ -213,7 +215,7 @@ class TimerEngine(wiring.Component):
                     m.d.comb += w.syn_due.eq(1)
                     self._retry(m, settings.syn_retries, self.rto)
                 with m.Case(Phase.OPEN):
-                    with m.If(r.snd_una == r.snd_end):
+                    with m.If(self.answered):
                         m.d.comb += w.keepalive.eq(1)
                         again = settings.keepalive_interval
                         self._retry(m, settings.keepalive_retries, again, backoff=False)
