@@ -10,7 +10,8 @@ reference (sopc-cloud-platform, 6.3: 120 K transactions a second at 156.25 MHz) 
 *Shares*: payload bytes in bulk, of what the data path carries, in segments of 1,460 bytes. One
 client, or a thousand at once, get an object (*tx*) or send one (*rx*), connection after connection:
 handshakes and slow starts count. A thousand senders at once overflow the receiver's queue now and
-then: what is lost so is sent again, and costs its time.
+then: what is lost so is sent again, and costs its time. What counts is what has come in order, or
+was acknowledged, between two moments, whichever connection it is of.
 
 *A hundred thousand*: the same transactions with preset ``FULL`` while 100,000 other connections are
 open. They are opened before, and afterwards closed in random order, each with a few bytes first.
@@ -95,7 +96,7 @@ def share(way: str, clients: int) -> float:
         window=65535,
         inflight=65535,
     )
-    payload = load["transactions"] * OBJECTS[port]  # not what came after the last of them
+    payload = load["carried_in" if way == "tx" else "carried_out"]
     return float(payload * 8 / CONFIG.width / load["cycles"])
 
 
