@@ -155,6 +155,16 @@ BRIDGE = (
     "cores/bridge/*.py",
     "bench/bridge.py",
 )
+#: The TCP engine, and what it is built of.
+TCP_ALONE = (
+    "cores/arbiter.py",
+    "cores/buffers.py",
+    "cores/csr.py",
+    "cores/memory.py",
+    "cores/realign.py",
+    "cores/stream.py",
+    "cores/tcp/*.py",
+)
 #: The elastic router and its networks.
 ROUTER = ("cores/router/*.py", "cores/stream.py")
 #: The LTL engine, and what it is built of.
@@ -316,6 +326,20 @@ GROUPS = {
             ("cores/*.py", "cores/net/*.py", "cores/tcp/*.py", "bench/area.py", "bench/tcp.py"),
             "area of the TCP engine with 131,072 sessions, 64 bits; some minutes",
             ("tcp.full_lut6", "tcp.full_bram36"),
+        ),
+        Group(
+            "tcp_tiny",
+            "trebuchet.bench.tcp_tiny:measure",
+            (*TCP_ALONE, "bench/area.py", "bench/tcp_tiny.py"),
+            "area of the TCP engine, preset tiny, on an ECP5; a minute",
+            ("tcp.tiny_lut4",),
+        ),
+        Group(
+            "tcp_tiny_clock",
+            "trebuchet.bench.tcp_tiny:measure_clock",
+            (*TCP_ALONE, "bench/fmax.py", "bench/tcp_tiny.py"),
+            "clock of the TCP engine, preset tiny, alone on an ECP5-25F; some 10 minutes",
+            ("tcp.tiny_fmax_mhz",),
         ),
         Group(
             "router_traffic",

@@ -96,6 +96,7 @@ MODULES = (
     "tcp_inspect",
     "tcp_judge",
     "tcp_lists",
+    "tcp_number_list",
     "tcp_options",
     "tcp_parser",
     "tcp_payload",

@@ -12,13 +12,13 @@ not named are unchanged.
 from amaranth.asserts import AnyConst, AnySeq
 from amaranth.hdl import Assert, Assume, C, Mux, Signal, Value
 from amaranth.lib import data
-from trebuchet.cores.tcp.record import record_layout
+from trebuchet.cores.tcp.record import TIME_WIDTH, record_layout
 
 from . import inside as named
 from .stream import free
 
 __all__ = ["CLOSED", "FREE", "OPEN", "SYN_RCVD", "SYN_SENT", "TIME_WAIT"]
-__all__ += ["Checkout", "Inside", "descriptor_ram", "signed", "steady"]
+__all__ += ["Checkout", "Inside", "descriptor_ram", "handed_back", "signed", "steady"]
 
 #: Values of the field ``phase``, as the table of ``cores/tcp/record.py`` orders them.
 FREE, SYN_RCVD, OPEN, TIME_WAIT, CLOSED, SYN_SENT = range(6)
@@ -27,6 +27,19 @@ FREE, SYN_RCVD, OPEN, TIME_WAIT, CLOSED, SYN_SENT = range(6)
 def signed(a):
     """A difference of sequence numbers as a number of either sign."""
     return a[:32].as_signed()
+
+
+def handed_back(m, port, now):
+    """The record as the store keeps it when ``port`` hands it back at the time ``now``."""
+    kept = Signal(port.record.shape(), name="kept_by_the_store")
+    m.d.comb += kept.eq(port.record)
+    for name in port.signature.writes:
+        value = now if name == "progress" else port.result[name]
+        if name == "deadline":
+            value = now + value
+        with m.If(port.changes[name] if name in port.changes.shape().members else 1):
+            m.d.comb += Value.cast(kept[name]).eq(value)
+    return kept
 
 
 def steady(m, signal, lent):
@@ -85,11 +98,13 @@ class Checkout:
     ``after`` (the record expected then), ``opening`` (it is in SYN-SENT), ``bounded`` (the phase is
     one that there is).
 
+    ``now`` is the store's time, any if none is given.
+
     With ``constant`` every checkout shows the same record, any one: what an engine kept from an
     earlier one is then any value that the invariants allow, which makes long checkouts cheap.
     """
 
-    def __init__(self, m, port, longest, constant=False):
+    def __init__(self, m, port, longest, constant=False, now=None):
         self.m, self.port, self.record = m, port, port.record
         layout = record_layout(port.signature.config)
         fetch, lent, waits, lent_before = (
@@ -133,6 +148,9 @@ class Checkout:
         active = port.signature.config.active
         self.opening = self.phase == SYN_SENT if active else C(0)
         self.bounded = self.phase <= (SYN_SENT if active else CLOSED)
+        self.now = Signal(TIME_WIDTH, name="time_of_the_store")
+        m.d.comb += self.now.eq(AnySeq(TIME_WIDTH) if now is None else now)
+        self.kept = handed_back(m, port, self.now)
         self.after = Signal(layout, name="after")
         m.d.comb += self.after.eq(self.record)
 
@@ -141,7 +159,7 @@ class Checkout:
         with self.m.If(self.done & when):
             for name in self.port.signature.writes:
                 expected = Value.cast(self.after[name])
-                self.m.d.comb += Assert(Value.cast(self.port.result[name]) == expected)
+                self.m.d.comb += Assert(Value.cast(self.kept[name]) == expected)
 
     def put(self, **fields):
         """Statements that expect these values."""

@@ -53,9 +53,8 @@ WIRES = (
     ("store", "place_session", "timer", "place_session"),
     ("", "tick", "timer", "tick"),
     ("timer", "now", "receive", "now"),
-    ("timer", "now", "publish", "now"),
     ("timer", "now", "transmit", "now"),
-    ("timer", "now", "application", "now"),
+    ("timer", "now", "store", "now"),
 )
 #: Who counts what, as the counters' descriptions have it.
 COUNTING = {
@@ -73,7 +72,7 @@ class EngineProof(Elaboratable):
     def elaborate(self, platform):
         m = new_harness()
         self.dut = dut = self.cores.TcpEngine(self.config)
-        with patched(self.cores, BlockFifo=RegisterFifo):
+        with patched(self.cores, NumberList=RegisterFifo):
             self.inside = Inside(m, dut)
         for name in (*ENGINES, "table", "dma", "store"):
             hollow(getattr(dut, name))

@@ -275,6 +275,8 @@ class ParserProof(Elaboratable):
             m.d.sync += h["odd"].eq(1)
         with m.If(index == 3):
             m.d.sync += [h["ip"].eq(number(word)), h["mac"].eq(named[:48])]
+            with m.If((byte[0] == 0) | (byte[0] == 127) | (byte[0] >= 224)):  # RFC 1122, 3.2.1.3
+                m.d.sync += h["odd"].eq(1)
         with m.If(index >= 4):
             with m.If(index == h["ihl"]):
                 m.d.sync += h["remote_port"].eq(number(word[:16]))
@@ -473,6 +475,7 @@ class ParserProof(Elaboratable):
 
 PARSER_MUTANTS = (
     Mutant("fragments_pass", "Cat(word[16:22], word[24:])", "Cat(word[16:21], word[24:])"),
+    Mutant("hears_groups", "(word[5:8] == 7) | ", ""),
     Mutant("no_ip_options", "(word[:4] < 5)", "(word[:4] <= 5)"),
     Mutant("counts_padding", "~strip.first & (left[bits:] == 0)", "(left[bits:] == 0)"),
     Mutant("keeps_the_damaged", "broken.eq(c.error | c.short)", "broken.eq(c.short)"),
@@ -487,7 +490,7 @@ PROOFS = tuple(
         build=lambda cores, w=width: ParserProof(cores, w),
         depth=6,
         cover_depth=18,
-        mutants=PARSER_MUTANTS if width == 32 else PARSER_MUTANTS[:2],
+        mutants=PARSER_MUTANTS if width == 32 else PARSER_MUTANTS[:3],
         assumes="the contracts of the parts: stripper, checksums, options, buffer, queue",
     )
     for width in (32, 64)

@@ -34,9 +34,8 @@ class PublishProof(Elaboratable):
         config, note = dut.config, dut.written.payload
         lent = Checkout(m, dut.port, longest=2 if config.sliding else 0)
         r = lent.record
-        free(m, dut.written.valid, dut.written.payload, dut.now, dut.settings)
+        free(m, dut.written.valid, dut.written.payload, dut.settings)
         stream_rules(m, dut.written, Assume, "written")
-        steady(m, dut.now, lent.lent)
         steady(m, dut.settings, lent.lent)
         m.d.comb += lent.put(rcv_pub=note.end)
         with m.If(lent.phase == OPEN):
@@ -44,7 +43,7 @@ class PublishProof(Elaboratable):
             with m.If(note.fin):
                 m.d.comb += lent.put(fin_told=1, ev_eof=1, passive=~r.fin_queued)
             with m.If(note.fin & r.fin_acked):
-                deadline = dut.now + dut.settings.time_wait
+                deadline = lent.now + dut.settings.time_wait
                 m.d.comb += lent.put(phase=TIME_WAIT, deadline=deadline, ev_closed=1, ok=1)
         if config.sliding:
             self._edge(m, lent, note)
@@ -98,7 +97,7 @@ MUTANTS = (
     Mutant(
         "time_wait_before_our_fin_is_known", "with m.If(r.fin_acked)", "with m.If(r.fin_queued)"
     ),
-    Mutant("deadline_at_once", "self.now + self.settings.time_wait", "self.now"),
+    Mutant("deadline_at_once", "w.deadline.eq(self.settings.time_wait)", "w.deadline.eq(0)"),
 )
 EDGE_MUTANTS = (
     Mutant("edge_from_the_old_place", "edge.pub.eq(note.end)", "edge.pub.eq(r.rcv_pub)"),

@@ -12,6 +12,7 @@ from trebuchet.cores.tcp.record import Phase
 
 from .proof import Mutant, Proof
 from .stream import free, new_harness
+from .tcp_checkout import handed_back
 from .tcp_judge import ALL, SMALL
 from .tcp_receive import ACTIVE, first_of, opened
 
@@ -28,7 +29,7 @@ class MakeProof(Elaboratable):
         m = new_harness()
         dut = opened(m, self.dut)
         port, s, config = dut.port, dut.settings, dut.config
-        seg, w = dut.segment.payload, port.result
+        seg, w = dut.segment.payload, handed_back(m, port, dut.now)
         free(m, dut.segment.valid, port.grant, port.record, dut.now, dut.pool.valid, dut.half_open)
         free(m, dut.idle, dut.done, dut.found, dut.hash_valid, dut.hash, dut.free_valid)
         free(m, dut.session, dut.free_session, dut.verdict.ready, dut.reply.ready)
@@ -37,10 +38,10 @@ class MakeProof(Elaboratable):
         asked = dut.connect if config.active else C(0)
 
         # RFC 6528: a clock of its own, and the hash that the table gives.
-        clock, iss, first = Signal(40), Signal(32), Signal(24)
-        m.d.sync += [clock.eq(clock + 1), first.eq(dut.now + s.rto_initial)]
+        clock, iss = Signal(40), Signal(32)
+        m.d.sync += clock.eq(clock + 1)
         with m.If(dut.done & ~port.grant):
-            m.d.sync += iss.eq(dut.hash + clock[8:])
+            m.d.sync += iss.eq((dut.hash + clock[8:]) & ~1)  # even
         mss = Signal(16)
         limited = Mux(seg.mss < config.mss, seg.mss, config.mss)
         m.d.comb += mss.eq(first_of((seg.mss == 0, 536), (seg.mss < 64, 64), limited))
@@ -60,7 +61,7 @@ class MakeProof(Elaboratable):
             "cwnd": 10 * mss,
             "ssthresh": (1 << config.window_bits - 1) - 1,
             "rto": s.rto_initial,
-            "deadline": first,
+            "deadline": dut.now + s.rto_initial,
             "progress": dut.now,
         }
         if config.scaling:
@@ -83,7 +84,7 @@ class MakeProof(Elaboratable):
                 m.d.comb += Cover(asked)
         m.d.comb += [
             Assert(dut.count.accepted == dut.peer_write),
-            Assert((dut.handshake.clock == clock) & (dut.handshake.iss == iss)),
+            Assert((dut.handshake.clock == clock) & (dut.handshake.iss == iss) & ~iss[0]),
             Assert(~dut.peer_write | port.commit),
             *(Assert(dut.peer[name] == seg[name]) for name in dut.peer.shape().members),
             Cover(accepted & (mss == 64)),

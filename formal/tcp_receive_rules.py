@@ -21,6 +21,7 @@ from trebuchet.cores.tcp.record import Phase
 
 from .proof import Mutant, Proof
 from .stream import free, new_harness
+from .tcp_checkout import handed_back
 from .tcp_judge import SMALL, Numbers, constant
 from .tcp_receive import opened
 
@@ -40,7 +41,7 @@ class Harness(Elaboratable):
         m = new_harness()
         dut = opened(m, self.dut)
         port, seg = dut.port, dut.segment.payload
-        self.r, self.x = port.record, port.result
+        self.r, self.x = port.record, handed_back(m, port, dut.now)
         free(m, dut.segment.valid, port.grant, dut.now, dut.settings, dut.idle, dut.done)
         free(m, dut.pool.valid, dut.pool.payload, dut.half_open, dut.session, dut.found)
         free(m, dut.hash_valid, dut.hash, dut.free_valid, dut.free_session)

@@ -30,7 +30,7 @@ NOWHERE, ARRIVED, WAITS, TAKEN, IN_HAND = range(5)
 
 
 class AnyBag(Elaboratable):
-    """In the place of the FIFO of arrivals: gives back what was put in, once, in any order."""
+    """In the place of the list of arrivals: gives back what was put in, once, in any order."""
 
     def __init__(self, *, width, depth):
         assert (width, depth) == (1, 2)
@@ -59,11 +59,11 @@ class WheelProof(Elaboratable):
         m = new_harness()
         cores = self.cores
         self.dut = dut = cores.TimerEngine(self.config)
-        kept, cores.BlockFifo = cores.BlockFifo, AnyBag
+        kept, cores.NumberList = cores.NumberList, AnyBag
         try:
             self.inside = inside = Inside(m, dut)
         finally:
-            cores.BlockFifo = kept
+            cores.NumberList = kept
         self.lent = lent = Checkout(m, dut.port, longest=3)
         free(m, dut.tick, dut.place, dut.place_session, dut.recycle_valid, dut.recycle_session)
         free(m, dut.free_valid, dut.settings)

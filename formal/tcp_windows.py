@@ -18,7 +18,7 @@ from trebuchet.cores.tcp.config import TcpConfig
 
 from .proof import Mutant, Proof
 from .stream import free, new_harness
-from .tcp_checkout import Inside
+from .tcp_checkout import Inside, handed_back
 from .tcp_judge import ALL
 from .tcp_receive import Kinds, free_inputs, opened, update
 
@@ -41,12 +41,12 @@ class ReceiveProof(Elaboratable):
         port, r = dut.port, dut.port.record
         free_inputs(m, dut)
         kinds = Kinds(m, dut)
-        expected = update(dut, kinds)
+        expected, kept = update(dut, kinds), handed_back(m, port, dut.now)
         back = Signal()
         m.d.comb += back.eq(port.commit & ~port.request & ~dut.peer_write)
         with m.If(back):
             for name in FIELDS:
-                m.d.comb += Assert(Value.cast(port.result[name]) == expected.get(name, r[name]))
+                m.d.comb += Assert(Value.cast(kept[name]) == expected.get(name, r[name]))
             m.d.comb += Assume(dut.segment.valid)
         m.d.comb += [
             Cover(back & kinds.same & r.snd_plain & r.blocked & ~port.result.blocked),
@@ -100,7 +100,7 @@ class TransmitProof(Elaboratable):
         with m.If(lent & (held >= 1)):
             m.d.comb += [Assert(dut.allowed == theirs), Assert(dut.window == told[:16])]
         with m.If(lent & (held >= 2)):
-            m.d.comb += Assert(dut.limit == (r.snd_una + window)[:32])
+            m.d.comb += Assert(dut.limit == (r.snd_una + window)[: dut.near])
         done, sends = lent & port.commit, Signal()
         m.d.comb += sends.eq(r.rst_due | r.syn_due | r.ack_due | r.keepalive | dut.text)
         with m.If(done):

@@ -122,7 +122,9 @@ def parse_segment(frame, error=False):
         raise Drop("errors")
     total, ihl = _number(packet[2:4]), 4 * (packet[0] & 15)
     wrong_kind = frame[12:14] != b"\x08\x00" or packet[0] >> 4 != 4 or packet[9] != 6
-    if wrong_kind or ihl < 20 or _number(packet[6:8]) & 0x3FFF or total < ihl + 20:
+    wrong_source = packet[12] in (0, 127) or packet[12] >= 224
+    cut = _number(packet[6:8]) & 0x3FFF or total < ihl + 20
+    if wrong_kind or wrong_source or ihl < 20 or cut:
         raise Drop("malformed")
     packet = packet[:total]
     tcp = packet[ihl:]

@@ -102,6 +102,7 @@ WITHOUT = {
         "tcp.handshake.Handshake",
         "tcp.index_cache.TupleCache",
         "tcp.inspect.Inspector",
+        "tcp.number_lists.NumberList",
         "tcp.options.MssOption",
         "tcp.publish.PublishEngine",
         "tcp.speck.Speck",

@@ -10,7 +10,13 @@ from streams import MemoryResponder, make_rng, plain, run, seeds
 from tcp_bench import SMALL
 from trebuchet.cores.tcp import line
 from trebuchet.cores.tcp.cached import CachedStore
-from trebuchet.cores.tcp.record import descriptor_layout, peer_layout, record_layout
+from trebuchet.cores.tcp.record import (
+    NUMBERS,
+    TIME_WIDTH,
+    descriptor_layout,
+    peer_layout,
+    record_layout,
+)
 
 M32 = (1 << 32) - 1
 CONFIG = replace(SMALL, width=64, sessions=16, segments=16, cache=4)
@@ -154,6 +160,7 @@ class Users:
         self.records, self.peers, self.rings = {}, {}, {}
         self.lent = set()
         self.had_session = {}
+        self.now = rng.getrandbits(TIME_WIDTH)
         self.fresh = 0  # the next number that was never used
         self.cycles = {}  # from request to grant, by engine
 
@@ -232,6 +239,8 @@ class Users:
             assert as_numbers(ctx.get(dut.peer)) == self.peers[n], f"peer of {n} has changed"
         if rng.random() < 0.8 or n not in self.peers:
             record = self._calm(random_record(rng, self.config))
+            if rng.random() < 0.3:
+                record |= {f: seen[f] for f in NUMBERS if rng.random() < 0.5}
             self.records[n] = record
         else:
             self.records[n] = seen
@@ -242,12 +251,26 @@ class Users:
             ctx.set(dut.new_peer, self.peers[n])
             ctx.set(dut.peer_write, 1)
         self.had_session[n] = self.had_session.get(n) or bool(self.records[n]["phase"])
-        result = {f: v for f, v in self.records[n].items() if f in port.result.shape().members}
-        ctx.set(port.result, result)
+        self.now = (self.now + rng.randint(0, 3)) % (1 << TIME_WIDTH)
+        ctx.set(dut.now, self.now)
+        self._hand_back(ctx, port, seen, self.records[n])
         ctx.set(port.commit, 1)
         await ctx.tick()
         ctx.set(port.commit, 0)
         ctx.set(dut.peer_write, 0)
+
+    def _hand_back(self, ctx, port, seen, record):
+        """Numbers that are as they were ``seen`` are not named, and rubbish is in their place."""
+        changes = {f: record[f] != seen[f] for f in port.changes.shape().members}
+        if changes["progress"]:
+            record["progress"] = self.now
+        result = {f: record[f] for f in port.result.shape().members}
+        result["deadline"] = (record["deadline"] - self.now) % (1 << TIME_WIDTH)
+        for f in result:
+            if not changes.get(f, True):
+                result[f] = self.rng.getrandbits(width(port.result.shape().members[f]))
+        ctx.set(port.result, result)
+        ctx.set(port.changes, changes)
 
 
 class Wheels:

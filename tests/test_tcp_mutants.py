@@ -51,9 +51,9 @@ MUTANTS = [
         "receive",
         "A4 any ACK rearms the timer",
         "with m.If(j.ack_all & (r.phase == Phase.OPEN)):\n"
-        "                m.d.comb += [w.deadline.eq(self.time_idle), w.retries.eq(0)]",
+        "                m.d.comb += [w.deadline.eq(self.settings.keepalive_idle)",
         "with m.If(r.phase == Phase.OPEN):\n"
-        "                m.d.comb += [w.deadline.eq(self.time_rto), w.retries.eq(0)]",
+        "                m.d.comb += [w.deadline.eq(self.rtt.rto)",
         data.test_a04_lost_fast_retransmission_is_followed_by_a_time_out,
     ),
     plant(
@@ -84,15 +84,15 @@ MUTANTS = [
     plant(
         "handshake",
         "A11 initial sequence numbers without a secret",
-        "self.iss.eq(self.hash + clock[8:])",
-        "self.iss.eq(clock[8:])",
+        "self.iss.eq((self.hash + clock[8:])",
+        "self.iss.eq(clock[8:]",
         life.test_a11_a_board_that_was_reset_begins_elsewhere,
     ),
     plant(
         "receive",
         "A12 acknowledged before it is written",
         "        with m.If(j.ahead | (j.take != 0)):\n",
-        "        m.d.comb += [w.ack_due.eq(1), w.rcv_pub.eq(w.rcv_nxt)]\n"
+        "        m.d.comb += [w.ack_due.eq(1), w.rcv_pub.eq(self.port.result.rcv_nxt)]\n"
         "        with m.If(j.ahead | (j.take != 0)):\n",
         flow.test_ack_only_after_the_write,
     ),

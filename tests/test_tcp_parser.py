@@ -1,5 +1,7 @@
 """Receive parser against the naive model, with frames that scapy made."""
 
+from ipaddress import IPv4Address
+
 import pytest
 from net_frames import tcp_frame
 from streams import (
@@ -17,6 +19,8 @@ from trebuchet.cores.tcp.parser import PARSER_BLOCK, Parser
 from trebuchet.models.net import FLAG_NAMES, Drop, parse_segment
 
 COUNTERS = [r.name for r in PARSER_BLOCK.registers]
+#: First bytes of an address that a host may have.
+HOSTS = [k for k in range(1, 224) if k != 127]
 ALL_OPTIONS = TcpConfig(scaling=True)
 
 
@@ -111,7 +115,7 @@ def random_frame(rng, biggest=120):
         window=rng.getrandbits(16),
         sport=rng.getrandbits(16),
         dport=rng.getrandbits(16),
-        src_ip=rng.getrandbits(32),
+        src_ip=rng.choice(HOSTS) << 24 | rng.getrandbits(24),
         src_mac=rng.randbytes(6),
         tcp_options=random_options(rng),
         ip_options=rng.randbytes(4 * rng.choice([0, 0, 0, 1, 2, 5, 10])),
@@ -218,6 +222,21 @@ def test_large_frames_sustain_one_beat_a_cycle():
     cycles = check(frames, None, pressure=False)
     drain = 1460 // 4  # the last payload comes out after its frame is in
     assert cycles <= sum(-(-len(f) // 4) for f, _ in frames) + drain + 60
+
+
+@pytest.mark.parametrize("width", [32, 64])
+def test_a_source_that_no_host_has(width):
+    """RFC 9293, MUST-63: multicast and broadcast are no source; nor this network, nor ourselves."""
+    hosts = ["1.0.0.0", "126.255.255.255", "128.0.0.1", "191.0.127.224", "223.255.255.255"]
+    others = ["0.0.0.0", "0.1.2.3", "127.0.0.1", "127.255.255.255", "224.0.0.0", "239.1.2.3"]
+    others += ["240.0.0.1", "255.255.255.255"]
+
+    def frame(address):
+        return tcp_frame(b"data", flags=2, src_ip=int.from_bytes(IPv4Address(address).packed))
+
+    frames = [(frame(address), False) for address in (*hosts, *others, hosts[0])]
+    assert expected(frames)[1] == dict.fromkeys(COUNTERS, 0) | {"segments": 6, "malformed": 8}
+    check(frames, 0, width=width)
 
 
 @pytest.mark.parametrize("width", [32, 64])

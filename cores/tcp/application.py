@@ -1,11 +1,11 @@
 """The application engine: what services and the sender tell the TCP engine."""
 
-from amaranth.hdl import C, Module, Mux, Signal
+from amaranth.hdl import C, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..arbiter import StreamArbiter
-from .record import KILL_WRITES, TIME_WIDTH, CheckoutSignature, Phase, descriptor_layout, keep, kill
+from .record import KILL_WRITES, CheckoutSignature, Handback, Phase, descriptor_layout, kill
 from .service import SESSION_WIDTH, TX_PER_SESSION, FreeLayout, TxLayout
 from .window import WindowEdge
 
@@ -26,7 +26,6 @@ class ApplicationEngine(wiring.Component):
     ``port``            Out  checkout port
     ``descriptor``      Out  write port of the descriptor RAM: ``write``, ``address``
                              (session, slot), ``descriptor``
-    ``now``             In   time in ticks
     ``count``           Out  a strobe per entry of :data:`COUNTS`
     ==================  ===  ====================================================================
 
@@ -47,7 +46,6 @@ class ApplicationEngine(wiring.Component):
                 "write": Out(1),
                 "address": Out(config.session_bits + 2),
                 "descriptor": Out(descriptor_layout()),
-                "now": In(TIME_WIDTH),
                 "count": Out(data.StructLayout({name: 1 for name in COUNTS})),
             }
         )
@@ -56,21 +54,21 @@ class ApplicationEngine(wiring.Component):
         m = Module()
         config, port = self.config, self.port
         n, s = len(config.ports), config.session_bits
-        r, w = port.record, port.result
+        r, w = port.record, Handback(m, port)
+        self.w = w
         m.submodules.txs = txs = StreamArbiter(TxLayout, n)
         m.submodules.frees = frees = StreamArbiter(FreeLayout, n)
         for k in range(n):
             wiring.connect(m, wiring.flipped(self.tx[k]), txs.i[k])
             wiring.connect(m, wiring.flipped(self.free[k]), frees.i[k])
-        m.d.comb += keep(port)
         tx, free = txs.o.payload, frees.o.payload
         who = Signal(SESSION_WIDTH)
         service = Signal.like(r.service)
-        mine = Signal()
+        self.mine = mine = Signal()  # it is the service's; right two cycles after the grant
         m.d.comb += port.session.eq(who)
         told = r.opened if config.active else C(0)  # a simultaneous open's is the service's already
-        m.d.comb += mine.eq((r.phase != Phase.FREE) & ((r.phase != Phase.SYN_RCVD) | told))
-        mine = mine & (r.service == service) & (who >> s == 0)
+        known = (r.phase != Phase.FREE) & ((r.phase != Phase.SYN_RCVD) | told)
+        m.d.sync += mine.eq(known & (r.service == service) & (who >> s == 0))
 
         end, delta = Signal(32), Signal(32)
         position, gap, ahead, inside = (Signal(32, name=k) for k in ("pos", "gap", "fwd", "ins"))
@@ -80,7 +78,7 @@ class ApplicationEngine(wiring.Component):
             position.eq(free.position + r.rcv_base),
             gap.eq(r.rcv_edge - position),  # window left if the edge stays
             ahead.eq(position - r.rcv_cons),
-            inside.eq(r.rcv_pub - r.rcv_cons - r.fin_told),
+            inside.eq((Cat(C(1, 1), r.rcv_pub) + Cat(~r.fin_told, ~r.rcv_cons))[1:]),
         ]
         if config.sliding:  # right in FREE-COMMIT: `position` is in FREE-WORK
             m.submodules.edge = self.edge = WindowEdge(config)
@@ -150,11 +148,12 @@ class ApplicationEngine(wiring.Component):
                 with m.Else():
                     m.d.comb += self.count.service_errors.eq(1)
                 m.next = "SENT"
+        w.finish(m)
         return m
 
     def _consume(self, m, position, gap, everything):
         """The service has consumed up to ``position``; all there is, if ``everything``."""
-        r, w, config = self.port.record, self.port.result, self.config
+        r, w, config = self.port.record, self.w, self.config
         m.d.comb += w.rcv_cons.eq(position)
         if config.ack_delay:  # a peer that may send half a window can wait for its next ACK
             left = (r.rcv_edge - r.rcv_pub)[: config.window_bits].as_signed()
@@ -177,7 +176,7 @@ class ApplicationEngine(wiring.Component):
 
     def _enter(self, m, tx, end, delta):
         """One more transmit descriptor."""
-        r, w = self.port.record, self.port.result
+        r, w = self.port.record, self.w
         full = r.count == TX_PER_SESSION
         over = (r.phase == Phase.CLOSED) | (r.phase == Phase.TIME_WAIT)
         broken = ~over & ~tx.abort & (full | r.fin_queued)
@@ -200,4 +199,4 @@ class ApplicationEngine(wiring.Component):
             m.d.comb += [w.fin_queued.eq(tx.close), w.blocked.eq(0)]
             m.d.comb += w.check.eq(r.check | ((tx.length == 0) & ~tx.close))
             with m.If(r.snd_una == r.snd_end):
-                m.d.comb += w.progress.eq(self.now)
+                m.d.comb += w.touch()

@@ -11,6 +11,7 @@ from .line import extension_layout, rest_layout, whole
 from .lists import ListServer
 from .mover import LineMover
 from .record import (
+    NUMBERS,
     TIME_WIDTH,
     Phase,
     descriptor_layout,
@@ -47,7 +48,6 @@ class CachedStore(SessionStore):
     ``enter``              In   write ``entry`` to ``entry_address``, for the session lent
     ``hint``               In   with ``hint_session``: it will be asked for; until ``hint_taken``
     ``miss``               Out  strobe: a move has begun
-    ``now``                In   time in ticks
     ``place``              Out  ``place_session`` is to be visited at tick ``place_wake``, is on a
                                 wheel if ``place_linked``; until ``place_taken``
     ``mem``                Out  memory port of the records
@@ -88,7 +88,6 @@ class CachedStore(SessionStore):
             "hint_session": In(s),
             "hint_taken": Out(1),
             "miss": Out(1),
-            "now": In(TIME_WIDTH),
             "place_wake": Out(wake_width()),
             "place_linked": Out(1),
             "place_taken": In(1),
@@ -111,7 +110,10 @@ class CachedStore(SessionStore):
         m.submodules.mover = self.mover
         wiring.connect(m, self.mover.mem, wiring.flipped(self.mem))
         self._rams(m)
-        record, after = Signal(layout), Signal(layout)  # as checked out; as handed back
+        record, back = Signal(layout), Signal(layout)  # as checked out; what was handed back
+        changed = Signal(data.StructLayout({n: 1 for n in layout.members if n in NUMBERS}))
+        then = Signal(TIME_WIDTH)  # when it was handed back
+        _, after = self._settle(m, record, back, changed, then)
         self.session = session = Signal(config.session_bits)
         self.owner = owner = Signal(range(len(names) + 1))  # the last one: a hint
         self.serves_recycle = recycling = Signal()
@@ -153,13 +155,13 @@ class CachedStore(SessionStore):
                 with m.Else():
                     self._missed(m)
             with m.State("LENT"):
-                m.d.sync += after.eq(record)
+                m.d.sync += then.eq(self.now)
+                self._take(m, owner, record, back, changed)
                 done = Signal()
                 for k, name in enumerate(names):
                     port = getattr(self, name)
                     with m.If(owner == k):
                         m.d.comb += [port.grant.eq(1), done.eq(port.commit)]
-                        m.d.sync += [after[f].eq(port.result[f]) for f in port.signature.writes]
                 with m.If(done):
                     m.next = "RETURN"
             with m.State("RETURN"):

@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from ..buffers import NO_COLLISIONS, BlockFifo
+from ..buffers import NO_COLLISIONS
 from ..csr import CsrSignature
 from ..memory import MemorySignature
 from ..memory_arbiter import MemoryArbiter, connect_narrow
@@ -16,6 +16,7 @@ from .config import TcpConfig
 from .connect import ConnectPort
 from .dma import ReceiveDma
 from .inspect import Inspector
+from .number_lists import NumberList
 from .record import descriptor_layout, peer_layout
 from .registers import COUNTERS, programmable, settings_layout, tcp_block
 from .segment import rx_segment_layout, tx_segment_layout
@@ -115,7 +116,7 @@ class TcpEngine(wiring.Component):
                 m.d.comb += settings[name].eq(getattr(self.csr, name))
         for engine in (self.receive, self.publish, self.timer):
             m.d.comb += engine.settings.eq(settings)
-        for engine in (self.receive, self.publish, self.transmit, self.application):
+        for engine in (self.receive, self.transmit, self.store):
             m.d.comb += engine.now.eq(self.timer.now)
         self._outside(m)
         self._receive_side(m)
@@ -241,7 +242,6 @@ class TcpEngine(wiring.Component):
             connect_narrow(m, mem, arbiter.ports[k])
         wiring.connect(m, arbiter.mem, wiring.flipped(self.state))
         m.d.comb += [
-            store.now.eq(self.timer.now),
             store.place_taken.eq(self.timer.place_taken),
             self.timer.place_wake.eq(store.place_wake),
             self.timer.place_linked.eq(store.place_linked),
@@ -286,7 +286,7 @@ class TcpEngine(wiring.Component):
     def _pool(self, m):
         """The pool: each segment is used for the first time, then comes from a FIFO."""
         config, pool = self.config, self.receive.pool
-        m.submodules.pool = fifo = BlockFifo(
+        m.submodules.pool = fifo = NumberList(
             width=config.segment_bits, depth=max(2, config.pool_segments)
         )
         unused = Signal(range(config.pool_segments + 1), init=config.pool_segments)

@@ -4,7 +4,7 @@ from amaranth.hdl import Array, C, Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .record import CheckoutSignature, Phase, descriptor_layout, keep, opening
+from .record import CheckoutSignature, Handback, Phase, descriptor_layout, opening
 from .service import EventKind, EventLayout
 
 __all__ = ["WRITES", "EventEngine"]
@@ -54,7 +54,7 @@ class EventEngine(wiring.Component):
         m = Module()
         config, port = self.config, self.port
         n, s = len(config.ports), config.session_bits
-        r, w = port.record, port.result
+        r, w = port.record, Handback(m, port)
         event = Signal(EventLayout)
         strobe, ready = Signal(), Signal(n)
         settled = Signal(32)
@@ -67,13 +67,13 @@ class EventEngine(wiring.Component):
                 m.d.sync += [out.valid.eq(1), out.payload.eq(event)]
         heads = Array(self.heads.word_select(k, s) for k in range(n))
         m.d.comb += [
-            keep(port),
             self.address.eq(Cat(r.first, port.session)),
         ]
         position = Signal(32)
         m.d.sync += [
             settled.eq(r.snd_una - self.descriptor.end),
-            position.eq(r.rcv_pub - r.rcv_base - r.fin_told),
+            # One adder, which takes the FIN as its carry.
+            position.eq((Cat(C(1, 1), r.rcv_pub) + Cat(~r.fin_told, ~r.rcv_base))[1:]),
         ]
         ring = config.segment_log2
         base = config.pool_base >> ring
@@ -128,4 +128,5 @@ class EventEngine(wiring.Component):
                     m.d.comb += [event.kind.eq(EventKind.CLOSED), event.ok.eq(r.ok)]
                     m.d.comb += [w.ev_closed.eq(0), strobe.eq(1)]
                 m.next = "PICK"
+        w.finish(m)
         return m

@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from .record import TIME_WIDTH, Phase, record_layout
+from .record import Phase, record_layout
 from .registers import settings_layout
 from .segment import rx_segment_layout
 
@@ -16,7 +16,6 @@ class Handshake(wiring.Component):
 
     ============  ===  ======================================================================
     ``segment``   In   the SYN; it stands still for six cycles before the values are used
-    ``now``       In   milliseconds
     ``settings``  In   :func:`~trebuchet.cores.tcp.registers.settings_layout`
     ``take``      In   strobe: ``hash`` is that of the SYN's addresses
     ``hash``      In   32 bits (RFC 6528)
@@ -27,7 +26,6 @@ class Handshake(wiring.Component):
     ``iss``       Out  of the last ``take``: hash and clock (RFC 9293, 3.4.1)
     ``seq``       Out  the peer's sequence number behind its SYN
     ``edge``      Out  the end of the window that we then offer
-    ``deadline``  Out  when our SYN is sent again
     ============  ===  ======================================================================
 
     Latency: one cycle, two for ``service``, ``cwnd``, ``edge`` and what follows from ``iss``. There
@@ -40,7 +38,6 @@ class Handshake(wiring.Component):
         super().__init__(
             {
                 "segment": In(rx_segment_layout(config)),
-                "now": In(TIME_WIDTH),
                 "settings": In(settings_layout(config)),
                 "take": In(1),
                 "hash": In(32),
@@ -51,7 +48,6 @@ class Handshake(wiring.Component):
                 "iss": Out(32),
                 "seq": Out(32),
                 "edge": Out(32),
-                "deadline": Out(TIME_WIDTH),
             }
         )
         self.clock = Signal(40, init=config.isn_start << 8)
@@ -63,8 +59,10 @@ class Handshake(wiring.Component):
         seg, config = self.segment, self.config
         clock = self.clock
         m.d.sync += clock.eq(clock + 1)
+        m.d.comb += self.iss_1.eq(self.iss | 1)
         with m.If(self.take):
-            m.d.sync += self.iss.eq(self.hash + clock[8:])
+            # An even number, so that the one behind the SYN needs no adder.
+            m.d.sync += self.iss.eq((self.hash + clock[8:]) & 0xFFFF_FFFE)
         for k in range(len(config.ports)):
             heard = self.settings.listen[k] & (seg.local_port == self.settings[f"port_{k}"])
             m.d.sync += self.local[k].eq(heard)
@@ -75,8 +73,6 @@ class Handshake(wiring.Component):
             self.cwnd.eq((self.mss << 3) + (self.mss << 1)),
             self.seq.eq(seg.seq + 1),
             self.edge.eq(self.seq + config.window),
-            self.iss_1.eq(self.iss + 1),
-            self.deadline.eq(self.now + self.settings.rto_initial),
         ]
         with m.If(seg.mss == 0):
             m.d.sync += self.mss.eq(536)
@@ -98,7 +94,7 @@ class Handshake(wiring.Component):
             w.mss.eq(self.mss),
             w.cwnd.eq(self.cwnd),
             w.retries.eq(0),
-            w.progress.eq(self.now),
+            w.touch(),
         ]
 
     def new(self, w):
@@ -120,7 +116,7 @@ class Handshake(wiring.Component):
             w.syn_due.eq(1),
             w.ssthresh.eq(self.most),
             w.rto.eq(self.settings.rto_initial),
-            w.deadline.eq(self.deadline),
+            w.deadline.eq(self.settings.rto_initial),
             # In external memory, the wheels know whether the number is still there.
             *([] if self.config.cache else [w.on_wheel.eq(1)]),
         ]

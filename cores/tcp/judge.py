@@ -148,7 +148,8 @@ class SegmentJudge(wiring.Component):
         seg, r, j = self.segment, self.record, self.judgement
         n = self.config.place_bits
         gained, out = Signal(signed(32)), Signal(n)
-        to_nxt, to_recover, to_timed = (Signal(signed(32), name=n) for n in ("a", "b", "c"))
+        to_nxt = Signal(signed(n))  # SND.NXT is at most a window on
+        to_recover, to_timed = Signal(signed(32)), Signal(signed(32))
         back = gained[31]
         m.d.sync += [
             # 1
@@ -164,7 +165,7 @@ class SegmentJudge(wiring.Component):
                 Mux(back, ~gained[n - 2 : 31].all(), (gained[n:31] != 0) | (gained[:n] > out))
             ),
             j.ack_all.eq(seg.ack == r.snd_end),
-            j.ack_past_nxt.eq(~to_nxt[31] & (to_nxt != 0)),
+            j.ack_past_nxt.eq(~to_nxt[-1] & (to_nxt != 0)),
             j.ack_recovered.eq(~to_recover[31]),
             j.ack_timed.eq(~to_timed[31]),
             j.acked.eq(gained),

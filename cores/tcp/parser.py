@@ -24,7 +24,7 @@ PARSER_BLOCK = RegisterBlock(
     (
         counter("segments", "segments handed to the engines"),
         counter("errors", "frames dropped: marked damaged, or shorter than they say"),
-        counter("malformed", "frames dropped: no IPv4/TCP, a fragment, or impossible lengths"),
+        counter("malformed", "frames dropped: no IPv4/TCP, fragment, wrong lengths or source"),
         counter("ip_checksum", "frames dropped: wrong IPv4 header checksum"),
         counter("tcp_checksum", "frames dropped: wrong TCP checksum"),
         counter("overflow", "frames dropped: no room for the payload or the segment"),
@@ -58,13 +58,15 @@ class Parser(wiring.Component):
     1. ``errors``: ``error`` was set, the frame has less than 34 bytes, or less than the IP total
        length promises;
     2. ``malformed``: Ethertype is not 0x0800, version not 4, IHL < 5, a fragment (MF or an offset),
-       protocol not 6, data offset < 5, or total length too small for both headers;
+       protocol not 6, data offset < 5, total length too small for both headers, or a source that
+       no host has (0/8, 127/8, multicast and all behind it: RFC 1122, 3.2.1.3, and RFC 9293,
+       MUST-63);
     3. ``ip_checksum``, then ``tcp_checksum`` (pseudo header, header, options and payload);
     4. ``overflow``: the payload buffer or the segment queue had no room when it was needed.
 
     Bytes behind the IP total length are padding and are trimmed. IP options are skipped; of the TCP
     options only MSS is read, and those that ``config`` calls for
-    (:class:`~trebuchet.cores.tcp.options.MssOption`). Whether the addresses are ours is the
+    (:class:`~trebuchet.cores.tcp.options.MssOption`). Whether the destination is ours is the
     classifier's business. A ``segment`` may be offered before the last
     beats of its payload have come through, and a payload before its segment was taken: take both.
 
@@ -230,6 +232,8 @@ class Parser(wiring.Component):
         now, word = ip_word(3)
         with m.If(now):
             m.d.sync += [f.segment.ip.eq(_swap(word)), f.segment.mac.eq(strip.mac)]
+        with m.If(now & ((word[5:8] == 7) | (word[:8] == 0) | (word[:8] == 127))):
+            m.d.sync += f.bad.eq(1)
         # An impossible IHL must not touch what the frame before still needs.
         now = b.valid & (here >= 4 // lanes)
         for lane in range(lanes):

@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from .dma import written_layout
-from .record import TIME_WIDTH, CheckoutSignature, Phase, keep
+from .record import CheckoutSignature, Handback, Phase
 from .registers import settings_layout
 from .window import WindowEdge
 
@@ -28,7 +28,6 @@ class PublishEngine(wiring.Component):
     =============  ===  ==========================================================
     ``written``    In   stream from :class:`~trebuchet.cores.tcp.dma.ReceiveDma`
     ``port``       Out  checkout port
-    ``now``        In   time in ticks
     ``settings``   In   the programmable registers
     =============  ===  ==========================================================
 
@@ -41,7 +40,6 @@ class PublishEngine(wiring.Component):
             {
                 "written": In(stream.Signature(written_layout(config))),
                 "port": Out(CheckoutSignature(config, writes(config))),
-                "now": In(TIME_WIDTH),
                 "settings": In(settings_layout(config)),
             }
         )
@@ -49,10 +47,8 @@ class PublishEngine(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         port, note = self.port, self.written.payload
-        r, w = port.record, port.result
-        expiry = Signal(TIME_WIDTH)
-        m.d.sync += expiry.eq(self.now + self.settings.time_wait)
-        m.d.comb += keep(port)
+        r = port.record
+        self.w = w = Handback(m, port)
         commit = self._move_edge(m) if self.config.sliding else port.grant
         m.d.comb += [
             port.request.eq(self.written.valid),
@@ -68,8 +64,12 @@ class PublishEngine(wiring.Component):
             with m.If(note.fin):
                 m.d.comb += [w.fin_told.eq(1), w.ev_eof.eq(1), w.passive.eq(~r.fin_queued)]
                 with m.If(r.fin_acked):
-                    m.d.comb += [w.phase.eq(Phase.TIME_WAIT), w.deadline.eq(expiry)]
+                    m.d.comb += [
+                        w.phase.eq(Phase.TIME_WAIT),
+                        w.deadline.eq(self.settings.time_wait),
+                    ]
                     m.d.comb += [w.ev_closed.eq(1), w.ok.eq(1)]
+        w.finish(m)
         return m
 
     def _delay(self, m):
@@ -95,5 +95,5 @@ class PublishEngine(wiring.Component):
             m.d.comb += edge.scaled.eq(r.scaled)
         m.d.sync += held.eq(Mux(port.grant & ~ripe, held + 1, 0))
         with m.If((r.phase == Phase.OPEN) & ~r.fin_seen):
-            m.d.comb += port.result.rcv_edge.eq(edge.edge)
+            m.d.comb += self.w.rcv_edge.eq(edge.edge)
         return ripe

@@ -12,8 +12,8 @@ from .record import (
     KILL_WRITES,
     TIME_WIDTH,
     CheckoutSignature,
+    Handback,
     Phase,
-    keep,
     kill,
     opening,
     peer_layout,
@@ -133,7 +133,8 @@ class ReceiveEngine(wiring.Component):
         m = Module()
         config, seg, port = self.config, self.segment.payload, self.port
         m.submodules.judge = self.judge = judge = SegmentJudge(self.config)
-        m.d.comb += [judge.segment.eq(seg), judge.record.eq(port.record), keep(port)]
+        m.d.comb += [judge.segment.eq(seg), judge.record.eq(port.record)]
+        self.w = Handback(m, port)
         m.d.comb += [self.peer[name].eq(seg[name]) for name in self.peer.shape().members]
         self.j = judge.judgement
         self._arithmetic(m)
@@ -197,6 +198,7 @@ class ReceiveEngine(wiring.Component):
                 m.next = "TAIL"
             with m.State("COMMIT"):
                 m.d.comb += port.commit.eq(1)
+                self._order(m)
                 self._update(m)
                 m.next = "TAIL"
                 with m.If(self.answer_rst):
@@ -213,6 +215,7 @@ class ReceiveEngine(wiring.Component):
                     with m.If(owed):
                         self._drop(m)
                     m.next = "IDLE"
+        self.w.finish(m)
         return m
 
     def _decide(self, m, accept, fresh, gone):
@@ -244,9 +247,6 @@ class ReceiveEngine(wiring.Component):
         control = CONGESTION[config.congestion]
         m.submodules.window = self.window = window = control(config.window_bits)
         self.sampled = Signal()
-        self.time_rto, self.time_idle, self.time_wait = (
-            Signal(TIME_WIDTH, name=n) for n in ("time_rto", "time_idle", "time_wait")
-        )
         m.d.comb += [
             self.sampled.eq(r.rtt_on & j.ack_new & j.ack_timed),
             rtt.srtt8.eq(r.srtt8),
@@ -264,18 +264,12 @@ class ReceiveEngine(wiring.Component):
             window.ssthresh.eq(r.ssthresh),
             window.mss.eq(r.mss),
         ]
-        m.d.sync += [
-            self.time_rto.eq(self.now + rtt.rto),
-            self.time_idle.eq(self.now + self.settings.keepalive_idle),
-            self.time_wait.eq(self.now + self.settings.time_wait),
-        ]
 
     def _handshake(self, m):
         """What a new session needs, ready long before MAKE."""
         m.submodules.handshake = self.handshake = new = Handshake(self.config)
         m.d.comb += [
             new.segment.eq(self.segment.payload),
-            new.now.eq(self.now),
             new.settings.eq(self.settings),
             new.take.eq(self.done & ~self.port.grant),
             new.hash.eq(self.hash),
@@ -283,7 +277,7 @@ class ReceiveEngine(wiring.Component):
 
     def _make(self, m):
         """SYN in LISTEN: a session in SYN-RCVD; or a request: one in SYN-SENT."""
-        w = self.port.result
+        w = self.w
         m.d.comb += [self.handshake.new(w), self.peer_write.eq(1)]
         if self.config.active:
             with m.If(self.connect):  # the service may queue what it wants to send
@@ -292,7 +286,7 @@ class ReceiveEngine(wiring.Component):
 
     def _challenge(self, m):
         """An ACK that says where we are; three in 128 ticks, or two ends could go on for ever."""
-        r, w = self.port.record, self.port.result
+        r, w = self.port.record, self.w
         slot = self.now[7:13]
         with m.If((r.challenge_time != slot) | (r.challenges != 3)):
             m.d.comb += [w.ack_due.eq(1), w.challenge_time.eq(slot)]
@@ -301,7 +295,7 @@ class ReceiveEngine(wiring.Component):
 
     def _update(self, m):
         """RFC 9293, 3.10.7.4 in its order, with RFC 5961."""
-        seg, j, r, w = self.segment.payload, self.j, self.port.record, self.port.result
+        seg, j, r, w = self.segment.payload, self.j, self.port.record, self.w
         flags = seg.flags
         text = (seg.length != 0) | flags.fin
         with m.If(r.phase == Phase.CLOSED):
@@ -312,7 +306,7 @@ class ReceiveEngine(wiring.Component):
             with m.If(text | flags.syn):  # a RST does not end TIME-WAIT (RFC 1337)
                 m.d.comb += w.ack_due.eq(~flags.rst)
             with m.If(flags.fin & ~flags.rst):
-                m.d.comb += w.deadline.eq(self.time_wait)
+                m.d.comb += w.deadline.eq(self.settings.time_wait)
         with m.Elif(flags.rst):
             with m.If(j.exact):
                 m.d.comb += [kill(self.port, 0), self.count.rst_rx.eq(1)]
@@ -341,19 +335,19 @@ class ReceiveEngine(wiring.Component):
 
     def _opening(self, m):
         """SYN-SENT (RFC 9293, 3.10.7.3). Text and FIN that come with a SYN come once more."""
-        seg, j, w = self.segment.payload, self.j, self.port.result
-        flags = seg.flags
+        seg, j, w = self.segment.payload, self.j, self.w
+        flags, idle = seg.flags, self.settings.keepalive_idle
         with m.If(flags.ack & ~j.ack_new):
             m.d.comb += self.answer_rst.eq(~flags.rst)
         with m.Elif(flags.rst):
             with m.If(flags.ack):
                 m.d.comb += [kill(self.port, 0), self.count.rst_rx.eq(1)]
         with m.Elif(flags.syn):
-            m.d.comb += [self.handshake.peer(w), w.deadline.eq(self.time_rto)]
+            m.d.comb += [self.handshake.peer(w), w.deadline.eq(self.rtt.rto)]
             with m.If(flags.ack):
                 m.d.comb += [w.phase.eq(Phase.OPEN), w.snd_una.eq(seg.ack), w.ack_due.eq(1)]
                 m.d.comb += [w.syn_due.eq(0), w.check.eq(1), w.rto.eq(self.rtt.rto)]
-                m.d.comb += w.deadline.eq(Mux(j.ack_all, self.time_idle, self.time_rto))
+                m.d.comb += w.deadline.eq(Mux(j.ack_all, idle, self.rtt.rto))
                 m.d.comb += [self.count.established.eq(1), self.opened.eq(1)]
                 self._sample(m)
             with m.Else():  # both ends open at once
@@ -361,14 +355,14 @@ class ReceiveEngine(wiring.Component):
 
     def _sample(self, m):
         """A round trip has been measured."""
-        w = self.port.result
+        w = self.w
         with m.If(self.sampled):
             m.d.comb += [w.srtt8.eq(self.rtt.srtt8_new), w.rttvar4.eq(self.rtt.rttvar4_new)]
             m.d.comb += [w.rtt_valid.eq(1), w.rtt_on.eq(0)]
 
     def _acknowledged(self, m):
         """The segment's ACK and window."""
-        seg, j, r, w = self.segment.payload, self.j, self.port.record, self.port.result
+        seg, j, r, w = self.segment.payload, self.j, self.port.record, self.w
         with m.If(r.phase == Phase.SYN_RCVD):
             m.d.comb += [w.phase.eq(Phase.OPEN), w.opened.eq(1), w.ev_open.eq(1)]
             m.d.comb += [w.syn_due.eq(0), self.count.established.eq(1)]
@@ -377,9 +371,9 @@ class ReceiveEngine(wiring.Component):
                     m.d.comb += [w.ev_open.eq(r.ev_open), self.opened.eq(1)]
         with m.If(j.ack_new):
             m.d.comb += [w.snd_una.eq(seg.ack), w.check.eq(1), w.retries.eq(0), w.dup_acks.eq(0)]
-            m.d.comb += [w.progress.eq(self.now), w.blocked.eq(0), w.rto.eq(self.rtt.rto)]
+            m.d.comb += [w.touch(), w.blocked.eq(0), w.rto.eq(self.rtt.rto)]
             m.d.comb += [w.resend.eq(0), w.probe.eq(0)]
-            m.d.comb += w.deadline.eq(Mux(j.ack_all, self.time_idle, self.time_rto))
+            m.d.comb += w.deadline.eq(Mux(j.ack_all, self.settings.keepalive_idle, self.rtt.rto))
             m.d.comb += w.fin_acked.eq(r.fin_queued & j.ack_all)
             with m.If(j.ack_past_nxt):
                 m.d.comb += w.snd_nxt.eq(seg.ack)
@@ -393,7 +387,7 @@ class ReceiveEngine(wiring.Component):
             self._closing(m)
         with m.Elif(j.ack_same):
             with m.If(j.ack_all & (r.phase == Phase.OPEN)):
-                m.d.comb += [w.deadline.eq(self.time_idle), w.retries.eq(0)]
+                m.d.comb += [w.deadline.eq(self.settings.keepalive_idle), w.retries.eq(0)]
             text = (seg.length != 0) | seg.flags.fin
             same = (seg.window == r.snd_wnd) & ~text & (j.out != 0)
             with m.If(same & (r.dup_acks != 3)):
@@ -415,17 +409,16 @@ class ReceiveEngine(wiring.Component):
 
     def _closing(self, m):
         """Our FIN is acknowledged, and the peer's is taken already: the end."""
-        j, r, w = self.j, self.port.record, self.port.result
+        j, r, w = self.j, self.port.record, self.w
         with m.If(r.fin_queued & j.ack_all & r.fin_told):
-            m.d.comb += [w.ev_closed.eq(1), w.ok.eq(1), w.deadline.eq(self.time_wait)]
+            m.d.comb += [w.ev_closed.eq(1), w.ok.eq(1), w.deadline.eq(self.settings.time_wait)]
             m.d.comb += w.phase.eq(Mux(r.passive, Phase.CLOSED, Phase.TIME_WAIT))
 
     def _text(self, m):
         """The segment's data and FIN."""
-        seg, j, r, w = self.segment.payload, self.j, self.port.record, self.port.result
-        fin, fits, write = Signal(), Signal(), Signal()
-        m.d.comb += fin.eq(seg.flags.fin & j.whole & ~r.fin_seen & ~j.ahead & ~j.jump)
-        m.d.comb += fits.eq(r.has_segment | (j.take == 0) & ~j.keep | self.pool.valid)
+        seg, j, r, w = self.segment.payload, self.j, self.port.record, self.w
+        fin, write = self.fin, Signal()
+        fits = r.has_segment | (j.take == 0) & ~j.keep | self.pool.valid
         with m.If(j.ahead & ~j.keep):
             text = (seg.length != 0) | seg.flags.fin
             m.d.comb += [w.ack_due.eq(r.ack_due | text), self.count.out_of_order.eq(text)]
@@ -439,37 +432,37 @@ class ReceiveEngine(wiring.Component):
                 m.d.comb += w.kept_to.eq(j.end)
         with m.Elif((j.take != 0) | fin):
             m.d.comb += [write.eq(1), w.fin_seen.eq(fin), w.kept.eq(r.kept & ~j.reach & ~fin)]
-            m.d.comb += w.rcv_nxt.eq(Mux(j.jump, j.kept_to, j.next + fin))
+            m.d.comb += w.rcv_nxt.eq(self.end)
             if self.config.ack_delay:
                 m.d.comb += w.ack_now.eq(r.ack_now | r.kept)
         with m.Elif(seg.length != 0):  # a closed window, or text after the FIN
             m.d.comb += [w.ack_due.eq(1), self.count.out_of_window.eq(1)]
         with m.If(write):
-            self._write(m, fin)
+            m.d.sync += [self.owed.eq(0), self.verdict.valid.eq(1)]
+            with m.If(j.ahead | (j.take != 0)):
+                m.d.comb += [w.has_segment.eq(1), w.segment.eq(self.place)]
+                m.d.comb += self.pool.ready.eq(~r.has_segment)
 
-    def _write(self, m, fin):
-        """The verdict for text that goes to memory; its place there."""
-        seg, j, r, w = self.segment.payload, self.j, self.port.record, self.port.result
-        segment = Mux(r.has_segment, r.segment, self.pool.payload)
+    def _order(self, m):
+        """The verdict, should the text go to memory; its place there."""
+        seg, j, r = self.segment.payload, self.j, self.port.record
+        self.fin = fin = seg.flags.fin & j.whole & ~r.fin_seen & ~j.ahead & ~j.jump
+        self.end = Mux(j.jump, j.kept_to, j.next + fin)  # RCV.NXT after it, unless it is ahead
+        self.place = segment = Mux(r.has_segment, r.segment, self.pool.payload)
         offset = (Mux(j.ahead, seg.seq, r.rcv_nxt) - r.rcv_base)[: self.config.segment_log2]
         base = self.config.pool_base >> self.config.segment_log2
         verdict = self.verdict.payload
         m.d.sync += [
-            self.owed.eq(0),
-            self.verdict.valid.eq(1),
             verdict.session.eq(self.port.session),
             verdict.addr.eq(((base + segment) << self.config.segment_log2) | offset),
             verdict.arrived.eq(seg.length),
             verdict.skip.eq(j.skip),
             verdict.length.eq(Mux(j.ahead, seg.length, j.take)),
             verdict.fin.eq(fin),
-            verdict.end.eq(w.rcv_nxt),
+            verdict.end.eq(self.end),
             verdict.commit.eq(1),
             verdict.ahead.eq(j.ahead),
         ]
-        with m.If(j.ahead | (j.take != 0)):
-            m.d.comb += [w.has_segment.eq(1), w.segment.eq(segment)]
-            m.d.comb += self.pool.ready.eq(~r.has_segment)
 
     def _drop(self, m):
         verdict = self.verdict.payload

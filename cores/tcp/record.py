@@ -21,14 +21,14 @@ CLOSED        ``phase`` CLOSED until the service has released the slot, then FRE
 """
 
 from amaranth import unsigned
-from amaranth.hdl import C, Mux
+from amaranth.hdl import C, Cat, Mux, Signal
 from amaranth.lib import data, enum, wiring
 from amaranth.lib.wiring import In, Out
 
 from .service import TAG_WIDTH
 
-__all__ = ["TIME_WIDTH", "CheckoutSignature", "Phase", "descriptor_layout", "keep", "kill"]
-__all__ += ["opening", "peer_layout", "record_layout", "send_window", "FLIGHT_MAX"]
+__all__ = ["TIME_WIDTH", "CheckoutSignature", "Handback", "Phase", "descriptor_layout", "kill"]
+__all__ += ["opening", "peer_layout", "record_layout", "send_window", "FLIGHT_MAX", "NUMBERS"]
 
 
 def wake_width(window=512, windows=64):
@@ -40,6 +40,12 @@ def wake_width(window=512, windows=64):
 TIME_WIDTH = 24
 #: Data segments of one session that may be between engine and sender.
 FLIGHT_MAX = 15
+#: The record's numbers. The store keeps each in places of its own, so one that is not handed back
+#: as changed stays as it is without having to be carried through engine and store.
+NUMBERS = ("rcv_base", "rcv_nxt", "rcv_pub", "rcv_cons", "rcv_edge", "kept_from", "kept_to")
+NUMBERS += ("snd_una", "snd_nxt", "snd_max", "snd_end", "snd_wnd", "mss", "cwnd", "credit")
+NUMBERS += ("ssthresh", "recover", "srtt8", "rttvar4", "rtt_seq", "rtt_start", "rto")
+NUMBERS += ("deadline", "progress")
 
 
 class Phase(enum.Enum, shape=3):
@@ -174,7 +180,12 @@ class CheckoutSignature(wiring.Signature):
     ``record``   In   the record, stable while ``grant``
     ``commit``   Out  hand back; ``result`` holds the new values of the fields this engine writes
     ``result``   Out  a struct of the fields named by ``writes``
+    ``changes``  Out  a bit for each of them that is one of :data:`NUMBERS`: it has a new value;
+                      else ``result`` is not looked at there
     ===========  ===  =============================================================================
+
+    Times are handed back from now on: ``result.deadline`` is how many ticks are left, and
+    ``progress`` has no value, because if it changes it becomes the time. So the store alone adds.
 
     No other engine sees the record between ``grant`` and ``commit``, so an engine must never wait,
     while it holds one, for anything that could wait for another engine.
@@ -186,7 +197,10 @@ class CheckoutSignature(wiring.Signature):
             if name not in layout.members:
                 raise ValueError(f"Field to write must be one of the record, not {name!r}")
         self.config, self.writes = config, tuple(writes)
-        self.result_layout = data.StructLayout({n: layout.members[n] for n in writes})
+        self.result_layout = data.StructLayout(
+            {n: layout.members[n] for n in writes if n != "progress"}
+        )
+        self.changes_layout = data.StructLayout({n: 1 for n in writes if n in NUMBERS})
         super().__init__(
             {
                 "request": Out(1),
@@ -195,6 +209,7 @@ class CheckoutSignature(wiring.Signature):
                 "record": In(layout),
                 "commit": Out(1),
                 "result": Out(self.result_layout),
+                "changes": Out(self.changes_layout),
             }
         )
 
@@ -215,9 +230,54 @@ def send_window(config, record):
     return Mux(shifted > most, most, shifted)
 
 
-def keep(port):
-    """Statements that hand every field back unchanged; put them first, override below."""
-    return [port.result[name].eq(port.record[name]) for name in port.signature.writes]
+class _Number:
+    """A number of the record as an engine hands it back: who assigns it, makes it change."""
+
+    def __init__(self, name):
+        self.name, self.sources = name, []
+
+    def eq(self, value):
+        """The statement that hands ``value`` back, if no later one is executed, too."""
+        chosen = Signal(name=f"{self.name}_{len(self.sources)}")
+        self.sources.append((chosen, value))
+        return chosen.eq(1)
+
+
+class Handback:
+    """What an engine hands back: fields to be assigned, as attributes and as items.
+
+    What is not assigned stays as it is. The values of a number (:data:`NUMBERS`) are looked at all
+    the time and chosen by who assigned last, so ``finish`` must come after all assignments.
+    """
+
+    def __init__(self, m, port):
+        self._port = port
+        self._numbers = {name: _Number(name) for name in port.signature.changes_layout.members}
+        for name in port.signature.writes:
+            if name not in self._numbers:
+                m.d.comb += port.result[name].eq(port.record[name])
+
+    def __getitem__(self, name):
+        return self._numbers[name] if name in self._numbers else self._port.result[name]
+
+    def __getattr__(self, name):
+        return self[name]
+
+    def touch(self):
+        """The statement by which ``progress`` becomes the time."""
+        return self._port.changes.progress.eq(1)
+
+    def finish(self, m):
+        """Connect the numbers."""
+        for name, number in self._numbers.items():
+            if not number.sources:
+                continue
+            value = number.sources[0][1]
+            for chosen, later in number.sources[1:]:
+                value = Mux(chosen, later, value)
+            m.d.comb += self._port.result[name].eq(value)
+            changed = [chosen for chosen, _ in number.sources]
+            m.d.comb += self._port.changes[name].eq(Cat(changed).any())
 
 
 #: Fields that :func:`kill` writes.

@@ -1,14 +1,52 @@
 """The session store: all state of all sessions, checked out one record at a time."""
 
-from amaranth.hdl import Module, Signal, unsigned
-from amaranth.lib import wiring
+from amaranth.hdl import C, Cat, Module, Mux, Signal, Value, unsigned
+from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from ..buffers import NO_COLLISIONS, BlockFifo
-from .record import CheckoutSignature, Phase, record_layout
+from ..buffers import NO_COLLISIONS
+from .number_lists import NumberList
+from .record import NUMBERS, TIME_WIDTH, CheckoutSignature, Phase, record_layout
+from .service import LENGTH_WIDTH
 
 __all__ = ["SessionStore"]
+
+#: Bits that a block RAM writes or leaves alone together.
+LANE = 9
+#: Low bits that tell SND.NXT from SND.END: at most four descriptors, SYN and FIN lie between them.
+QUEUED = LENGTH_WIDTH + 4
+
+
+class _Places:
+    """Where the record's fields lie in the RAM: each number in lanes of its own, then the rest."""
+
+    def __init__(self, layout):
+        self.layout = layout
+        self.numbers = [name for name in layout.members if name in NUMBERS]
+        self.rest = [name for name in layout.members if name not in NUMBERS]
+        self.lanes = []  # of each, the number that lies there, or None
+        for name in self.numbers:
+            self.lanes += [name] * -(-layout[name].width // LANE)
+        self.lanes += [None] * -(-sum(layout[name].width for name in self.rest) // LANE)
+        self.width = LANE * len(self.lanes)
+
+    def pack(self, record):
+        """The RAM's word for a record."""
+        parts = []
+        for name in self.numbers:
+            bits = Value.cast(record[name])
+            parts += [bits, C(0, -len(bits) % LANE)]
+        return Cat(*parts, *(record[name] for name in self.rest))
+
+    def unpack(self, word):
+        """The record of one of the RAM's words, as bits."""
+        at, bits = 0, {}
+        for name in (*self.numbers, *self.rest):
+            width = self.layout[name].width
+            bits[name] = word[at : at + width]
+            at += width if name in self.rest else width + -width % LANE
+        return Cat(bits[name] for name in self.layout.members)
 
 
 class SessionStore(wiring.Component):
@@ -40,8 +78,10 @@ class SessionStore(wiring.Component):
     ``give``              Out  with ``give_segment``: that pool segment is free; one cycle
     ``half_open``         Out  sessions in SYN-RCVD
     ``ready``             Out  0 while the records are being cleared after reset
+    ``now``               In   time in ticks
     ====================  ===  =================================================================
 
+    What an engine hands back as a deadline is counted from the hand-back, when ``progress`` is set.
     A checkout takes 4 cycles more than the engine holds the record: choose, fetch, read, return.
     Reset: clears all records, one a cycle.
 
@@ -74,6 +114,7 @@ class SessionStore(wiring.Component):
                 "give_segment": Out(config.segment_bits),
                 "half_open": Out(range(config.sessions + 1)),
                 "ready": Out(1),
+                "now": In(TIME_WIDTH),
             }
             | (more or {})
         )
@@ -82,13 +123,15 @@ class SessionStore(wiring.Component):
         m = Module()
         config, names = self.config, list(self.engines)
         layout = record_layout(config)
-        ports = [getattr(self, name) for name in names]
-        size = layout.size
+        ports = self._engine_ports()
+        self.places = places = _Places(layout)
         m.submodules.ram = ram = Memory(
-            shape=unsigned(size), depth=config.sessions, init=[], attrs=NO_COLLISIONS
+            shape=unsigned(places.width), depth=config.sessions, init=[], attrs=NO_COLLISIONS
         )
-        ram_r, ram_w = ram.read_port(), ram.write_port()
-        record, after = Signal(layout), Signal(layout)  # as checked out; as handed back
+        ram_r, ram_w = ram.read_port(), ram.write_port(granularity=LANE)
+        record, back = Signal(layout), Signal(layout)  # as checked out; what was handed back
+        changed = Signal(data.StructLayout({name: 1 for name in places.numbers}))
+        then = Signal(TIME_WIDTH)  # when it was handed back
         session = Signal(config.session_bits)
         owner, chosen = Signal(range(len(names))), Signal(range(len(names)))
         requests = Signal(len(names))
@@ -96,20 +139,14 @@ class SessionStore(wiring.Component):
         for port in ports:
             m.d.comb += port.record.eq(record)
 
-        with m.Switch(owner):  # round robin: the first requester after the last owner
-            for k in range(len(names)):
-                with m.Case(k):
-                    for j in reversed(range(1, len(names) + 1)):
-                        j = (k + j) % len(names)
-                        with m.If(requests[j]):
-                            m.d.comb += chosen.eq(j)
+        self._choose(m, owner, chosen, requests)
         with m.Switch(owner):
             for k, port in enumerate(ports):
                 with m.Case(k):
                     m.d.comb += ram_r.addr.eq(port.session)
         pop = Signal(len(names))  # one-hot: the request of engine k is being served
 
-        written = Signal(size)
+        written = Signal(layout)
         recycling = Signal()  # this checkout serves the recycle list
         skip = {
             "active": owner == names.index("transmit"),
@@ -119,7 +156,7 @@ class SessionStore(wiring.Component):
 
         with m.FSM(init="CLEAR") as fsm:
             with m.State("CLEAR"):
-                m.d.comb += ram_w.en.eq(1)
+                m.d.comb += ram_w.en.eq(~0)
                 m.d.sync += session.eq(session + 1)
                 with m.If(session == config.sessions - 1):
                     m.next = "CHOOSE"
@@ -135,28 +172,32 @@ class SessionStore(wiring.Component):
                 m.next = "READ"
             with m.State("READ"):
                 m.d.comb += self.ready.eq(1)
-                m.d.sync += record.eq(ram_r.data)
+                m.d.sync += Value.cast(record).eq(places.unpack(ram_r.data))
                 m.next = "LENT"
             with m.State("LENT"):
                 m.d.comb += self.ready.eq(1)
-                m.d.sync += after.eq(record)
                 done = Signal()
                 for k, port in enumerate(ports):
                     with m.If(owner == k):
                         m.d.comb += [port.grant.eq(1), done.eq(port.commit)]
-                        m.d.sync += [after[f].eq(port.result[f]) for f in port.signature.writes]
+                m.d.sync += then.eq(self.now)
+                self._take(m, owner, record, back, changed)
                 with m.If(done):
                     m.next = "RETURN"
             with m.State("RETURN"):
-                m.d.comb += [self.ready.eq(1), ram_w.en.eq(1)]
+                m.d.comb += self.ready.eq(1)
+                m.d.comb += ram_w.en.eq(Cat(changed[k] if k else 1 for k in places.lanes))
                 m.next = "CHOOSE"
+        new, after = self._settle(m, record, back, changed, then)
         # Both copies of the record are 0, a free slot, while the store is being cleared, so that
         # what is written then needs no gate of its own: 800 LUTs.
         returning = fsm.ongoing("RETURN")
         self.ram, self.fsm, self.owner = ram, fsm, owner  # for the invariants of its proof
         self.lent, self.serves_recycle = (session, record, after), recycling
+        self.returned = back, changed, then
         pushes = self._file(m, record, after, session, written, skip, returning)
-        m.d.comb += [ram_w.addr.eq(session), ram_w.data.eq(written)]
+        m.d.comb += [written[name].eq(new[name]) for name in places.numbers]
+        m.d.comb += [ram_w.addr.eq(session), ram_w.data.eq(places.pack(written))]
         pops = {
             "active": pop[names.index("transmit")],
             "event": pop[names.index("events")],
@@ -165,11 +206,58 @@ class SessionStore(wiring.Component):
         self._lists(m, session, pushes, pops, after.service)
         return m
 
+    def _choose(self, m, owner, chosen, requests):
+        """Round robin: the first requester after the last owner."""
+        names = list(self.engines)
+        with m.Switch(owner):
+            for k in range(len(names)):
+                with m.Case(k):
+                    for j in reversed(range(1, len(names) + 1)):
+                        j = (k + j) % len(names)
+                        with m.If(requests[j]):
+                            m.d.comb += chosen.eq(j)
+
+    def _take(self, m, owner, record, back, changed):
+        """What the owner hands back. A number that one engine writes comes from there in any case;
+        it counts only if it has changed."""
+        ports = self._engine_ports()
+        values = [port.result for port in ports]
+        for name in record.shape().members:
+            mine = [k for k, port in enumerate(ports) if name in port.signature.writes]
+            if name not in NUMBERS:
+                m.d.sync += back[name].eq(record[name])
+                for k in mine:
+                    with m.If(owner == k):
+                        m.d.sync += back[name].eq(values[k][name])
+                continue
+            changes = [(owner == k) & ports[k].changes[name] for k in mine]
+            m.d.sync += changed[name].eq(Cat(changes).any())
+            if name == "progress":
+                continue
+            value = Signal.like(record[name], name=f"back_{name}")
+            for at, k in enumerate(mine):
+                with m.If((owner == k) if at else 1):
+                    m.d.comb += value.eq(values[k][name])
+            m.d.sync += back[name].eq(value)
+
+    def _settle(self, m, record, back, changed, then):
+        """What is handed back, as records: one whose numbers that change are right; all right."""
+        new, after = Signal(back.shape()), Signal(back.shape())
+        m.d.comb += [new.eq(back), new.deadline.eq(then + back.deadline), new.progress.eq(then)]
+        m.d.comb += after.eq(new)
+        for name in changed.shape().members:
+            m.d.comb += after[name].eq(Mux(changed[name], new[name], record[name]))
+        return new, after
+
+    def _engine_ports(self):
+        return [getattr(self, name) for name in self.engines]
+
     def _file(self, m, record, after, session, written, skip, returning):
         """Decide which lists the record handed back belongs on; return the pushes."""
         w = Signal(record_layout(self.config), name="w")  # what is written
         is_open, is_closed = after.phase == Phase.OPEN, after.phase == Phase.CLOSED
-        unsent = (after.snd_nxt != after.snd_end) & is_open & ~after.blocked
+        near = self.config.place_bits  # RCV.NXT is not further from RCV.PUB than two segments
+        unsent = (after.snd_nxt[:QUEUED] != after.snd_end[:QUEUED]) & is_open & ~after.blocked
         answered = after.check & (after.count != 0) & (after.flight == 0)
         was = {name: after[f"on_{name}"] & ~skip[name] for name in skip}
         want = {name: Signal(name=f"want_{name}") for name in skip}
@@ -186,7 +274,7 @@ class SessionStore(wiring.Component):
                 & ~(want["active"] | was["active"] | want["event"] | was["event"])
                 & (after.count == 0)
                 & (after.flight == 0)
-                & (after.rcv_nxt == after.rcv_pub)
+                & (after.rcv_nxt[:near] == after.rcv_pub[:near])
             ),
             self.reap.eq(returning & free),
             self.reap_session.eq(session),
@@ -209,7 +297,7 @@ class SessionStore(wiring.Component):
     def _fifo(self, m, name, session, push, pop):
         """One list; return its two outputs."""
         config = self.config
-        fifo = BlockFifo(width=config.session_bits, depth=config.sessions)
+        fifo = NumberList(width=config.session_bits, depth=config.sessions)
         m.submodules[name] = fifo
         m.d.comb += [fifo.w_data.eq(session), fifo.w_en.eq(push), fifo.r_en.eq(pop)]
         return fifo.r_rdy, fifo.r_data

@@ -5,7 +5,8 @@ from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from ..buffers import NO_COLLISIONS, BlockFifo
+from ..buffers import NO_COLLISIONS
+from .number_lists import BLOCK_RAM, NumberList
 from .service import SESSION_WIDTH
 from .speck import ROUNDS, Speck
 
@@ -79,12 +80,13 @@ class SessionTable(wiring.Component):
         link = data.StructLayout({"valid": 1, "session": s})
         entry = data.StructLayout({"tuple": 64, "bucket": s + 1})
         block = {"ram_style": "block"} if n >= LARGE else {}
-        m.submodules.heads = heads = Memory(shape=link, depth=2 * n, init=[], attrs=block)
+        # No head is used that was read in the cycle in which it was written.
+        m.submodules.heads = heads = Memory(shape=link, depth=2 * n, init=[], attrs=BLOCK_RAM)
         m.submodules.nexts = nexts = Memory(shape=link, depth=n, init=[], attrs=block)
         m.submodules.entries = entries = Memory(shape=entry, depth=n, init=[], attrs=NO_COLLISIONS)
         m.submodules.speck = speck = Speck()
-        m.submodules.reaped = reaped = BlockFifo(width=s, depth=n)
-        m.submodules.free = free = BlockFifo(width=s, depth=n)
+        m.submodules.reaped = reaped = NumberList(width=s, depth=n)
+        m.submodules.free = free = NumberList(width=s, depth=n)
         head_r, head_w = heads.read_port(), heads.write_port()
         next_r, next_w = nexts.read_port(), nexts.write_port()
         entry_r, entry_w = entries.read_port(), entries.write_port()

@@ -5,9 +5,9 @@ from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from ..buffers import BlockFifo
 from ..memory import MemorySignature
-from .record import KILL_WRITES, TIME_WIDTH, CheckoutSignature, Phase, keep, kill
+from .number_lists import BLOCK_RAM, NumberList
+from .record import KILL_WRITES, TIME_WIDTH, CheckoutSignature, Handback, Phase, kill
 from .registers import settings_layout
 from .wheels import TimerWheels, wake_width
 
@@ -75,12 +75,14 @@ class TimerEngine(wiring.Component):
         s, slots = config.session_bits, config.wheel
         bits = slots.bit_length() - 1
         link = data.StructLayout({"valid": 1, "session": s})
-        m.submodules.heads = heads = Memory(shape=link, depth=slots, init=[])
+        # No head is used that was read in the cycle in which it was written.
+        m.submodules.heads = heads = Memory(shape=link, depth=slots, init=[], attrs=BLOCK_RAM)
         m.submodules.nexts = nexts = Memory(shape=link, depth=config.sessions, init=[])
-        m.submodules.arrivals = arrivals = BlockFifo(width=s, depth=config.sessions)
+        m.submodules.arrivals = arrivals = NumberList(width=s, depth=config.sessions)
         head_r, head_w = heads.read_port(), heads.write_port()
         next_r, next_w = nexts.read_port(), nexts.write_port()
         r = port.record
+        self.w = Handback(m, port)
         ticks = Signal(8)  # not yet served
         taken = Signal()
         walk = Signal(link)  # what is still to visit in this slot
@@ -88,7 +90,6 @@ class TimerEngine(wiring.Component):
         distance = Signal(TIME_WIDTH)
         self._signals(m)
         m.d.comb += [
-            keep(port),
             arrivals.w_data.eq(self.place_session),
             arrivals.w_en.eq(self.place),
             next_r.addr.eq(port.session),
@@ -165,38 +166,37 @@ class TimerEngine(wiring.Component):
             with m.State("LINK"):
                 m.d.comb += [head_w.en.eq(1), head_w.data.valid.eq(1), next_w.en.eq(1)]
                 m.next = "IDLE"
+        self.w.finish(m)
         return m
 
     def _recycle(self, m):
         port, r = self.port, self.port.record
         m.d.comb += port.commit.eq(1)
         with m.If((r.phase == Phase.TIME_WAIT) & r.released):
-            m.d.comb += port.result.phase.eq(Phase.CLOSED)
+            m.d.comb += self.w.phase.eq(Phase.CLOSED)
             m.d.comb += self.count.time_wait_reused.eq(1)
 
     def _signals(self, m):
         """What a visit needs, right three cycles after the grant."""
         r, settings = self.port.record, self.settings
         self.late, self.stalled = Signal(), Signal()
+        self.answered = Signal()  # nothing that is queued waits for an ACK
         self.soon = Signal()  # the next visit is to be near
         bits = self.config.window_bits
         self.rto, self.half = Signal(17), Signal(bits)
-        self.expiry, self.probing, self.rest = (Signal(TIME_WIDTH, name=n) for n in "epr")
         age, out = Signal(TIME_WIDTH), Signal(bits + 1)
         self.age, self.out = age, out  # for proofs
         m.d.sync += [
+            self.answered.eq(r.snd_una == r.snd_end),
             age.eq(self.now - r.progress),
             self.stalled.eq(age >= settings.user_timeout),
             self.rto.eq(Mux(r.rto > self.config.rto_max // 2, self.config.rto_max, r.rto << 1)),
-            self.expiry.eq(self.now + self.rto),
-            self.probing.eq(self.now + settings.keepalive_interval),
-            self.rest.eq(self.now + self.config.wheel),
             out.eq((r.snd_max - r.snd_una)[: bits + 1]),
             self.half.eq(Mux(out >> 1 > r.mss << 1, out >> 1, r.mss << 1)),
         ]
 
     def _visit(self, m):
-        r, w, settings = self.port.record, self.port.result, self.settings
+        r, w, settings = self.port.record, self.w, self.settings
         if self.config.ack_delay:
             m.d.comb += [w.ack_wait.eq(0), w.near.eq(r.busy), w.busy.eq(0)]
             live = r.phase == Phase.OPEN
@@ -213,23 +213,24 @@ class TimerEngine(wiring.Component):
             with m.Switch(r.phase):
                 with m.Case(Phase.SYN_RCVD, *([Phase.SYN_SENT] if self.config.active else [])):
                     m.d.comb += w.syn_due.eq(1)
-                    self._retry(m, settings.syn_retries, self.expiry)
+                    self._retry(m, settings.syn_retries, self.rto)
                 with m.Case(Phase.OPEN):
-                    with m.If(r.snd_una == r.snd_end):
+                    with m.If(self.answered):
                         m.d.comb += w.keepalive.eq(1)
-                        self._retry(m, settings.keepalive_retries, self.probing, backoff=False)
+                        again = settings.keepalive_interval
+                        self._retry(m, settings.keepalive_retries, again, backoff=False)
                     with m.Else():
                         self._expired(m)
-                        self._retry(m, settings.retries, self.expiry, also=self.stalled)
+                        self._retry(m, settings.retries, self.rto, also=self.stalled)
                 with m.Case(Phase.TIME_WAIT):
                     m.d.comb += w.phase.eq(Phase.CLOSED)
                 with m.Default():  # until the service releases it
-                    m.d.comb += w.deadline.eq(self.rest)
+                    m.d.comb += w.deadline.eq(self.config.wheel)
 
-    def _retry(self, m, limit, deadline, *, backoff=True, also=0):
+    def _retry(self, m, limit, delay, *, backoff=True, also=0):
         """Once more, or the end. After what is to be done once more: later assignments win."""
-        r, w = self.port.record, self.port.result
-        m.d.comb += [w.retries.eq(r.retries + 1), w.deadline.eq(deadline)]
+        r, w = self.port.record, self.w
+        m.d.comb += [w.retries.eq(r.retries + 1), w.deadline.eq(delay)]
         if backoff:
             m.d.comb += [w.rto.eq(self.rto), w.rtt_on.eq(0)]
         with m.If((r.retries >= limit) | also):
@@ -237,7 +238,7 @@ class TimerEngine(wiring.Component):
 
     def _expired(self, m):
         """RFC 6298, 5.4: all from SND.UNA on again; or a probe of a closed window."""
-        r, w = self.port.record, self.port.result
+        r, w = self.port.record, self.w
         m.d.comb += w.blocked.eq(0)
         with m.If(r.snd_wnd == 0):
             m.d.comb += w.probe.eq(1)
@@ -269,10 +270,10 @@ class WheelsTimerEngine(TimerEngine):
         m.submodules.wheels = wheels = self.wheels
         wiring.connect(m, wheels.mem, wiring.flipped(self.mem))
         place = wheels.place
+        self.w = Handback(m, port)
         distance = Signal(TIME_WIDTH)
         self._signals(m)
         m.d.comb += [
-            keep(port),
             wheels.tick.eq(self.tick),
             self.now.eq(wheels.now),
             place.valid.eq(self.place),
@@ -309,6 +310,7 @@ class WheelsTimerEngine(TimerEngine):
             with m.State("VISIT"):
                 m.d.comb += port.commit.eq(1)
                 self._visit(m)
-                m.d.comb += port.result.on_wheel.eq(0)
+                m.d.comb += self.w.on_wheel.eq(0)
                 m.next = "IDLE"
+        self.w.finish(m)
         return m

@@ -8,9 +8,9 @@ from .record import (
     FLIGHT_MAX,
     TIME_WIDTH,
     CheckoutSignature,
+    Handback,
     Phase,
     descriptor_layout,
-    keep,
     opening,
     peer_layout,
     send_window,
@@ -52,6 +52,8 @@ class TransmitEngine(wiring.Component):
 
     def __init__(self, config):
         self.config = config
+        #: Low bits that tell the numbers from SND.UNA to SND.MAX, and the window's end, apart.
+        self.near = config.place_bits
         s = config.session_bits
         super().__init__(
             {
@@ -73,13 +75,13 @@ class TransmitEngine(wiring.Component):
     # TOTAL and EMIT send and hand back.
     def elaborate(self, platform):
         m = Module()
-        port, o = self.port, self.tx_segment
+        port, o, near = self.port, self.tx_segment, self.near
         r = port.record
+        self.w = Handback(m, port)
         self._signals()
         session = self.session
         m.d.comb += [
-            keep(port),
-            port.session.eq(self.active_session),
+            port.session.eq(session),  # the head of the list, which stays until the grant
             self.address.eq(Cat((r.first + self.slot)[:2], session)),
         ]
         gap = (r.rcv_edge - r.rcv_pub)[: self.config.window_bits]
@@ -89,9 +91,8 @@ class TransmitEngine(wiring.Component):
             m.d.sync += self.allowed.eq(allowed)
             allowed = self.allowed
         m.d.sync += [
-            self.expiry.eq(self.now + r.rto),
-            self.limit.eq(r.snd_una + Mux(r.cwnd < allowed, r.cwnd, allowed)),
-            self.quiet.eq(r.snd_una == r.snd_max),
+            self.limit.eq(r.snd_una[:near] + Mux(r.cwnd < allowed, r.cwnd, allowed)),
+            self.quiet.eq(r.snd_una[:near] == r.snd_max[:near]),
             # A FIN may lie one past the edge.
             self.window.eq(Mux(gap[-1], 0, offered)),
         ]
@@ -117,12 +118,12 @@ class TransmitEngine(wiring.Component):
             with m.State("LEFT"):
                 m.d.sync += [
                     self.left.eq(self.descriptor.end - self.seq),
-                    self.room.eq(self.limit - self.seq),
+                    self.room.eq(self.limit - self.seq[:near]),
                     self.addr.eq(self.descriptor.delta + self.seq),
                     self.close.eq(self.descriptor.close),
                     self.pushed.eq(self.descriptor.push),
-                    self.alone.eq(r.snd_una == self.seq),
-                    self.newest.eq(r.snd_max == self.seq),
+                    self.alone.eq(r.snd_una[:near] == self.seq[:near]),
+                    self.newest.eq(r.snd_max[:near] == self.seq[:near]),
                 ]
                 m.next = "SIZE"
             with m.State("SIZE"):
@@ -137,6 +138,7 @@ class TransmitEngine(wiring.Component):
                 m.d.comb += port.commit.eq(1)
                 self._emit(m, session)
                 m.next = "IDLE"
+        self.w.finish(m)
         return m
 
     def _signals(self):
@@ -156,17 +158,16 @@ class TransmitEngine(wiring.Component):
         one("fin")
         one("psh")
         one("seq", 32)
-        one("limit", 32)  # end of what window and congestion window allow
+        one("limit", self.near)  # end of what window and congestion window allow
         if self.config.scaling:
             one("allowed", self.config.window_bits)  # the peer's window, shifted
         one("left", signed(32))  # of the descriptor
-        one("room", signed(32))
+        one("room", signed(self.near))
         one("want", 11)
         one("length", 11)
         one("addr", 32)
         one("new_end", 32)
         one("window", 16)
-        one("expiry", TIME_WIDTH)
 
     def _kind(self, m):
         r = self.port.record
@@ -225,7 +226,7 @@ class TransmitEngine(wiring.Component):
             m.d.sync += self.seq.eq(r.snd_max)
 
     def _emit(self, m, session):
-        r, w, o = self.port.record, self.port.result, self.tx_segment
+        r, w, o = self.port.record, self.w, self.tx_segment
         send = r.rst_due | r.syn_due | r.ack_due | r.keepalive | self.text
         full = r.flight == FLIGHT_MAX
         m.d.comb += [w[name].eq(0) for name in ("ack_due", "syn_due", "rst_due", "keepalive")]
@@ -234,13 +235,13 @@ class TransmitEngine(wiring.Component):
         with m.If(self.stuck & ~self.again):
             m.d.comb += w.blocked.eq(1)
         with m.If((self.text | self.stuck) & self.quiet & ~full):
-            m.d.comb += w.deadline.eq(self.expiry)
+            m.d.comb += w.deadline.eq(r.rto)
         with m.If(r.syn_due):
             m.d.comb += [w.rtt_on.eq((r.retries == 0) & ~r.rtt_on), w.rtt_seq.eq(r.snd_nxt)]
             m.d.comb += w.rtt_start.eq(self.now)
         with m.If(self.text):
             m.d.comb += w.flight.eq(r.flight + (self.length != 0))
-            longest = (self.new_end - r.snd_max)[:32].as_signed() > 0
+            longest = (self.new_end - r.snd_max)[: self.near].as_signed() > 0
             with m.If(longest):
                 m.d.comb += w.snd_max.eq(self.new_end)
             with m.If(~self.again):

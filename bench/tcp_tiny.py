@@ -1,0 +1,74 @@
+"""The TCP engine with preset tiny on an ECP5: size and clock, alone, data path of 32 bits.
+
+Preset tiny is 64 sessions in block RAM, four services; here with fixed registers and counters of
+16 bits, as small boards have it. The size is that of what boards are built from: the engine as
+Verilog. (Yosys heeds ``no_rw_check`` of a memory only when it comes from there; from Amaranth's
+RTLIL it adds registers and multiplexers for collisions that cannot be.)
+"""
+
+import os
+import statistics
+
+from amaranth import ClockSignal, Instance, Module, ResetSignal
+from amaranth.back import rtlil, verilog
+from amaranth.hdl import Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In
+
+from ..cores.tcp.config import TcpConfig
+from ..cores.tcp.engine import TcpEngine
+from ..sim.build import build_folder
+from ..soc.toolchain import provide_tools
+from . import fmax
+from .area import area
+
+__all__ = ["TINY", "AsVerilog", "measure", "measure_clock"]
+
+TINY = TcpConfig(programmable=False, counter_width=16)
+#: Where the clock is measured: the part of 24 K LUT4, whose die is also that of 12 K.
+DEVICE, TARGET, SEEDS = "LFE5U-25F", 90, (1, 2, 3)
+
+
+class AsVerilog(wiring.Component):
+    """``component``, made into a module of a Verilog file, with the same ports."""
+
+    def __init__(self, component):
+        self.name = f"{type(component).__name__}_alone"
+        provide_tools(build_folder().parent / "tools")  # Amaranth writes Verilog with Yosys
+        path = build_folder() / f"{self.name}.v"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(
+            verilog.convert(component, name=self.name, emit_src=False, strip_internal_attrs=True)
+        )
+        self.verilog_files = (path,)
+        super().__init__(wiring.Signature(component.signature.members))
+
+    def elaborate(self, platform):
+        m = Module()
+        ports = {"i_clk": ClockSignal(), "i_rst": ResetSignal()}
+        for path, member, port in self.signature.flatten(self):
+            if len(Value.cast(port)):
+                direction = "i" if member.flow is In else "o"
+                ports[f"{direction}_{'__'.join(map(str, path))}"] = Value.cast(port)
+        m.submodules.inside = Instance(self.name, **ports)
+        return m
+
+
+def measure() -> dict[str, float]:
+    """LUT4 as Yosys counts them, carry chains and LUT RAM included."""
+    return {"tcp.tiny_lut4": area(AsVerilog(TcpEngine(TINY)), "ecp5")["LUT4"]}
+
+
+def measure_clock() -> dict[str, float]:
+    """Placed and routed at speed grade 6, median of three seeds."""
+    component = AsVerilog(TcpEngine(TINY))
+    folder = fmax.BUILD / f"tcp_tiny-{os.getpid()}"
+    folder.mkdir(parents=True, exist_ok=True)
+    harness = rtlil.convert(fmax.Harness(component), name="top", emit_src=False)
+    (folder / "top.il").write_text(harness)
+    script = f"read_rtlil {folder}/top.il; "
+    script += "".join(f"read_verilog {path}; " for path in component.verilog_files)
+    script += f"synth_ecp5 -abc9 -top top -json {folder}/netlist.json"
+    fmax._run(["yosys", "-q", "-p", script], folder / "yosys.log")
+    runs = [fmax._place_and_route(folder, DEVICE, 6, TARGET, seed) for seed in SEEDS]
+    return {"tcp.tiny_fmax_mhz": round(statistics.median(mhz for mhz, _ in runs), 2)}
