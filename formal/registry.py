@@ -91,6 +91,7 @@ MODULES = (
     "tcp_events",
     "tcp_formats",
     "tcp_frame",
+    "tcp_index",
     "tcp_inspect",
     "tcp_judge",
     "tcp_options",
