@@ -72,10 +72,15 @@ EXCEPTIONS = {
     "shell.Shell": _PARTS,
     "tcp.cached.CachedStore": _PARTS,
     "tcp.engine.TcpEngine": _PARTS,
+    "tcp.index.SessionIndex": _PARTS,
+    "tcp.index_reader.IndexReader": _STATES,
+    "tcp.index_writer.IndexWriter": _STATES,
     "tcp.lists.ListServer": _STATES,
     "tcp.mover.LineMover": _STATES,
+    "tcp.number_stack.NumberStack": _STATES,
     "tcp.receive.ReceiveEngine": _STATES,
     "tcp.sender.Sender": _STATES,
+    "tcp.timer.WheelsTimerEngine": _PARTS,
     "tcp.wheels.TimerWheels": _STATES,
 }
 
@@ -92,7 +97,12 @@ WITHOUT = {
     *("router.arbiter.RoundRobin", "router.buffer.ElasticBuffer", "router.credits.CreditCounter"),
     *("router.network.Network", "router.phit.PhitReceiver", "router.phit.PhitSender"),
     *("router.router.Router", "spi_controller.SpiController", "tcp.application.ApplicationEngine"),
-    *("tcp.estimator.CongestionWindow", "tcp.estimator.RttEstimator", "tcp.judge.SegmentJudge"),
+    *(
+        "tcp.index_cache.TupleCache",
+        "tcp.estimator.CongestionWindow",
+        "tcp.estimator.RttEstimator",
+        "tcp.judge.SegmentJudge",
+    ),
     *(
         "tcp.handshake.Handshake",
         "tcp.inspect.Inspector",

@@ -173,6 +173,7 @@ class Users:
 
         async def bench(ctx):
             ctx.set(dut.place_taken, 1)
+            ctx.set(dut.reap_taken, 1)
             while not ctx.get(dut.ready):
                 await ctx.tick()
             for _ in range(self.turns):

@@ -15,6 +15,7 @@ from .cached import CachedStore
 from .config import TcpConfig
 from .connect import ConnectPort
 from .dma import ReceiveDma
+from .index import SessionIndex
 from .inspect import Inspector
 from .record import descriptor_layout, peer_layout
 from .registers import COUNTERS, programmable, settings_layout, tcp_block
@@ -63,7 +64,7 @@ class TcpEngine(wiring.Component):
         self.block = tcp_block(config)
         state = {}
         if config.cache:
-            self._state = MemoryArbiter(3, config.width, config.tag_width)
+            self._state = MemoryArbiter(4, config.width, max(2, config.tag_width))
             state["state"] = Out(self._state.signature.members["mem"].signature)
         super().__init__(
             {
@@ -82,7 +83,7 @@ class TcpEngine(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         config = self.config
-        m.submodules.table = self.table = SessionTable(config)
+        m.submodules.table = self.table = self._table()
         m.submodules.receive = self.receive = receive.ReceiveEngine(config)
         m.submodules.dma = self.dma = ReceiveDma(config)
         m.submodules.publish = self.publish = publish.PublishEngine(config)
@@ -188,10 +189,27 @@ class TcpEngine(wiring.Component):
                 for n in ("idle", "done", "found", "session", "hash_valid", "hash")
             ],
             [getattr(rx, n).eq(getattr(table, n)) for n in ("free_valid", "free_session")],
-            table.reap.eq(self.store.reap),
-            table.reap_session.eq(self.store.reap_session),
+            self._reaping(),
             rx.half_open.eq(self.store.half_open),
         ]
+
+    def _table(self):
+        config = self.config
+        if config.cache:
+            return SessionIndex(config.sessions, config.width, config.index_base)
+        return SessionTable(config)
+
+    def _reaping(self):
+        store, table = self.store, self.table
+        if self.config.cache:
+            return [
+                table.syn.eq(self.receive.segment.payload.flags.syn),
+                table.reap.valid.eq(store.reap),
+                table.reap.payload.session.eq(store.reap_session),
+                table.reap.payload.tuple.eq(store.reap_tuple),
+                store.reap_taken.eq(table.reap.ready),
+            ]
+        return [table.reap.eq(store.reap), table.reap_session.eq(store.reap_session)]
 
     def _lists(self, m):
         store, events, timer = self.store, self.events, self.timer
@@ -235,9 +253,10 @@ class TcpEngine(wiring.Component):
 
     def _cached(self, m):
         """Descriptors and peers are in the store. They are only looked at under its lock."""
-        store, app, rx = self.store, self.application, self.receive
+        config, store, app, rx = self.config, self.store, self.application, self.receive
         m.submodules.state = arbiter = self._state
-        for k, mem in enumerate((store.mem, store.lists_mem, self.timer.mem)):
+        parts = (store.mem, store.lists_mem, self.timer.mem, self.table.mem)
+        for k, mem in enumerate(parts):
             connect_narrow(m, mem, arbiter.ports[k])
         wiring.connect(m, arbiter.mem, wiring.flipped(self.state))
         m.d.comb += [
@@ -252,6 +271,11 @@ class TcpEngine(wiring.Component):
             store.new_peer.eq(rx.peer),
             self.transmit.peer.eq(store.peer),
         ]
+        # Free numbers come from memory, too, and may be a while under way. The last of 131,072
+        # stands for no session at all.
+        most, table = config.sessions - (config.session_bits == SESSION_WIDTH), self.table
+        m.d.comb += self.timer.free_valid.eq((table.in_use < most) | ~store.ready)
+        m.d.comb += rx.free_valid.eq(table.free_valid & (table.in_use < most))
         for name in ("transmit", "events"):
             engine = getattr(self, name)
             m.d.comb += getattr(store, f"address_{name}").eq(engine.address)

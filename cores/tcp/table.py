@@ -6,7 +6,6 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from ..buffers import NO_COLLISIONS, BlockFifo
-from .service import SESSION_WIDTH
 from .speck import ROUNDS, Speck
 
 __all__ = ["SessionTable"]
@@ -120,8 +119,6 @@ class SessionTable(wiring.Component):
                 m.d.comb += head_w.en.eq(1)
                 m.d.sync += bucket.eq(bucket + 1)
                 m.d.comb += [free.w_en.eq(~bucket[0]), free.w_data.eq(bucket >> 1)]
-                if s == SESSION_WIDTH:  # the last number stands for no session at all
-                    m.d.comb += free.w_en.eq(~bucket[0] & ~bucket[1:].all())
                 with m.If(bucket == 2 * n - 1):
                     m.next = "IDLE"
             with m.State("IDLE"):
