@@ -276,6 +276,20 @@ GROUPS = {
             ),
         ),
         Group(
+            "tcp_full",
+            "trebuchet.bench.tcp:measure_full",
+            (*GATEWARE, *ECG_MODEL, *FABRIC, "sim/toe.py", "bench/tcp.py"),
+            "cycles per HTTP transaction beside 100,000 open connections; half an hour",
+            ("tcp.http_1k_100k_cycles", "tcp.churn_100k_leaks"),
+        ),
+        Group(
+            "tcp_full_area",
+            "trebuchet.bench.tcp:measure_area",
+            ("cores/*.py", "cores/net/*.py", "cores/tcp/*.py", "bench/area.py", "bench/tcp.py"),
+            "area of the TCP engine with 131,072 sessions, 64 bits; some minutes",
+            ("tcp.full_lut6", "tcp.full_bram36"),
+        ),
+        Group(
             "router_traffic",
             "trebuchet.bench.router:measure",
             (*ROUTER, *MODEL, "sim/router.py", "sim/router_harness/*", "bench/router.py"),

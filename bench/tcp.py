@@ -11,16 +11,24 @@ reference (sopc-cloud-platform, 6.3: 120 K transactions a second at 156.25 MHz) 
 client, or a thousand at once, get an object (*tx*) or send one (*rx*), connection after connection:
 handshakes and slow starts count.
 
+*A hundred thousand*: the same transactions with preset ``FULL`` while 100,000 other connections are
+open. They are opened before, and afterwards closed in random order, each with a few bytes first.
+What is then not free again (sessions, pool segments, descriptors) has leaked.
+
 A run with an error, a wrong answer or a frame lost in the receiver counts for nothing.
 """
 
-from ..cores.tcp.config import TcpConfig
+import functools
+
+from ..cores.tcp.config import FULL, TcpConfig
+from ..cores.tcp.engine import TcpEngine
 from ..sim.build import build
 from ..sim.run import run_batch
 from ..sim.toe import DISCARD, OBJECTS
 from ..sim.tops import toe_source
+from .area import area
 
-__all__ = ["http_load", "measure", "run_load"]
+__all__ = ["http_load", "measure", "measure_area", "measure_full", "run_load"]
 
 CONFIG = TcpConfig(sessions=1024, width=64, segment_log2=16, rx_buffer=32768)
 CLIENTS, TRANSACTIONS, WARM_UP = 64, 1000, 200
@@ -28,43 +36,46 @@ CLIENTS, TRANSACTIONS, WARM_UP = 64, 1000, 200
 CYCLES_PER_MS = 62_500
 #: Of the clients, in protocol milliseconds.
 RTO = 50
-LIMIT = 40_000_000
-SECONDS = 1800
+LIMIT = 100_000_000
+SECONDS = 7200
+IDLE = 100_000
 PAGE, FILE, IMAGE = OBJECTS
 #: Port of the object that is sent either way, by the number of clients.
 BULK = {1: IMAGE, 1000: FILE}
 
 
-def run_load(**options) -> dict[str, float]:
-    """The load generator's own statistics of a run that went well."""
+@functools.cache
+def _binary(config: TcpConfig):
+    return build(toe_source(config))
+
+
+def run_load(config: TcpConfig = CONFIG, **options) -> tuple[dict, dict]:
+    """The load generator's own statistics of a run that went well, and the engine's counters."""
     options |= {"time": f"cycles:{CYCLES_PER_MS}", "rto": RTO, "cycles": LIMIT}
     arguments = [
         word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", value)
     ]
-    code, statistics = run_batch(build(toe_source(CONFIG)), arguments, timeout=SECONDS)
-    load = statistics["load"]
-    lost = statistics["counters"]["tcp_rx.overflow"]
+    code, statistics = run_batch(_binary(config), arguments, timeout=SECONDS)
+    load, counters = statistics["load"], statistics["counters"]
+    lost = counters["tcp_rx.overflow"]
     if code or not load["complete"] or load["errors"] or load["strays"] or lost:
         raise RuntimeError(f"the load did not go through (code {code}, {lost} lost): {load}")
-    return load
+    return load, counters
 
 
-def http_load(
-    clients: int = CLIENTS, transactions: int = TRANSACTIONS, warm_up: int = WARM_UP
-) -> dict[str, float]:
-    """HTTP-like transactions."""
-    load = run_load(
-        load="http", port=PAGE, clients=clients, transactions=transactions, warmup=warm_up
-    )
-    if load["answer_bytes"] != OBJECTS[PAGE] or load["transactions"] != transactions:
-        raise RuntimeError(f"{transactions} answers of {OBJECTS[PAGE]} bytes were due: {load}")
-    return load
+def http_load(config: TcpConfig = CONFIG, idle: int = 0) -> tuple[dict, dict]:
+    """HTTP-like transactions, with ``idle`` other connections."""
+    options = {"clients": CLIENTS, "transactions": TRANSACTIONS, "warmup": WARM_UP}
+    load, counters = run_load(config, load="http", port=PAGE, idle=idle, **options)
+    if load["answer_bytes"] != OBJECTS[PAGE] or load["transactions"] != TRANSACTIONS:
+        raise RuntimeError(f"{TRANSACTIONS} answers of {OBJECTS[PAGE]} bytes were due: {load}")
+    return load, counters
 
 
 def share(way: str, clients: int) -> float:
     """Share of the data path that payload takes, ``tx`` or ``rx``."""
     port = BULK[clients]
-    load = run_load(
+    load, _ = run_load(
         load="http" if way == "tx" else "discard",
         port=port if way == "tx" else DISCARD,
         clients=clients,
@@ -80,10 +91,24 @@ def share(way: str, clients: int) -> float:
 
 
 def measure() -> dict[str, float]:
-    cycles = round(http_load()["cycles_per_transaction"], 1)
+    cycles = round(http_load()[0]["cycles_per_transaction"], 1)
     shares = {
         f"tcp.{way}_share_{clients}": round(share(way, clients), 3)
         for way in ("tx", "rx")
         for clients in BULK
     }
     return {"tcp.http_1k_cycles": cycles, **shares}
+
+
+def measure_full() -> dict[str, float]:
+    load, counters = http_load(FULL, IDLE)
+    leaks = counters["tcp.sessions_used"] + counters["tcp.half_open"]
+    leaks += FULL.pool_segments - counters["tcp.segments_free"]
+    leaks += 4 * FULL.sessions - counters["tcp.descriptors_free"]
+    cycles = round(load["cycles_per_transaction"], 1)
+    return {"tcp.http_1k_100k_cycles": cycles, "tcp.churn_100k_leaks": leaks}
+
+
+def measure_area() -> dict[str, float]:
+    used = area(TcpEngine(FULL))
+    return {"tcp.full_lut6": used["LUT6"], "tcp.full_bram36": used["BRAM36"]}
