@@ -50,6 +50,8 @@ class CachedStore(SessionStore):
     ``now``                In   time in ticks
     ``place``              Out  ``place_session`` is to be visited at tick ``place_wake``, is on a
                                 wheel if ``place_linked``; until ``place_taken``
+    ``reap``               Out  with ``reap_session``, who was with ``reap_tuple``; until
+                                ``reap_taken``
     ``mem``                Out  memory port of the records
     ``lists_mem``          Out  memory port of the lists, which are in a
                                 :class:`~trebuchet.cores.tcp.lists.ListServer`
@@ -65,7 +67,7 @@ class CachedStore(SessionStore):
     * Numbers at or above the *high-water mark* have never been used: nothing is read for them, and
       nothing written. The mark moves as the next one is lent. So memory needs no clearing.
 
-    A hand-back waits for the lists and for the wheels, which wait for memory alone.
+    A hand-back waits for the lists, the wheels and the index, which wait for memory alone.
 
     Reset: the cache is empty after a cycle a slot; the high-water mark is 0.
     """
@@ -92,6 +94,8 @@ class CachedStore(SessionStore):
             "place_wake": Out(wake_width()),
             "place_linked": Out(1),
             "place_taken": In(1),
+            "reap_tuple": Out(64),
+            "reap_taken": In(1),
             "mem": Out(MemorySignature(config.width, config.tag_width)),
             "lists_mem": Out(MemorySignature(config.width, 0)),
         }
@@ -196,12 +200,12 @@ class CachedStore(SessionStore):
         ]
 
     def _serve(self, m, pops, service):
-        """The lists; a hand-back ends when they, and the wheels, have taken what is theirs."""
+        """The lists; a hand-back ends when they, wheels and index have taken what is theirs."""
         m.submodules.lists = lists = self.lists
         wiring.connect(m, lists.mem, wiring.flipped(self.lists_mem))
         n = len(self.config.ports)
         returns = self.fsm.ongoing("RETURN")
-        mask, pushed, placed = Signal(2 + n), Signal(), Signal()
+        mask, pushed, placed, reaped = Signal(2 + n), Signal(), Signal(), Signal()
         push = lists.push
         m.d.comb += [
             mask.eq(Cat(self.wanted["active"], self.wanted["recycle"])),
@@ -209,8 +213,12 @@ class CachedStore(SessionStore):
             push.payload.lists.eq(mask),
             push.payload.session.eq(self.session),
             self.place.eq(returns & self.asks_place & ~placed),
+            self.reap.eq(returns & self.frees & ~reaped),
+            self.reap_tuple.eq(Cat(self.peer.local_port, self.peer.remote_port, self.peer.ip)),
             self.filed.eq(
-                ((mask == 0) | pushed | push.ready) & (~self.asks_place | placed | self.place_taken)
+                ((mask == 0) | pushed | push.ready)
+                & (~self.asks_place | placed | self.place_taken)
+                & (~self.frees | reaped | self.reap_taken)
             ),
             lists.pop.eq(Cat(pops["active"], pops["recycle"])),
             Cat(self.active_valid, self.recycle_valid, self.event_valid).eq(lists.valid),
@@ -224,6 +232,7 @@ class CachedStore(SessionStore):
                 getattr(self, f"event_session_{k}").eq(lists.head[2 + k]),
             ]
         m.d.sync += pushed.eq(returns & ~self.filed & (pushed | (push.valid & push.ready)))
+        m.d.sync += reaped.eq(returns & ~self.filed & (reaped | (self.reap & self.reap_taken)))
         m.d.sync += placed.eq(returns & ~self.filed & (placed | (self.place & self.place_taken)))
 
     def _rams(self, m):

@@ -15,6 +15,7 @@ from .cached import CachedStore
 from .config import TcpConfig
 from .connect import ConnectPort
 from .dma import ReceiveDma
+from .index import SessionIndex
 from .inspect import Inspector
 from .record import descriptor_layout, peer_layout
 from .registers import COUNTERS, programmable, settings_layout, tcp_block
@@ -63,7 +64,7 @@ class TcpEngine(wiring.Component):
         self.block = tcp_block(config)
         state = {}
         if config.cache:
-            self._state = MemoryArbiter(3, config.width, config.tag_width)
+            self._state = MemoryArbiter(4, config.width, max(2, config.tag_width))
             state["state"] = Out(self._state.signature.members["mem"].signature)
         super().__init__(
             {
@@ -82,7 +83,7 @@ class TcpEngine(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         config = self.config
-        m.submodules.table = self.table = SessionTable(config)
+        m.submodules.table = self.table = self._table()
         m.submodules.receive = self.receive = receive.ReceiveEngine(config)
         m.submodules.dma = self.dma = ReceiveDma(config)
         m.submodules.publish = self.publish = publish.PublishEngine(config)
@@ -188,10 +189,30 @@ class TcpEngine(wiring.Component):
                 for n in ("idle", "done", "found", "session", "hash_valid", "hash")
             ],
             [getattr(rx, n).eq(getattr(table, n)) for n in ("free_valid", "free_session")],
-            table.reap.eq(self.store.reap),
-            table.reap_session.eq(self.store.reap_session),
+            self._removals(),
             rx.half_open.eq(self.store.half_open),
         ]
+
+    def _table(self):
+        config = self.config
+        if config.cache:
+            # The last of 131,072 stands for no session at all.
+            numbers = config.sessions - (config.session_bits == SESSION_WIDTH)
+            base = config.index_base
+            return SessionIndex(config.sessions, config.width, base, numbers=numbers)
+        return SessionTable(config)
+
+    def _removals(self):
+        store, table = self.store, self.table
+        if self.config.cache:
+            return [
+                table.syn.eq(self.receive.segment.payload.flags.syn),
+                table.reap.valid.eq(store.reap),
+                table.reap.payload.session.eq(store.reap_session),
+                table.reap.payload.tuple.eq(store.reap_tuple),
+                store.reap_taken.eq(table.reap.ready),
+            ]
+        return [table.reap.eq(store.reap), table.reap_session.eq(store.reap_session)]
 
     def _lists(self, m):
         store, events, timer = self.store, self.events, self.timer
@@ -204,7 +225,7 @@ class TcpEngine(wiring.Component):
             store.event_pick.eq(events.pick),
             timer.recycle_valid.eq(store.recycle_valid),
             timer.recycle_session.eq(store.recycle_session),
-            timer.free_valid.eq(self.table.free_valid | ~store.ready),
+            timer.free_valid.eq(~self.table.none | ~store.ready),
             timer.place.eq(store.place),
             timer.place_session.eq(store.place_session),
             store.recycling.eq(timer.recycling),
@@ -237,7 +258,8 @@ class TcpEngine(wiring.Component):
         """Descriptors and peers are in the store. They are only looked at under its lock."""
         store, app, rx = self.store, self.application, self.receive
         m.submodules.state = arbiter = self._state
-        for k, mem in enumerate((store.mem, store.lists_mem, self.timer.mem)):
+        parts = (store.mem, store.lists_mem, self.timer.mem, self.table.mem)
+        for k, mem in enumerate(parts):
             connect_narrow(m, mem, arbiter.ports[k])
         wiring.connect(m, arbiter.mem, wiring.flipped(self.state))
         m.d.comb += [
