@@ -52,6 +52,7 @@ class CachedStore(SessionStore):
                                 wheel if ``place_linked``; until ``place_taken``
     ``reap``               Out  with ``reap_session``, who was with ``reap_tuple``; until
                                 ``reap_taken``
+    ``high``               Out  no session with this number, or a higher one, was ever used
     ``mem``                Out  memory port of the records
     ``lists_mem``          Out  memory port of the lists, which are in a
                                 :class:`~trebuchet.cores.tcp.lists.ListServer`
@@ -96,6 +97,7 @@ class CachedStore(SessionStore):
             "place_taken": In(1),
             "reap_tuple": Out(64),
             "reap_taken": In(1),
+            "high": Out(range(config.sessions + 1)),
             "mem": Out(MemorySignature(config.width, config.tag_width)),
             "lists_mem": Out(MemorySignature(config.width, 0)),
         }
@@ -281,7 +283,6 @@ class CachedStore(SessionStore):
         slot = self.session[: self.slot_bits]
         lines = self.reads["lines"].data
         self.hit, self.begin, closed = Signal(), Signal(), Signal()
-        self.high = Signal(range(self.config.sessions + 1))  # numbers from here on are unused
         self.move = Signal(self.config.tag_width)
         gone, idle_before, wake = Signal(count), Signal(), Signal()
         for i in range(count):

@@ -267,6 +267,7 @@ class TcpEngine(wiring.Component):
             store.place_taken.eq(self.timer.place_taken),
             self.timer.place_wake.eq(store.place_wake),
             self.timer.place_linked.eq(store.place_linked),
+            self.timer.high.eq(store.high),
             store.enter.eq(app.write),
             store.entry_address.eq(app.address),
             store.entry.eq(app.descriptor),

@@ -74,9 +74,10 @@ class SessionIndex(wiring.Component):
     =================  ===  ===================================================================
 
     Parameters: ``sessions``, a power of two from 2 to 131,072, of which ``numbers`` are used (None:
-    all); ``width`` of the port, 32 or 64; ``base``, a multiple of 64; ``bucket_bits``, see :class:`~.index_layout.IndexLayout`;
-    ``cache_sets``, half the entries of the tuple cache; ``ahead``, look-ups besides the dialogue's
-    that can be under way, 1 to 3; ``stack_depth``, free numbers on chip.
+    all); ``width`` of the port, 32 or 64; ``base``, a multiple of 64; ``bucket_bits``, see
+    :class:`~.index_layout.IndexLayout`; ``cache_sets``, half the entries of the tuple cache;
+    ``ahead``, look-ups besides the dialogue's that can be under way, 1 to 3; ``stack_depth``, free
+    numbers on chip.
 
     A hint is no more than that: it may be wrong, late or missing, may change or go away while it
     waits, and the look-ups that follow may have another order. Hint what waits behind the segment
