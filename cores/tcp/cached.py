@@ -53,6 +53,7 @@ class CachedStore(SessionStore):
     ``reap``               Out  with ``reap_session``, who was with ``reap_tuple``; until
                                 ``reap_taken``
     ``high``               Out  no session with this number, or a higher one, was ever used
+    ``listed``             Out  a session is on the active list or on an event list
     ``mem``                Out  memory port of the records
     ``lists_mem``          Out  memory port of the lists, which are in a
                                 :class:`~trebuchet.cores.tcp.lists.ListServer`
@@ -98,6 +99,7 @@ class CachedStore(SessionStore):
             "reap_tuple": Out(64),
             "reap_taken": In(1),
             "high": Out(range(config.sessions + 1)),
+            "listed": Out(1),
             "mem": Out(MemorySignature(config.width, config.tag_width)),
             "lists_mem": Out(MemorySignature(config.width, 0)),
         }
@@ -222,6 +224,7 @@ class CachedStore(SessionStore):
                 & (~self.asks_place | placed | self.place_taken)
                 & (~self.frees | reaped | self.reap_taken)
             ),
+            self.listed.eq((lists.busy & ~0b10).any()),
             lists.pop.eq(Cat(pops["active"], pops["recycle"])),
             Cat(self.active_valid, self.recycle_valid, self.event_valid).eq(lists.valid),
             self.active_session.eq(lists.head[0]),

@@ -346,6 +346,8 @@ class TcpEngine(wiring.Component):
             csr.sessions_used.eq(table.in_use),
             csr.half_open.eq(self.store.half_open),
         ]
+        # Entries of the recycle list stay with the number, of which no session may be left.
+        listed = self.store.listed if self.config.cache else 0
         m.d.sync += csr.idle.eq(
-            (table.in_use == 0) & self.dma.idle & ~self.segment.valid & self.store.ready
+            (table.in_use == 0) & self.dma.idle & ~self.segment.valid & self.store.ready & ~listed
         )
