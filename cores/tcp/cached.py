@@ -287,7 +287,8 @@ class CachedStore(SessionStore):
         lines = self.reads["lines"].data
         self.hit, self.begin, closed = Signal(), Signal(), Signal()
         self.move = Signal(self.config.tag_width)
-        gone, idle_before, wake = Signal(count), Signal(), Signal()
+        gone, idle_before = Signal(count), Signal()
+        self.wake = wake = Signal()
         for i in range(count):
             m.d.comb += [
                 here[i].eq(used[i] & (mover.numbers[i][: self.slot_bits] == slot)),
@@ -334,7 +335,7 @@ class CachedStore(SessionStore):
     def _missed(self, m):
         m.d.comb += self.mover.start.eq(self.begin)
         with m.If(~self.begin):
-            m.d.sync += self.waits.eq(self.waits | (1 << self.owner))
+            m.d.sync += self.waits.eq(Mux(self.wake, 0, self.waits) | (1 << self.owner))
 
     def _ports(self, m, written, returning):
         """The RAMs: written by a hand-back, or when something comes in and there is none."""

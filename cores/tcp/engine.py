@@ -133,10 +133,11 @@ class TcpEngine(wiring.Component):
     def _outside(self, m):
         """The engine's own ports."""
         rx, dma, app = self.receive, self.dma, self.application
+        segment = self._look_ahead(m) if self.config.cache else wiring.flipped(self.segment)
         if self.config.active:
-            self._connect(m)
+            self._connect(m, segment)
         else:
-            wiring.connect(m, wiring.flipped(self.segment), rx.segment)
+            wiring.connect(m, segment, rx.segment)
         wiring.connect(m, wiring.flipped(self.payload), dma.payload)
         wiring.connect(m, dma.mem, wiring.flipped(self.mem))
         wiring.connect(m, self.transmit.tx_segment, wiring.flipped(self.tx_segment))
@@ -148,11 +149,41 @@ class TcpEngine(wiring.Component):
             wiring.connect(m, wiring.flipped(port.free), app.free[k])
         m.d.comb += self.timer.tick.eq(self.tick)
 
-    def _connect(self, m):
+    def _look_ahead(self, m):
+        """A segment at work, while the one behind it is looked up; the segment at work.
+
+        The session that is found is fetched into the cache, and so is the place of the number that
+        the next new session will get.
+        """
+        behind, index, store = self.segment, self.table, self.store
+        ahead = stream.Signature(behind.payload.shape()).create()
+        told, offered = Signal(), Signal()  # `behind` is known; so is the number on offer
+        seg = behind.payload
+        m.d.comb += [
+            behind.ready.eq(~ahead.valid | ahead.ready),
+            index.hint.valid.eq(behind.valid & ahead.valid & ~told),
+            index.hint.payload.tuple.eq(Cat(seg.local_port, seg.remote_port, seg.ip)),
+            index.hint.payload.syn.eq(seg.flags.syn),
+        ]
+        m.d.sync += told.eq(~behind.ready & (told | index.hint.ready))
+        with m.If(behind.ready):
+            m.d.sync += [ahead.valid.eq(behind.valid), ahead.payload.eq(seg)]
+        with m.If(store.hint_taken):
+            m.d.sync += store.hint.eq(0)
+        with m.If(index.coming):
+            m.d.sync += [store.hint.eq(1), store.hint_session.eq(index.coming_session)]
+        with m.Elif(~store.hint & index.free_valid & ~offered):
+            m.d.sync += [store.hint.eq(1), store.hint_session.eq(index.free_session)]
+            m.d.sync += offered.eq(1)
+        with m.If(index.insert):
+            m.d.sync += offered.eq(0)
+        return ahead
+
+    def _connect(self, m, segment):
         """Requests to open sessions, between the segments."""
         csr, rx, events = self.csr, self.receive, self.events
         m.submodules.connect = port = ConnectPort(self.config)
-        wiring.connect(m, wiring.flipped(self.segment), port.segment)
+        wiring.connect(m, segment, port.segment)
         wiring.connect(m, port.o, rx.segment)
         m.d.comb += [
             port.ask.eq(csr.connect & (csr.connect_service < len(events.event))),
@@ -199,7 +230,7 @@ class TcpEngine(wiring.Component):
             # The last of 131,072 stands for no session at all.
             numbers = config.sessions - (config.session_bits == SESSION_WIDTH)
             base = config.index_base
-            return SessionIndex(config.sessions, config.width, base, numbers=numbers)
+            return SessionIndex(config.sessions, config.width, base, numbers=numbers, ahead=1)
         return SessionTable(config)
 
     def _removals(self):
@@ -347,7 +378,7 @@ class TcpEngine(wiring.Component):
             csr.half_open.eq(self.store.half_open),
         ]
         # Entries of the recycle list stay with the number, of which no session may be left.
-        listed = self.store.listed if self.config.cache else 0
-        m.d.sync += csr.idle.eq(
-            (table.in_use == 0) & self.dma.idle & ~self.segment.valid & self.store.ready & ~listed
-        )
+        busy = self.segment.valid | self.receive.segment.valid
+        if self.config.cache:
+            busy = busy | self.store.listed
+        m.d.sync += csr.idle.eq((table.in_use == 0) & self.dma.idle & ~busy & self.store.ready)

@@ -67,6 +67,7 @@ class SessionIndex(wiring.Component):
     ``free_valid``     Out  there is a free number, ``free_session``
     ``none``           Out  no number is free. If this and ``free_valid`` are 0, one is on its way
     ``hint``           In   stream of tuples (and ``syn``) that will be looked up soon
+    ``coming``         Out  strobe: what was hinted is session ``coming_session``
     ``reap``           In   stream of sessions that are over, with their tuples
     ``in_use``         Out  numbers not free
     ``freed``          Out  strobe: a number has become free
@@ -161,6 +162,8 @@ class SessionIndex(wiring.Component):
                 "none": Out(1),
                 "free_session": Out(s),
                 "hint": In(stream.Signature(hint_layout())),
+                "coming": Out(1),
+                "coming_session": Out(s),
                 "reap": In(stream.Signature(reap_layout(s))),
                 "in_use": Out(range(sessions + 1)),
                 "freed": Out(1),
@@ -335,6 +338,7 @@ class SessionIndex(wiring.Component):
         at, task = Signal(range(n + 1)), Signal(Step)
         number, where = Array(self.number)[at], Signal(place_layout())
         m.d.comb += [
+            self.coming_session.eq(Mux(task == Step.FILL, number, cache.its_number)),
             where.eq(Array(w.as_value() for w in self.where)[at]),
             cache.code.eq(Array(self.code)[at]),
             cache.number.eq(number),
@@ -355,6 +359,9 @@ class SessionIndex(wiring.Component):
                 m.next = "ACT"
             with m.State("ACT"):
                 m.next = "PICK"
+                found = (task == Step.FILL) | ((task == Step.LOOK) & cache.hit)
+                asked = self.dialogue & (at == self.current)
+                m.d.comb += self.coming.eq(found & (at != n) & ~asked)
                 with m.Switch(task):
                     with m.Case(Step.LOOK):
                         self._look(m, at, number)
