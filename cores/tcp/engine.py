@@ -10,15 +10,16 @@ from ..csr import CsrSignature
 from ..memory import MemorySignature
 from ..memory_arbiter import MemoryArbiter, connect_narrow
 from ..stream import PacketSignature
-from . import application, events, publish, receive, timer, transmit
+from . import application, events, notice, publish, receive, timer, transmit
 from .cached import CachedStore
 from .config import TcpConfig
 from .connect import ConnectPort
 from .dma import ReceiveDma
+from .icmp import notice_layout
 from .inspect import Inspector
 from .number_lists import NumberList
 from .record import descriptor_layout, peer_layout
-from .registers import COUNTERS, programmable, settings_layout, tcp_block
+from .registers import counters, programmable, settings_layout, tcp_block
 from .segment import rx_segment_layout, tx_segment_layout
 from .service import SESSION_WIDTH, TX_PER_SESSION, EventKind, ServiceSignature
 from .store import SessionStore
@@ -35,6 +36,8 @@ class TcpEngine(wiring.Component):
     ==============  ===  ======================================================================
     ``segment``     In   stream of :func:`rx_segment_layout`, from the parser
     ``payload``     In   packet stream: the payload of each segment with ``length`` > 0
+    ``notice``      In   with ``config.icmp``: stream of
+                         :func:`~trebuchet.cores.tcp.icmp.notice_layout`, ICMP errors
     ``tx_segment``  Out  stream of :func:`tx_segment_layout`, to the sender
     ``sent``        In   stream of session numbers, from the sender, one for each segment, in any
                          order: its memory will not be read again for it
@@ -62,10 +65,12 @@ class TcpEngine(wiring.Component):
             raise TypeError(f"Configuration must be a TcpConfig, not {config!r}")
         self.config = config
         self.block = tcp_block(config)
-        state = {}
+        more = {}
+        if config.icmp:
+            more["notice"] = In(stream.Signature(notice_layout()))
         if config.cache:
             self._state = MemoryArbiter(3, config.width, config.tag_width)
-            state["state"] = Out(self._state.signature.members["mem"].signature)
+            more["state"] = Out(self._state.signature.members["mem"].signature)
         super().__init__(
             {
                 "segment": In(stream.Signature(rx_segment_layout(config))),
@@ -77,14 +82,15 @@ class TcpEngine(wiring.Component):
                 "tick": In(1),
                 "csr": In(CsrSignature(self.block)),
             }
-            | state
+            | more
         )
 
     def elaborate(self, platform):
         m = Module()
         config = self.config
+        receiver = notice.HeedfulReceiveEngine if config.icmp else receive.ReceiveEngine
         m.submodules.table = self.table = SessionTable(config)
-        m.submodules.receive = self.receive = receive.ReceiveEngine(config)
+        m.submodules.receive = self.receive = receiver(config)
         m.submodules.dma = self.dma = ReceiveDma(config)
         m.submodules.publish = self.publish = publish.PublishEngine(config)
         m.submodules.transmit = self.transmit = transmit.TransmitEngine(config)
@@ -133,10 +139,13 @@ class TcpEngine(wiring.Component):
     def _outside(self, m):
         """The engine's own ports."""
         rx, dma, app = self.receive, self.dma, self.application
+        segment = wiring.flipped(self.segment)
+        if self.config.icmp:
+            segment = self._notices(m, segment)
         if self.config.active:
-            self._connect(m)
+            self._connect(m, segment)
         else:
-            wiring.connect(m, wiring.flipped(self.segment), rx.segment)
+            wiring.connect(m, segment, rx.segment)
         wiring.connect(m, wiring.flipped(self.payload), dma.payload)
         wiring.connect(m, dma.mem, wiring.flipped(self.mem))
         wiring.connect(m, self.transmit.tx_segment, wiring.flipped(self.tx_segment))
@@ -148,11 +157,21 @@ class TcpEngine(wiring.Component):
             wiring.connect(m, wiring.flipped(port.free), app.free[k])
         m.d.comb += self.timer.tick.eq(self.tick)
 
-    def _connect(self, m):
+    def _notices(self, m, segment):
+        """ICMP errors, between the segments."""
+        m.submodules.notices = port = notice.NoticePort(self.config)
+        wiring.connect(m, segment, port.segment)
+        wiring.connect(m, wiring.flipped(self.notice), port.notice)
+        # A request to open a session is never one.
+        asked = self.receive.connect if self.config.active else 0
+        m.d.comb += self.receive.notice.eq(port.own & ~asked)
+        return port.o
+
+    def _connect(self, m, segment):
         """Requests to open sessions, between the segments."""
         csr, rx, events = self.csr, self.receive, self.events
         m.submodules.connect = port = ConnectPort(self.config)
-        wiring.connect(m, wiring.flipped(self.segment), port.segment)
+        wiring.connect(m, segment, port.segment)
         wiring.connect(m, port.o, rx.segment)
         m.d.comb += [
             port.ask.eq(csr.connect & (csr.connect_service < len(events.event))),
@@ -307,12 +326,14 @@ class TcpEngine(wiring.Component):
         csr, table = self.csr, self.table
         engines = (self.receive, self.transmit, self.timer, self.application)
         sources = (receive, transmit, timer, application)
-        for name in COUNTERS:
+        for name in counters(self.config):
             strobes = [
                 engine.count[name]
                 for engine, source in zip(engines, sources, strict=True)
                 if name in source.COUNTS
             ]
+            if name in notice.COUNTS:
+                strobes = [self.receive.noticed[name]]
             together = Signal(range(len(strobes) + 1), name=f"count_{name}")
             m.d.sync += together.eq(sum(strobes))
             register = getattr(csr, name)
