@@ -123,7 +123,9 @@ def test_good_messages(width, seed):
 
 
 def test_the_model_is_what_scapy_says():
-    frame = icmp_error(4, 1400, seq=0x12345678, sport=80, dport=50000, dst=PEER, ip_options=bytes(8))
+    frame = icmp_error(
+        4, 1400, seq=0x12345678, sport=80, dport=50000, dst=PEER, ip_options=bytes(8)
+    )
     packet = Ether(frame)
     assert (packet[ICMP].type, packet[ICMP].code, packet[ICMP].nexthopmtu) == (3, 4, 1400)
     assert (packet[IPerror].src, packet[IPerror].dst) == ("192.168.1.50", "10.0.0.1")
@@ -242,5 +244,7 @@ def test_constructor_says_what_it_wants():
     message = r"^IcmpErrors data path width must be 32 or 64 bits, not 16$"
     with pytest.raises(ValueError, match=message):
         IcmpErrors(16)
-    with pytest.raises(ValueError, match=r"^IcmpErrors depth must be an integer of at least 2, not 1$"):
+    with pytest.raises(
+        ValueError, match=r"^IcmpErrors depth must be an integer of at least 2, not 1$"
+    ):
         IcmpErrors(32, depth=1)

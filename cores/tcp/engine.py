@@ -88,7 +88,7 @@ class TcpEngine(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         config = self.config
-        receiver = notice.HeedfulReceiveEngine if config.icmp else receive.ReceiveEngine
+        receiver = notice.IcmpReceiveEngine if config.icmp else receive.ReceiveEngine
         m.submodules.table = self.table = SessionTable(config)
         m.submodules.receive = self.receive = receiver(config)
         m.submodules.dma = self.dma = ReceiveDma(config)

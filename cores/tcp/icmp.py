@@ -115,6 +115,15 @@ class IcmpErrors(wiring.Component):
             }
         )
 
+    def watch(self, m, rx, mac, ip):
+        """In module ``m``, look at all that goes through the packet stream ``rx``."""
+        m.d.comb += [
+            self.frame.valid.eq(rx.valid & rx.ready),
+            self.frame.payload.eq(rx.payload),
+            self.mac.eq(mac),
+            self.ip.eq(ip),
+        ]
+
     # A pipeline without back-pressure, as in the parser:
     #   strip -> [a] trim to the IP length -> [b] take fields, sum -> verdict
     # `end` marks in stage b that the frame is over. The next frame's first beat is there two cycles

@@ -13,7 +13,7 @@ from .receive import ReceiveEngine
 from .record import Phase, kill, opening
 from .segment import rx_segment_layout
 
-__all__ = ["COUNTS", "MSS_FLOOR", "HeedfulReceiveEngine", "NoticePort"]
+__all__ = ["COUNTS", "MSS_FLOOR", "IcmpReceiveEngine", "NoticePort"]
 
 #: No notice makes the MSS smaller: a datagram of 576 bytes is what every host takes (RFC 9293,
 #: 3.7.1), and links that take less are not found today. With the 68 bytes that RFC 1191 allows, one
@@ -40,8 +40,8 @@ class NoticePort(wiring.Component):
 
     A notice has the addresses of the session that its segment was of, ``ack`` the number of that
     segment's first byte, ``mss`` the MSS that the next hop's MTU leaves, at least
-    :data:`MSS_FLOOR`, and ``window`` its code. Its flags are those of a RST, so whatever comes of it
-    nobody answers it; all else is 0.
+    :data:`MSS_FLOOR`, and ``window`` its code. Its flags are those of a RST, so nobody answers it,
+    whatever comes of it; all else is 0.
 
     Latency: none for segments, a cycle for notices. Throughput: after a notice comes a segment, if
     one waits, so notices cannot take more than every other turn. Back-pressure: each waits for the
@@ -84,7 +84,7 @@ class NoticePort(wiring.Component):
         return m
 
 
-class HeedfulReceiveEngine(ReceiveEngine):
+class IcmpReceiveEngine(ReceiveEngine):
     """:class:`~trebuchet.cores.tcp.receive.ReceiveEngine` that heeds ICMP errors, too.
 
     ==============  ===  ======================================================================
@@ -96,9 +96,10 @@ class HeedfulReceiveEngine(ReceiveEngine):
     SND.MAX (RFC 5927, 4.1); it never makes a session. Then, by its code:
 
     * 4, in ESTABLISHED and the states after it: if the MSS becomes smaller, everything from SND.UNA
-      on is sent again with the new one, beginning with one segment (RFC 1191, 6.5). That is no loss:
-      the threshold of slow start, the time-out and the count of retries stay, and the timer, which
-      is running, goes on. The segment timed may be one of those sent again: it counts no longer;
+      on is sent again with the new one, beginning with one segment (RFC 1191, 6.5). No queue has
+      overflown: the threshold of slow start, the time-out and the count of retries stay, and the
+      timer, which is running, goes on. The segment being timed may be among those sent again, so
+      it is timed no longer;
     * 2 and 3, in SYN-SENT: the attempt is over, as after a RST;
     * all others, and these in other states: nothing (RFC 9293, MUST-56; RFC 5927, section 5).
     """
