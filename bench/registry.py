@@ -338,7 +338,7 @@ GROUPS = {
             "tcp_tiny_clock",
             "trebuchet.bench.tcp_tiny:measure_clock",
             (*TCP_ALONE, "bench/fmax.py", "bench/tcp_tiny.py"),
-            "clock of the TCP engine, preset tiny, alone on an ECP5-45F; some 10 minutes",
+            "clock of the TCP engine, preset tiny, alone on an ECP5-25F; some 10 minutes",
             ("tcp.tiny_fmax_mhz",),
         ),
         Group(

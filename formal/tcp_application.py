@@ -242,7 +242,7 @@ class ApplicationProof(Elaboratable):
 
 
 MUTANTS = (
-    Mutant("anyone_may_post", "mine = mine & (r.service == service) & ", "mine = mine & ", 14),
+    Mutant("anyone_may_post", "known & (r.service == service) & ", "known & ", 14),
     Mutant("releases_what_lives", "r.released | over", "1", 14),
     Mutant(
         "frees_the_segment_early",

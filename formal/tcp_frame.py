@@ -109,11 +109,7 @@ def _covers(m, number, beats, begin, end, name):
     return keep
 
 
-#: Signals of the core without a name of their own, by the order in which they are driven.
-WORD, IP_CHECK, IP_LENGTH = 1, 13, 14
-ONE = data.StructLayout(
-    {"sum": 1, "start": 1, "over": 1, "frame": 1, "ram": 1, "first": 1, "last": 1, "empty": 2}
-)
+ONE = data.StructLayout({"frame": 1, "ram": 1, "first": 1, "last": 1, "empty": 2})
 OUT = data.StructLayout({"data": 32, "empty": 2, "first": 1, "last": 1})
 
 
@@ -137,13 +133,14 @@ class FrameProof(Elaboratable):
         self.begin = inside["begin"]
         self._sizes(m)
         self._summed(m)
+        self._turns(m)
         self._sent(m)
         self._counters(m)
         self._invariants(m)
         return m
 
     def _at(self, *names):
-        return Cat(self.inside.state(name, "emit") for name in names).any()
+        return Cat(self.inside.state(name, "prepare") for name in names).any()
 
     def _sizes(self, m):
         seg, has = self.seg, self.seg.mss != 0
@@ -198,37 +195,62 @@ class FrameProof(Elaboratable):
         with m.If(self.later[0]):
             m.d.comb += [Assert(units[0].extra == 0), Assert(units[1].extra == self.extra)]
 
+    def _turns(self, m):
+        """Each segment taken over is sent once; its header is gone when the next one is taken."""
+        dut = self.dut
+        self.sending, self.owed = Signal(name="under_way"), Signal()
+        self.starts, self.ends = Signal(name="frame_starts"), Signal(name="frame_ends")
+        self.number = Signal(10)  # beats of this frame that have entered the pipeline
+        # Of the frame that is sent; the segment may be the next one already.
+        names = ("beats", "texts", "head", "empty")
+        self.mine = {k: Signal.like(getattr(self, k), name=f"my_{k}") for k in names}
+        m.d.comb += [
+            self.starts.eq(dut.prepared & dut.free),
+            Assert(~self.starts | (self.owed & (~self.sending | self.ends))),
+            Assert(~self.begin | ~self.owed),
+            Assert(~self.begin | ~self.sending | (self.number >= self.header)),
+        ]
+        with m.If(self.begin):
+            m.d.sync += self.owed.eq(1)
+        with m.If(self.ends):
+            m.d.sync += self.sending.eq(0)
+        with m.If(self.starts):
+            m.d.sync += [self.owed.eq(0), self.sending.eq(1)]
+            m.d.sync += [signal.eq(getattr(self, k)) for k, signal in self.mine.items()]
+
     def _sent(self, m):
         """The frame, by a pipeline of two stages that is filled as the core sends."""
-        dut, inside, seg = self.dut, self.inside, self.seg
+        dut, inside, seg, mine = self.dut, self.inside, self.seg, self.mine
         reader, frame = inside.part("reader"), dut.frame
-        sizes = (self.ip_size, self.tcp_size)
-        self.number = j = Signal(10)  # beats of this frame that have entered
+        sizes, j = (self.ip_size, self.tcp_size), self.number
         octets = _octets(seg, dut.mac, dut.ip, sizes, self.checks, self.config)
         beat = _beat(m, octets, j, "beat_to_send")
         self.one, self.text, self.there = Signal(OUT, name="one_"), Signal(), Signal(name="there")
         two, shown = Signal(OUT, name="two_"), Signal(name="shown")
         moves, enters = Signal(), Signal()
-        text = (j >= self.head) & (j < self.head + self.texts)
-        last = j == self.beats - 1
-        m.d.comb += [moves.eq(~self.there | ~shown | frame.ready)]
-        m.d.comb += [enters.eq(self._at("SEND") & moves)]
+        text = (j >= mine["head"]) & (j < mine["head"] + mine["texts"])
+        last = j == mine["beats"] - 1
+        m.d.comb += [
+            moves.eq(~self.there | ~shown | frame.ready),
+            enters.eq(self.sending & moves),
+            self.ends.eq(enters & last),
+        ]
         with m.If(moves):
             m.d.sync += self.there.eq(enters)
         with m.If(enters):
             m.d.sync += [
-                self.one.data.eq(beat),
+                self.one.data.eq(Mux(j < self.header, beat, 0)),
                 self.one.first.eq(j == 0),
                 self.one.last.eq(last),
-                self.one.empty.eq(Mux(last, self.empty, 0)),
+                self.one.empty.eq(Mux(last, mine["empty"], 0)),
                 self.text.eq(text),
             ]
-        with m.If(self.begin):
+        with m.If(self.starts):
             m.d.sync += j.eq(0)
         with m.Elif(enters):
             m.d.sync += j.eq(j + 1)
         m.d.comb += Assert(reader.r_en == (enters & text))
-        m.d.comb += Assert(~enters | (j < self.beats))
+        m.d.comb += Assert(~enters | (j < mine["beats"]))
         with m.If(~shown | frame.ready):
             m.d.sync += [shown.eq(self.there), two.eq(self.one)]
             m.d.sync += two.data.eq(self.one.data | Mux(self.text, reader.r_data, 0))
@@ -259,72 +281,81 @@ class FrameProof(Elaboratable):
         m.d.comb += Assert(begun == self._at("SIZE"))
 
     def _invariants(self, m):
-        inside, at, seg = self.inside, self._at, self.seg
-        one = data.View(ONE, inside["one"])
-        beat, left, stored = inside["beat"], inside["left"], inside["stored"]
-        k, j, later = self.summed, self.number, Cat(self.later)
+        dut, inside, at, seg = self.dut, self.inside, self._at, self.seg
+        k, later = self.summed, Cat(self.later)
         unit = inside.part("ip_sum")
         m.d.comb += [
-            Assert(inside.known("emit")),
-            Assert(one.frame == self.there),
-            Assert(~(one.sum & one.frame)),
-            Assert(~one.sum | at("SUM", "FOLD")),
+            Assert(inside.known("prepare")),
             Assert(at("IDLE") | (seg.length <= LONGEST)),
+            Assert(self.owed == at("SIZE", "SUM", "FOLD", "READY")),
             Assert(inside["over"] == later),
-            Assert(~one.over | one.sum),
-            Assert(unit.en == one.sum),
+            Assert((later & (later - 1))[:ADDS] == 0),
+            Assert(~unit.en | at("SUM", "FOLD")),
+            Assert((later == 0) | at("FOLD")),
+            Assert((dut.at == 0) | at("SUM")),
+        ]
+        with m.If(unit.en):
+            m.d.comb += Assert(inside["ends"] == (k == self.header - 1))
+        with m.Else():
+            m.d.comb += Assert(~inside["ends"])
+        with m.If(at("SIZE")):
+            m.d.comb += [Assert(k == 0), Assert(~unit.en)]
+        with m.If(at("SIZE", "SUM")):
+            m.d.comb += [Assert(dut.ip_check == 0), Assert(dut.tcp_check == 0)]
+        with m.If(at("SUM", "FOLD", "READY", "HEADER")):
+            m.d.comb += [
+                Assert(dut.with_mss == (seg.mss != 0)),
+                Assert(dut.length == self.size),
+                Assert(dut.ip_length == self.ip_size),
+                Assert(dut.tcp_length == self.tcp_size),
+            ]
+        with m.If(at("SUM")):
+            m.d.comb += Assert((dut.at == k + unit.en) & (dut.at < self.header))
+        with m.If((at("SUM") & (dut.at != 0)) | at("FOLD")):
+            m.d.comb += Assert(inside["extra"] == self.extra)
+        with m.If(at("FOLD")):
+            # One beat after the other goes through the adder, and then its last sum.
+            m.d.comb += Assert(inside["ends"] | (later != 0))
+            m.d.comb += Assert(~(unit.en & (later != 0)))
+            m.d.comb += Assert(k == self.header - unit.en)
+        with m.If(at("READY", "HEADER")):
+            m.d.comb += Assert(dut.ip_check == self.checks[0])
+            m.d.comb += Assert(dut.tcp_check == self.checks[1])
+        self._sender(m)
+
+    def _sender(self, m):
+        dut, inside, at, mine, j = self.dut, self.inside, self._at, self.mine, self.number
+        one = data.View(ONE, inside["one"])
+        left, stored = inside["left"], inside["stored"]
+        m.d.comb += [
+            Assert(one.frame == self.there),
+            Assert(inside["sending"] == self.sending),
+            Assert(~at("HEADER") | (self.sending & (j < self.header))),
         ]
         with m.If(self.there):
             m.d.comb += [
-                Assert(inside.unnamed(WORD) == self.one.data),
+                Assert(inside["word"] == self.one.data),
                 Assert(one.ram == self.text),
                 Assert(one.first == self.one.first),
                 Assert(one.last == self.one.last),
                 Assert(one.empty == self.one.empty),
             ]
-        with m.If(one.sum):
-            m.d.comb += Assert(one.over == (k == self.header - 1))
-        with m.If(at("IDLE", "SIZE")):
-            m.d.comb += [Assert(later == 0)]
-        with m.If(at("SIZE")):
-            m.d.comb += [Assert(k == 0), Assert(j == 0), Assert(beat == 0)]
-            m.d.comb += [Assert(inside.unnamed(IP_CHECK) == 0), Assert(inside["tcp_check"] == 0)]
-        with m.If(at("SUM", "FOLD", "SEND")):
+        with m.If(self.sending):
+            head, texts = mine["head"], mine["texts"]
+            done = Mux(j < head, 0, Mux(j < head + texts, j - head, texts))
             m.d.comb += [
-                Assert(inside["with_mss"] == (seg.mss != 0)),
-                Assert(inside["length"] == self.size),
-                Assert(inside.unnamed(IP_LENGTH) == self.ip_size),
-                Assert(inside["tcp_length"] == self.tcp_size),
+                Assert(dut.beat == j),
+                Assert(j < mine["beats"]),
+                Assert(mine["beats"] <= (54 + self.options + LONGEST + 3) // 4),
+                Assert(texts <= (2 + LONGEST + 3) // 4),
+                Assert(left == (mine["beats"] - 1 - j)[: len(left)]),
+                Assert(stored == (texts - done)[: len(stored)]),
+                Assert(inside["tail"] == mine["empty"]),
+                Assert((head == 13) | (head == (54 + self.options) // 4)),
+                Assert((j >= self.header) | at("HEADER")),
             ]
-        with m.If(at("SUM")):
-            m.d.comb += [
-                Assert((beat == k + one.sum) & (beat < self.header) & (j == 0)),
-                Assert(later == 0),
-                Assert(inside.unnamed(IP_CHECK) == 0),
-                Assert(inside["tcp_check"] == 0),
-            ]
-        with m.If((at("SUM") & (beat != 0)) | at("FOLD")):
-            m.d.comb += Assert(inside["extra"] == self.extra)
-        with m.If((at("SUM") & (beat != 0)) | at("FOLD") | (at("SEND") & (j == 0))):
-            m.d.comb += [Assert(left == self.beats - 1), Assert(stored == self.texts)]
-        with m.If(at("FOLD")):
-            # One beat after the other goes through the adder, and then its last sum.
-            m.d.comb += [Assert(beat == 0), Assert(j == 0)]
-            m.d.comb += Assert(one.over | (later != 0))
-            m.d.comb += Assert((later & (later - 1))[:ADDS] == 0)
-            m.d.comb += Assert(~(one.sum & (later != 0)))
-            m.d.comb += Assert(k == self.header - one.sum)
-        with m.If(at("SEND")):
-            done = Mux(j < self.head, 0, Mux(j < self.head + self.texts, j - self.head, self.texts))
-            m.d.comb += [
-                Assert(later == 0),
-                Assert(beat == j),
-                Assert(j < self.beats),
-                Assert(left == (self.beats - 1 - j)[: len(left)]),
-                Assert(stored == (self.texts - done)[: len(stored)]),
-                Assert(inside.unnamed(IP_CHECK) == self.checks[0]),
-                Assert(inside["tcp_check"] == self.checks[1]),
-            ]
+            with m.If(at("HEADER")):
+                m.d.comb += [Assert(s == getattr(self, k)) for k, s in mine.items()]
 
 
 PROOFS = (
@@ -338,19 +369,25 @@ PROOFS = (
         depth=2,
         cover_depth=30,
         mutants=(
-            Mutant("a_port_in_ips_sum", "_keep(beat, 14, 34)", "_keep(beat, 14, 36)", 20),
+            Mutant("a_port_in_ips_sum", "_keep(self.at, 14, 34)", "_keep(self.at, 14, 36)", 20),
             Mutant(
                 "swapped_ports",
                 "*network(meta.local_port),\n            *network(meta.remote_port)",
                 "*network(meta.remote_port),\n            *network(meta.local_port)",
                 20,
             ),
-            Mutant("pads_too_little", "length < _MIN_FRAME", "length < _MIN_FRAME - 4", 20),
+            Mutant("pads_too_little", "length < _MIN_FRAME", "length < _MIN_FRAME - 4", 32),
             Mutant(
                 "sum_too_early",
-                "with m.If(over[-1]):\n                        m.next",
-                "with m.If(over[-2]):\n                        m.next",
+                "self.summed.eq(over[-1])",
+                "self.summed.eq(over[-2])",
                 30,
+            ),
+            Mutant(
+                "next_header_too_early",
+                "with m.If(self.header_gone):",
+                "with m.If(self.beat == 0):",
+                32,
             ),
             Mutant("header_lost", "word | (self.reader", "word & (self.reader", 30),
             Mutant("a_beat_too_many", "((length + n - 1) >> bits)", "((length + n) >> bits)", 20),

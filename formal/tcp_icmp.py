@@ -346,11 +346,12 @@ _MODULE = "trebuchet.cores.tcp.icmp"
 MUTANTS = (
     Mutant("heeds_echoes", "f.typed.eq(word[:8] == 3)", "f.typed.eq(word[:8] == 8)"),
     Mutant("any_offset", "3: Cat(word[16:21], word[24:]) != 0", "3: word[24:] != 0"),
-    Mutant("any_sum", '"icmp_checksum": sums[1] != 0xFFFF', '"icmp_checksum": sums[0] != 0xFFFF'),
+    # A message must be whole before its verdict looks at more than `errors` and `malformed`.
+    Mutant("any_sum", '"icmp_checksum": sums[1] != 0xFFFF', '"icmp_checksum": 0 & sums[1]', 22),
     Mutant(
         "too_late", "meant.eq(ended_2 & f.typed & ~f.off)", "meant.eq(ended & f.typed & ~f.off)"
     ),
-    Mutant("too_short", "_QUOTE = 8 + 20 + 8", "_QUOTE = 8 + 20 + 4"),
+    Mutant("too_short", "_QUOTE = 8 + 20 + 8", "_QUOTE = 8 + 20 + 4", 22),
     Mutant(
         "sums_the_padding",
         "inside = strip.data.word_select(i, 8), (here > i)",

@@ -124,9 +124,9 @@ class OrderProof(Elaboratable):
         return m
 
     def _frame(self, m, mine, word, total):
-        """While a frame is made, its fields and its payload's sum are those of its segment."""
+        """Until its header has gone, a frame's fields and its payload's sum are its segment's."""
         dut, inside = self.dut, self.inside
-        with m.If(mine & ~inside.state("IDLE", "emit")):
+        with m.If(mine & ~inside.state("IDLE", "prepare")):
             meta = dut.meta
             for name in FIELDS:
                 m.d.comb += Assert(Value.cast(meta[name]) == Value.cast(word[name]))

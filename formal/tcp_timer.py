@@ -133,6 +133,7 @@ class VisitProof(Elaboratable):
         out, least = (r.snd_max - r.snd_una)[:18], r.mss << 1
         with m.If(lent.lent & (held >= 1)):
             m.d.comb += [
+                Assert(dut.answered == (r.snd_una == r.snd_end)),
                 Assert(dut.age == (dut.now - r.progress)[:24]),
                 Assert(dut.rto == doubled),
                 Assert(dut.out == out),

@@ -100,7 +100,7 @@ class TransmitProof(Elaboratable):
         with m.If(lent & (held >= 1)):
             m.d.comb += [Assert(dut.allowed == theirs), Assert(dut.window == told[:16])]
         with m.If(lent & (held >= 2)):
-            m.d.comb += Assert(dut.limit == (r.snd_una + window)[:32])
+            m.d.comb += Assert(dut.limit == (r.snd_una + window)[: dut.near])
         done, sends = lent & port.commit, Signal()
         m.d.comb += sends.eq(r.rst_due | r.syn_due | r.ack_due | r.keepalive | dut.text)
         with m.If(done):

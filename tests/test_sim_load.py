@@ -72,6 +72,17 @@ def test_echo(options):
         assert stats["load"]["pauses"] > 0
 
 
+def test_what_is_carried_in_the_time_measured():
+    """Of one client: what its transactions sent and got; of many: what is under way, too."""
+    code, stats = load("echo", 7, clients=1, transactions=10)
+    assert code == 0
+    result = stats["load"]
+    assert result["carried_in"] == result["carried_out"] == result["bytes_sent"] > 0
+    code, stats = load("echo", 7, clients=8, transactions=30)
+    assert code == 0
+    assert 0 < stats["load"]["carried_in"] != stats["load"]["bytes_received"]
+
+
 def test_discard():
     code, stats = load("discard", 9)
     assert code == 0

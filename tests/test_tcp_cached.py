@@ -296,10 +296,32 @@ class Wheels:
             ctx.set(dut.place_taken, not self.behind or free > 6)
 
 
+class Hints:
+    """Hints at any session, used or next to be used, asked for soon or not at all."""
+
+    background = True
+
+    def __init__(self, users, rng):
+        self.users, self.rng, self.given = users, rng, 0
+
+    async def __call__(self, ctx):
+        dut, rng, users = self.users.dut, self.rng, self.users
+        while True:
+            for _ in range(rng.choice((0, 5, 40))):
+                await ctx.tick()
+            ctx.set(dut.hint_session, rng.randrange(min(users.fresh + 1, users.config.sessions)))
+            ctx.set(dut.hint, 1)
+            await ctx.tick().until(dut.hint_taken)
+            ctx.set(dut.hint, 0)
+            self.given += 1
+
+
 @seeds(1)
-@pytest.mark.parametrize("behind", [False, True])
+@pytest.mark.parametrize(
+    ("behind", "hints"), [(False, False), (True, False), (False, True), (True, True)]
+)
 @pytest.mark.parametrize("width_", [32, 64])
-def test_engines_find_what_was_left(seed, width_, behind):
+def test_engines_find_what_was_left(seed, width_, behind, hints):
     rng = make_rng(seed, "cached")
     config = replace(CONFIG, width=width_)
     users = Users(config, rng, numbers=0.6, turns=40)
@@ -307,6 +329,8 @@ def test_engines_find_what_was_left(seed, width_, behind):
     latency = rng.choice([(4, 10), (4, 80), (40, 40)])
     responder = MemoryResponder(users.dut.mem, memory, rng=rng, latency=latency)
     wheels = Wheels(users.dut, behind)
+    others = [Hints(users, make_rng(seed, "hints"))] if hints else []
     engines = [users.engine(name) for name in ENGINES]
-    run(users.dut, responder, wheels, *engines, limit=200_000, seed=seed)
+    run(users.dut, responder, wheels, *others, *engines, limit=200_000, seed=seed)
     assert users.fresh == config.sessions
+    assert all(hinter.given > 10 for hinter in others)

@@ -398,3 +398,27 @@ def test_abort_all_drains():
         assert sum(s["closed"] == 0 for s in world.services[0].finished) == 3
 
     World(services=[Service(), Service(), Service()]).run(script)
+
+
+@seeds(1)
+def test_abort_all_waits_for_no_wheel(seed):
+    """With a cache, visits are far ahead: the engine goes through all sessions instead."""
+
+    async def script(ctx, world):
+        for k in range(6):
+            await opened(ctx, world, rport=100 + k)
+        await world.pause(ctx, 50)
+        world.out.clear()
+        ctx.set(world.dut.csr.enable, 0)
+        ctx.set(world.dut.csr.abort_all, 1)
+        await world.drained(ctx, ticks=100)
+        assert sum(bool(s["flags"] & RST) for s in world.out) == 6
+        assert world.csr(ctx, "aborts") == 6
+        ctx.set(world.dut.csr.abort_all, 0)
+        ctx.set(world.dut.csr.enable, 1)
+        world.out.clear()
+        for k in range(8):  # numbers that were on a wheel, and those that never were
+            await opened(ctx, world, rport=200 + k)
+
+    config = replace(SMALL, cache=2, keepalive_idle=30_000, ports=(7,))
+    World(config, seed=seed, tick=40, services=[Service()]).run(script)

@@ -323,23 +323,24 @@ def test_latencies():
     }
 
 
-@pytest.mark.parametrize("width", [32, 64])
+@pytest.mark.parametrize(("width", "numbers"), [(32, None), (64, None), (64, 31)])
 @seeds(2)
-def test_number_stack(width, seed):
+def test_number_stack(width, numbers, seed):
     """Each number is out once; all can be out; what came back last goes out first."""
-    dut = NumberStack(32, 0x40, width, depth=16, burst=2)
+    dut = NumberStack(32, 0x40, width, numbers=numbers, depth=16, burst=2)
+    count = numbers or 32
     rng = make_rng(seed, "stack")
     memory = bytearray(rng.randbytes(0x40 + dut.size))
     before, responder = bytes(memory), MemoryResponder(dut.mem, memory, rng=rng, latency=(2, 20))
     out = []
 
     async def script(ctx):
-        for aim in (32, 0, 20, 4, 32, 3):
+        for aim in (count, 0, 20, 4, count, 3):
             while len(out) != aim:
                 if len(out) > aim or rng.random() < 0.3 and out:
                     number = out.pop(rng.randrange(len(out)))
                     await stream_put(ctx, dut.give, number, rng=rng)
-                    if rng.random() < 0.3 and len(out) < 31:  # there are two
+                    if rng.random() < 0.3 and len(out) < count - 1:  # there are two
                         again = [await stream_get(ctx, dut.take), await stream_get(ctx, dut.take)]
                         assert number in again
                         out.extend(again)
@@ -347,8 +348,9 @@ def test_number_stack(width, seed):
                     assert not ctx.get(dut.none)
                     number = await stream_get(ctx, dut.take, rng=rng)
                     assert number not in out
+                    assert number < count
                     out.append(number)
-            if aim == 32:
+            if aim == count:
                 await ctx.tick().repeat(3)
                 assert ctx.get(dut.none)
                 assert not ctx.get(dut.take.valid)
@@ -410,6 +412,7 @@ def test_tuple_cache(seed):
         (lambda: NumberStack(3), "count must be a power of two of at least 2, not 3"),
         (lambda: NumberStack(8, depth=8), "burst must be a quarter of depth at most, and 64, not"),
         (lambda: NumberStack(8, 8), "base must be a multiple of 64, not 8"),
+        (lambda: NumberStack(8, numbers=9), "numbers must be 1 to 8, not 9"),
     ],
 )
 def test_parameters_are_checked(make, message):

@@ -254,13 +254,13 @@ def test_a11_a_board_that_was_reset_begins_elsewhere():
     World(replace(SMALL, isn_key=0x1234)).run(script)
 
 
-@pytest.mark.parametrize("isn", [0xFFFFFFFF, 0])
-def test_a11_isn_at_the_wrap(isn):
-    """smoltcp #538: our ISN and the peer's are 2**32 - 1."""
+@pytest.mark.parametrize(("isn", "theirs"), [(0xFFFFFFFE, 0xFFFFFFFF), (0, 0)])
+def test_a11_isn_at_the_wrap(isn, theirs):
+    """smoltcp #538: our ISN is the last (they are even), the peer's 2**32 - 1; and just behind."""
     start = (isn - synack_of()["seq"]) & M32
 
     async def script(ctx, world):
-        peer = Peer(world, isn=isn)
+        peer = Peer(world, isn=theirs)
         s = await peer.open(ctx)
         assert s["seq"] == isn
         peer.send(b"ping")

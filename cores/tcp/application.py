@@ -64,11 +64,11 @@ class ApplicationEngine(wiring.Component):
         tx, free = txs.o.payload, frees.o.payload
         who = Signal(SESSION_WIDTH)
         service = Signal.like(r.service)
-        mine = Signal()
+        self.mine = mine = Signal()  # it is the service's; right two cycles after the grant
         m.d.comb += port.session.eq(who)
         told = r.opened if config.active else C(0)  # a simultaneous open's is the service's already
-        m.d.comb += mine.eq((r.phase != Phase.FREE) & ((r.phase != Phase.SYN_RCVD) | told))
-        mine = mine & (r.service == service) & (who >> s == 0)
+        known = (r.phase != Phase.FREE) & ((r.phase != Phase.SYN_RCVD) | told)
+        m.d.sync += mine.eq(known & (r.service == service) & (who >> s == 0))
 
         end, delta = Signal(32), Signal(32)
         position, gap, ahead, inside = (Signal(32, name=k) for k in ("pos", "gap", "fwd", "ins"))

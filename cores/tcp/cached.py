@@ -50,6 +50,10 @@ class CachedStore(SessionStore):
     ``miss``               Out  strobe: a move has begun
     ``place``              Out  ``place_session`` is to be visited at tick ``place_wake``, is on a
                                 wheel if ``place_linked``; until ``place_taken``
+    ``reap``               Out  with ``reap_session``, who was with ``reap_tuple``; until
+                                ``reap_taken``
+    ``high``               Out  no session with this number, or a higher one, was ever used
+    ``listed``             Out  a session is on the active list or on an event list
     ``mem``                Out  memory port of the records
     ``lists_mem``          Out  memory port of the lists, which are in a
                                 :class:`~trebuchet.cores.tcp.lists.ListServer`
@@ -65,7 +69,7 @@ class CachedStore(SessionStore):
     * Numbers at or above the *high-water mark* have never been used: nothing is read for them, and
       nothing written. The mark moves as the next one is lent. So memory needs no clearing.
 
-    A hand-back waits for the lists and for the wheels, which wait for memory alone.
+    A hand-back waits for the lists, the wheels and the index, which wait for memory alone.
 
     Reset: the cache is empty after a cycle a slot; the high-water mark is 0.
     """
@@ -91,6 +95,10 @@ class CachedStore(SessionStore):
             "place_wake": Out(wake_width()),
             "place_linked": Out(1),
             "place_taken": In(1),
+            "reap_tuple": Out(64),
+            "reap_taken": In(1),
+            "high": Out(range(config.sessions + 1)),
+            "listed": Out(1),
             "mem": Out(MemorySignature(config.width, config.tag_width)),
             "lists_mem": Out(MemorySignature(config.width, 0)),
         }
@@ -198,12 +206,12 @@ class CachedStore(SessionStore):
         ]
 
     def _serve(self, m, pops, service):
-        """The lists; a hand-back ends when they, and the wheels, have taken what is theirs."""
+        """The lists; a hand-back ends when they, wheels and index have taken what is theirs."""
         m.submodules.lists = lists = self.lists
         wiring.connect(m, lists.mem, wiring.flipped(self.lists_mem))
         n = len(self.config.ports)
         returns = self.fsm.ongoing("RETURN")
-        mask, pushed, placed = Signal(2 + n), Signal(), Signal()
+        mask, pushed, placed, reaped = Signal(2 + n), Signal(), Signal(), Signal()
         push = lists.push
         m.d.comb += [
             mask.eq(Cat(self.wanted["active"], self.wanted["recycle"])),
@@ -211,9 +219,14 @@ class CachedStore(SessionStore):
             push.payload.lists.eq(mask),
             push.payload.session.eq(self.session),
             self.place.eq(returns & self.asks_place & ~placed),
+            self.reap.eq(returns & self.frees & ~reaped),
+            self.reap_tuple.eq(Cat(self.peer.local_port, self.peer.remote_port, self.peer.ip)),
             self.filed.eq(
-                ((mask == 0) | pushed | push.ready) & (~self.asks_place | placed | self.place_taken)
+                ((mask == 0) | pushed | push.ready)
+                & (~self.asks_place | placed | self.place_taken)
+                & (~self.frees | reaped | self.reap_taken)
             ),
+            self.listed.eq((lists.busy & ~0b10).any()),
             lists.pop.eq(Cat(pops["active"], pops["recycle"])),
             Cat(self.active_valid, self.recycle_valid, self.event_valid).eq(lists.valid),
             self.active_session.eq(lists.head[0]),
@@ -226,6 +239,7 @@ class CachedStore(SessionStore):
                 getattr(self, f"event_session_{k}").eq(lists.head[2 + k]),
             ]
         m.d.sync += pushed.eq(returns & ~self.filed & (pushed | (push.valid & push.ready)))
+        m.d.sync += reaped.eq(returns & ~self.filed & (reaped | (self.reap & self.reap_taken)))
         m.d.sync += placed.eq(returns & ~self.filed & (placed | (self.place & self.place_taken)))
 
     def _rams(self, m):
@@ -274,9 +288,9 @@ class CachedStore(SessionStore):
         slot = self.session[: self.slot_bits]
         lines = self.reads["lines"].data
         self.hit, self.begin, closed = Signal(), Signal(), Signal()
-        self.high = Signal(range(self.config.sessions + 1))  # numbers from here on are unused
         self.move = Signal(self.config.tag_width)
-        gone, idle_before, wake = Signal(count), Signal(), Signal()
+        gone, idle_before = Signal(count), Signal()
+        self.wake = wake = Signal()
         for i in range(count):
             m.d.comb += [
                 here[i].eq(used[i] & (mover.numbers[i][: self.slot_bits] == slot)),
@@ -323,7 +337,7 @@ class CachedStore(SessionStore):
     def _missed(self, m):
         m.d.comb += self.mover.start.eq(self.begin)
         with m.If(~self.begin):
-            m.d.sync += self.waits.eq(self.waits | (1 << self.owner))
+            m.d.sync += self.waits.eq(Mux(self.wake, 0, self.waits) | (1 << self.owner))
 
     def _ports(self, m, written, returning):
         """The RAMs: written by a hand-back, or when something comes in and there is none."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from ..memory import ADDR_WIDTH
 from ..stream import check_data_width
 from .estimator import CONGESTION
+from .index_layout import IndexLayout
 from .service import SESSION_WIDTH
 
 __all__ = ["FULL", "SMALL", "TINY", "TcpConfig"]
@@ -236,7 +237,11 @@ class TcpConfig:
     @property
     def state_size(self):
         """Bytes of the sessions' state, from :attr:`state_base` on (``line.py``)."""
-        return 0 if self.cache is None else self.wheels_base + 8 * self.sessions - self.state_base
+        if self.cache is None:
+            return 0
+        layout = IndexLayout(self.sessions, self.index_base)
+        numbers = self.sessions * self.width // 8
+        return self.index_base + -(-layout.size // 64) * 64 + numbers - self.state_base
 
     @property
     def list_count(self):
@@ -252,6 +257,11 @@ class TcpConfig:
     def wheels_base(self):
         """Address of the timer wheels' links, behind the lists."""
         return self.lists_base + 4 * self.list_count * self.sessions
+
+    @property
+    def index_base(self):
+        """Address of the session index and the free numbers, behind the wheels."""
+        return -(-(self.wheels_base + 8 * self.sessions) // 64) * 64
 
     @property
     def window(self):

@@ -16,6 +16,7 @@ from .config import TcpConfig
 from .connect import ConnectPort
 from .dma import ReceiveDma
 from .icmp import notice_layout
+from .index import SessionIndex
 from .inspect import Inspector
 from .number_lists import NumberList
 from .record import descriptor_layout, peer_layout
@@ -69,7 +70,7 @@ class TcpEngine(wiring.Component):
         if config.icmp:
             more["notice"] = In(stream.Signature(notice_layout()))
         if config.cache:
-            self._state = MemoryArbiter(3, config.width, config.tag_width)
+            self._state = MemoryArbiter(4, config.width, max(2, config.tag_width))
             more["state"] = Out(self._state.signature.members["mem"].signature)
         super().__init__(
             {
@@ -89,7 +90,7 @@ class TcpEngine(wiring.Component):
         m = Module()
         config = self.config
         receiver = notice.IcmpReceiveEngine if config.icmp else receive.ReceiveEngine
-        m.submodules.table = self.table = SessionTable(config)
+        m.submodules.table = self.table = self._table()
         m.submodules.receive = self.receive = receiver(config)
         m.submodules.dma = self.dma = ReceiveDma(config)
         m.submodules.publish = self.publish = publish.PublishEngine(config)
@@ -139,7 +140,7 @@ class TcpEngine(wiring.Component):
     def _outside(self, m):
         """The engine's own ports."""
         rx, dma, app = self.receive, self.dma, self.application
-        segment = wiring.flipped(self.segment)
+        segment = self._look_ahead(m) if self.config.cache else wiring.flipped(self.segment)
         if self.config.icmp:
             segment = self._notices(m, segment)
         if self.config.active:
@@ -166,6 +167,36 @@ class TcpEngine(wiring.Component):
         asked = self.receive.connect if self.config.active else 0
         m.d.comb += self.receive.notice.eq(port.own & ~asked)
         return port.o
+
+    def _look_ahead(self, m):
+        """A segment at work, while the one behind it is looked up; the segment at work.
+
+        The session that is found is fetched into the cache, and so is the place of the number that
+        the next new session will get.
+        """
+        behind, index, store = self.segment, self.table, self.store
+        ahead = stream.Signature(behind.payload.shape()).create()
+        told, offered = Signal(), Signal()  # `behind` is known; so is the number on offer
+        seg = behind.payload
+        m.d.comb += [
+            behind.ready.eq(~ahead.valid | ahead.ready),
+            index.hint.valid.eq(behind.valid & ahead.valid & ~told),
+            index.hint.payload.tuple.eq(Cat(seg.local_port, seg.remote_port, seg.ip)),
+            index.hint.payload.syn.eq(seg.flags.syn),
+        ]
+        m.d.sync += told.eq(~behind.ready & (told | index.hint.ready))
+        with m.If(behind.ready):
+            m.d.sync += [ahead.valid.eq(behind.valid), ahead.payload.eq(seg)]
+        with m.If(store.hint_taken):
+            m.d.sync += store.hint.eq(0)
+        with m.If(index.coming):
+            m.d.sync += [store.hint.eq(1), store.hint_session.eq(index.coming_session)]
+        with m.Elif(~store.hint & index.free_valid & ~offered):
+            m.d.sync += [store.hint.eq(1), store.hint_session.eq(index.free_session)]
+            m.d.sync += offered.eq(1)
+        with m.If(index.insert):
+            m.d.sync += offered.eq(0)
+        return ahead
 
     def _connect(self, m, segment):
         """Requests to open sessions, between the segments."""
@@ -208,10 +239,30 @@ class TcpEngine(wiring.Component):
                 for n in ("idle", "done", "found", "session", "hash_valid", "hash")
             ],
             [getattr(rx, n).eq(getattr(table, n)) for n in ("free_valid", "free_session")],
-            table.reap.eq(self.store.reap),
-            table.reap_session.eq(self.store.reap_session),
+            self._removals(),
             rx.half_open.eq(self.store.half_open),
         ]
+
+    def _table(self):
+        config = self.config
+        if config.cache:
+            # The last of 131,072 stands for no session at all.
+            numbers = config.sessions - (config.session_bits == SESSION_WIDTH)
+            base = config.index_base
+            return SessionIndex(config.sessions, config.width, base, numbers=numbers, ahead=1)
+        return SessionTable(config)
+
+    def _removals(self):
+        store, table = self.store, self.table
+        if self.config.cache:
+            return [
+                table.syn.eq(self.receive.segment.payload.flags.syn),
+                table.reap.valid.eq(store.reap),
+                table.reap.payload.session.eq(store.reap_session),
+                table.reap.payload.tuple.eq(store.reap_tuple),
+                store.reap_taken.eq(table.reap.ready),
+            ]
+        return [table.reap.eq(store.reap), table.reap_session.eq(store.reap_session)]
 
     def _lists(self, m):
         store, events, timer = self.store, self.events, self.timer
@@ -224,7 +275,7 @@ class TcpEngine(wiring.Component):
             store.event_pick.eq(events.pick),
             timer.recycle_valid.eq(store.recycle_valid),
             timer.recycle_session.eq(store.recycle_session),
-            timer.free_valid.eq(self.table.free_valid | ~store.ready),
+            timer.free_valid.eq(~self.table.none | ~store.ready),
             timer.place.eq(store.place),
             timer.place_session.eq(store.place_session),
             store.recycling.eq(timer.recycling),
@@ -257,13 +308,15 @@ class TcpEngine(wiring.Component):
         """Descriptors and peers are in the store. They are only looked at under its lock."""
         store, app, rx = self.store, self.application, self.receive
         m.submodules.state = arbiter = self._state
-        for k, mem in enumerate((store.mem, store.lists_mem, self.timer.mem)):
+        parts = (store.mem, store.lists_mem, self.timer.mem, self.table.mem)
+        for k, mem in enumerate(parts):
             connect_narrow(m, mem, arbiter.ports[k])
         wiring.connect(m, arbiter.mem, wiring.flipped(self.state))
         m.d.comb += [
             store.place_taken.eq(self.timer.place_taken),
             self.timer.place_wake.eq(store.place_wake),
             self.timer.place_linked.eq(store.place_linked),
+            self.timer.high.eq(store.high),
             store.enter.eq(app.write),
             store.entry_address.eq(app.address),
             store.entry.eq(app.descriptor),
@@ -344,6 +397,8 @@ class TcpEngine(wiring.Component):
             csr.sessions_used.eq(table.in_use),
             csr.half_open.eq(self.store.half_open),
         ]
-        m.d.sync += csr.idle.eq(
-            (table.in_use == 0) & self.dma.idle & ~self.segment.valid & self.store.ready
-        )
+        # Entries of the recycle list stay with the number, of which no session may be left.
+        busy = self.segment.valid | self.receive.segment.valid
+        if self.config.cache:
+            busy = busy | self.store.listed
+        m.d.sync += csr.idle.eq((table.in_use == 0) & self.dma.idle & ~busy & self.store.ready)

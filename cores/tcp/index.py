@@ -65,17 +65,20 @@ class SessionIndex(wiring.Component):
     ``insert``         In   with ``finish``, if ``free_valid``: enter the tuple under
                             ``free_session``. If it was found, ``reap`` must have taken it
     ``free_valid``     Out  there is a free number, ``free_session``
+    ``none``           Out  no number is free. If this and ``free_valid`` are 0, one is on its way
     ``hint``           In   stream of tuples (and ``syn``) that will be looked up soon
+    ``coming``         Out  strobe: what was hinted is session ``coming_session``
     ``reap``           In   stream of sessions that are over, with their tuples
     ``in_use``         Out  numbers not free
     ``freed``          Out  strobe: a number has become free
     ``mem``            Out  memory port, for ``size`` bytes from ``base`` on
     =================  ===  ===================================================================
 
-    Parameters: ``sessions``, a power of two from 2 to 131,072; ``width`` of the port, 32 or 64;
-    ``base``, a multiple of 64; ``bucket_bits``, see :class:`~.index_layout.IndexLayout`;
-    ``cache_sets``, half the entries of the tuple cache; ``ahead``, look-ups besides the dialogue's
-    that can be under way, 1 to 3; ``stack_depth``, free numbers on chip.
+    Parameters: ``sessions``, a power of two from 2 to 131,072, of which ``numbers`` are used (None:
+    all); ``width`` of the port, 32 or 64; ``base``, a multiple of 64; ``bucket_bits``, see
+    :class:`~.index_layout.IndexLayout`; ``cache_sets``, half the entries of the tuple cache;
+    ``ahead``, look-ups besides the dialogue's that can be under way, 1 to 3; ``stack_depth``, free
+    numbers on chip.
 
     A hint is no more than that: it may be wrong, late or missing, may change or go away while it
     waits, and the look-ups that follow may have another order. Hint what waits behind the segment
@@ -124,6 +127,7 @@ class SessionIndex(wiring.Component):
         width=64,
         base=0,
         *,
+        numbers=None,
         bucket_bits=None,
         places=7,
         cache_sets=512,
@@ -136,7 +140,7 @@ class SessionIndex(wiring.Component):
             raise ValueError(f"Look-ups ahead must be 1 to 3, not {ahead!r}")
         self.layout = IndexLayout(sessions, base, bucket_bits, places)
         self.width, self.cache_sets, self.ahead = width, cache_sets, ahead
-        self.stack_depth = stack_depth
+        self.numbers, self.stack_depth = numbers, stack_depth
         self.numbers_base = base + -(-self.layout.size // 64) * 64
         self.size = self.numbers_base + sessions * width // 8 - base
         self.session_bits = s = self.layout.session_bits
@@ -155,8 +159,11 @@ class SessionIndex(wiring.Component):
                 "finish": In(1),
                 "insert": In(1),
                 "free_valid": Out(1),
+                "none": Out(1),
                 "free_session": Out(s),
                 "hint": In(stream.Signature(hint_layout())),
+                "coming": Out(1),
+                "coming_session": Out(s),
                 "reap": In(stream.Signature(reap_layout(s))),
                 "in_use": Out(range(sessions + 1)),
                 "freed": Out(1),
@@ -178,7 +185,11 @@ class SessionIndex(wiring.Component):
         m.submodules.reader = self.reader = IndexReader(layout, n + 1, self.width)
         m.submodules.writer = self.writer = IndexWriter(layout, self.width)
         m.submodules.stack = self.stack = NumberStack(
-            layout.sessions, self.numbers_base, self.width, depth=self.stack_depth
+            layout.sessions,
+            self.numbers_base,
+            self.width,
+            numbers=self.numbers,
+            depth=self.stack_depth,
         )
         m.submodules.memory = memory = MemoryArbiter(3, self.width, 0)
         m.submodules.reaped = self.reaped = StreamFifo(reap_layout(s), REAPS)
@@ -270,14 +281,13 @@ class SessionIndex(wiring.Component):
         step, has = Array(self.step)[current], Array(self.has)[current]
         m.d.comb += [
             self.idle.eq(self.up & ~self.dialogue & (step == Step.EMPTY)),
-            self.done.eq(
-                self.dialogue & (step == Step.DONE) & (has | take.valid | self.stack.none)
-            ),
+            self.done.eq(self.dialogue & (step == Step.DONE) & (take.valid | self.stack.none)),
             self.found.eq(has),
             self.session.eq(Array(self.number)[current]),
             self.hash.eq(Array(self.isn)[current]),
             self.hash_valid.eq(self.dialogue & Array(self.isn_valid)[current]),
             self.free_valid.eq(take.valid),
+            self.none.eq(self.stack.none),
             self.free_session.eq(take.payload),
             take.ready.eq(self.finish & self.insert),
             self.freed.eq(self.writer.freed.valid & self.writer.freed.ready),
@@ -328,6 +338,7 @@ class SessionIndex(wiring.Component):
         at, task = Signal(range(n + 1)), Signal(Step)
         number, where = Array(self.number)[at], Signal(place_layout())
         m.d.comb += [
+            self.coming_session.eq(Mux(task == Step.FILL, number, cache.its_number)),
             where.eq(Array(w.as_value() for w in self.where)[at]),
             cache.code.eq(Array(self.code)[at]),
             cache.number.eq(number),
@@ -338,13 +349,19 @@ class SessionIndex(wiring.Component):
                 for step in (Step.LOOK, Step.FILL, Step.CHANGE):
                     able = writer.change.ready if step == Step.CHANGE else 1
                     for k in reversed(range(n + 1)):
-                        with m.If(self._is(k, step) & able):
+                        # What a removal frees must find room when memory reports its end, or that
+                        # report would wait for the stack, and the stack for its own behind it.
+                        room = self.stack.room if step == Step.CHANGE and k == n else 1
+                        with m.If(self._is(k, step) & able & room):
                             m.d.sync += [at.eq(k), task.eq(step)]
                             m.next = "READ"
             with m.State("READ"):
                 m.next = "ACT"
             with m.State("ACT"):
                 m.next = "PICK"
+                found = (task == Step.FILL) | ((task == Step.LOOK) & cache.hit)
+                asked = self.dialogue & (at == self.current)
+                m.d.comb += self.coming.eq(found & (at != n) & ~asked)
                 with m.Switch(task):
                     with m.Case(Step.LOOK):
                         self._look(m, at, number)

@@ -12,18 +12,20 @@ __all__ = ["NumberStack"]
 
 
 class NumberStack(wiring.Component):
-    """Gives out the numbers 0 to ``count - 1``; what was given back last comes first, but after
+    """Gives out the numbers below ``numbers``; what was given back last comes first, but after
     the one that is on offer already.
 
     =========  ===  =========================================================================
     ``take``   Out  stream of numbers, free ones
     ``give``   In   stream of numbers that have become free
+    ``room``   Out  the next ``depth / 4 - burst`` numbers given need not wait for memory
     ``none``   Out  no number is free. If both this and ``take.valid`` are 0, one is on its way
     ``mem``    Out  memory port
     =========  ===  =========================================================================
 
-    Parameters: ``count``, a power of two of at least 2; ``base``, address of ``size`` bytes of
-    memory, a multiple of 64; ``width`` of the port; ``depth``, numbers on chip, a power of two and
+    Parameters: ``count``, a power of two of at least 2; ``numbers``, so many at most (None: as
+    many); ``base``, address of ``size`` bytes of memory, a multiple of 64; ``width`` of the port;
+    ``depth``, numbers on chip, a power of two and
     at least four bursts; ``burst``, numbers moved at a time, a power of two.
 
     Numbers that were never given out are counted, not stored, so nothing is cleared at the start.
@@ -37,7 +39,7 @@ class NumberStack(wiring.Component):
     take what does not fit the chip. Reset: all numbers free.
     """
 
-    def __init__(self, count, base=0, width=64, *, depth=64, burst=8):
+    def __init__(self, count, base=0, width=64, *, numbers=None, depth=64, burst=8):
         for name, value, low in (("count", count, 2), ("burst", burst, 2), ("depth", depth, 8)):
             if not isinstance(value, int) or value < low or value & (value - 1):
                 raise ValueError(f"{name} must be a power of two of at least {low}, not {value!r}")
@@ -45,6 +47,9 @@ class NumberStack(wiring.Component):
             raise ValueError(f"burst must be a quarter of depth at most, and 64, not {burst}")
         if base % 64:
             raise ValueError(f"base must be a multiple of 64, not {base}")
+        self.numbers = count if numbers is None else numbers
+        if not 1 <= self.numbers <= count:
+            raise ValueError(f"numbers must be 1 to {count}, not {numbers!r}")
         self.count, self.base, self.width, self.depth, self.burst = count, base, width, depth, burst
         self.size = count * width // 8
         bits = (count - 1).bit_length()
@@ -52,6 +57,7 @@ class NumberStack(wiring.Component):
             {
                 "take": Out(stream.Signature(bits)),
                 "give": In(stream.Signature(bits)),
+                "room": Out(1),
                 "none": Out(1),
                 "mem": Out(MemorySignature(width, 0)),
             }
@@ -80,6 +86,7 @@ class NumberStack(wiring.Component):
         given, taken = Signal(), Signal()
         m.d.comb += [
             self.give.ready.eq((level < depth - burst) & ~arrives),
+            self.room.eq(level < depth * 3 // 4),
             given.eq(self.give.valid & self.give.ready),
             taken.eq(self.take.valid & self.take.ready),
             push.eq(given & head_valid & ~taken),
@@ -92,7 +99,7 @@ class NumberStack(wiring.Component):
             m.d.comb += pop.eq(settled)
             with m.If(settled):
                 m.d.sync += [head.eq(top.data), head_valid.eq(1)]
-        with m.Elif(~head_valid & (mark != self.count)):
+        with m.Elif(~head_valid & (mark != self.numbers)):
             m.d.sync += [head.eq(mark), mark.eq(mark + 1), head_valid.eq(1)]
         m.d.sync += settled.eq(~push & ~pop & ~refill)
         m.d.sync += level.eq(level + push - pop - Mux(spill, burst, 0) + Mux(refill, burst, 0))
@@ -130,7 +137,7 @@ class NumberStack(wiring.Component):
             m.d.sync += beat.eq(beat + 1)
         with m.FSM() as self.fsm:
             with m.State("IDLE"):
-                empty = (level == 0) & (blocks == 0) & (self.mark == self.count)
+                empty = (level == 0) & (blocks == 0) & (self.mark == self.numbers)
                 m.d.comb += self.none.eq(~self.take.valid & empty)
                 with m.If(level >= depth * 3 // 4):
                     m.d.comb += spill.eq(1)

@@ -199,6 +199,7 @@ class ReceiveEngine(wiring.Component):
                 m.next = "TAIL"
             with m.State("COMMIT"):
                 m.d.comb += port.commit.eq(1)
+                self._order(m)
                 self._update(m)
                 m.next = "TAIL"
                 with m.If(self.answer_rst):
@@ -417,9 +418,8 @@ class ReceiveEngine(wiring.Component):
     def _text(self, m):
         """The segment's data and FIN."""
         seg, j, r, w = self.segment.payload, self.j, self.port.record, self.w
-        fin, fits, write = Signal(), Signal(), Signal()
-        m.d.comb += fin.eq(seg.flags.fin & j.whole & ~r.fin_seen & ~j.ahead & ~j.jump)
-        m.d.comb += fits.eq(r.has_segment | (j.take == 0) & ~j.keep | self.pool.valid)
+        fin, write = self.fin, Signal()
+        fits = r.has_segment | (j.take == 0) & ~j.keep | self.pool.valid
         with m.If(j.ahead & ~j.keep):
             text = (seg.length != 0) | seg.flags.fin
             m.d.comb += [w.ack_due.eq(r.ack_due | text), self.count.out_of_order.eq(text)]
@@ -433,37 +433,37 @@ class ReceiveEngine(wiring.Component):
                 m.d.comb += w.kept_to.eq(j.end)
         with m.Elif((j.take != 0) | fin):
             m.d.comb += [write.eq(1), w.fin_seen.eq(fin), w.kept.eq(r.kept & ~j.reach & ~fin)]
-            m.d.comb += w.rcv_nxt.eq(Mux(j.jump, j.kept_to, j.next + fin))
+            m.d.comb += w.rcv_nxt.eq(self.end)
             if self.config.ack_delay:
                 m.d.comb += w.ack_now.eq(r.ack_now | r.kept)
         with m.Elif(seg.length != 0):  # a closed window, or text after the FIN
             m.d.comb += [w.ack_due.eq(1), self.count.out_of_window.eq(1)]
         with m.If(write):
-            self._write(m, fin)
+            m.d.sync += [self.owed.eq(0), self.verdict.valid.eq(1)]
+            with m.If(j.ahead | (j.take != 0)):
+                m.d.comb += [w.has_segment.eq(1), w.segment.eq(self.place)]
+                m.d.comb += self.pool.ready.eq(~r.has_segment)
 
-    def _write(self, m, fin):
-        """The verdict for text that goes to memory; its place there."""
-        seg, j, r, w = self.segment.payload, self.j, self.port.record, self.w
-        segment = Mux(r.has_segment, r.segment, self.pool.payload)
+    def _order(self, m):
+        """The verdict, should the text go to memory; its place there."""
+        seg, j, r = self.segment.payload, self.j, self.port.record
+        self.fin = fin = seg.flags.fin & j.whole & ~r.fin_seen & ~j.ahead & ~j.jump
+        self.end = Mux(j.jump, j.kept_to, j.next + fin)  # RCV.NXT after it, unless it is ahead
+        self.place = segment = Mux(r.has_segment, r.segment, self.pool.payload)
         offset = (Mux(j.ahead, seg.seq, r.rcv_nxt) - r.rcv_base)[: self.config.segment_log2]
         base = self.config.pool_base >> self.config.segment_log2
         verdict = self.verdict.payload
         m.d.sync += [
-            self.owed.eq(0),
-            self.verdict.valid.eq(1),
             verdict.session.eq(self.port.session),
             verdict.addr.eq(((base + segment) << self.config.segment_log2) | offset),
             verdict.arrived.eq(seg.length),
             verdict.skip.eq(j.skip),
             verdict.length.eq(Mux(j.ahead, seg.length, j.take)),
             verdict.fin.eq(fin),
-            verdict.end.eq(self.port.result.rcv_nxt),
+            verdict.end.eq(self.end),
             verdict.commit.eq(1),
             verdict.ahead.eq(j.ahead),
         ]
-        with m.If(j.ahead | (j.take != 0)):
-            m.d.comb += [w.has_segment.eq(1), w.segment.eq(segment)]
-            m.d.comb += self.pool.ready.eq(~r.has_segment)
 
     def _drop(self, m):
         verdict = self.verdict.payload

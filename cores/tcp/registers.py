@@ -75,7 +75,7 @@ def tcp_block(config):
     n = len(config.ports)
     registers = [
         Register("enable", "rw", 1, "1: new connections are accepted; 0: drain", reset=1),
-        Register("abort_all", "rw", 1, "1: every session is reset at its next timer visit"),
+        Register("abort_all", "rw", 1, "1: every session is reset, one after the other"),
         Register("listen", "rw", n, "a bit per service: its port is open", reset=(1 << n) - 1),
         Register("services", "ro", 8, "number of service ports"),
         Register("idle", "ro", 1, "1: no session, nothing under way"),

@@ -60,9 +60,10 @@ class Sender(wiring.Component):
     A segment without payload touches no memory. A ``length`` above ``max_payload`` is cut to it
     (counter ``cut``); the peer then sees a shorter segment, which TCP repairs.
 
-    *Throughput*: the next segments' payloads are read while a frame goes out; each frame costs
-    its own beats, 22 cycles for checksum and header at 32 bits, 10 at 64, so 94 % of the data path
-    (91 %) with 1460-byte payloads, given a memory that keeps up at a latency below 300 cycles.
+    *Throughput*: the next segments' payloads are read while a frame goes out, and the next header
+    is summed, in 22 cycles at 32 bits, 10 at 64, while the payload does. So a frame with as many
+    beats of payload costs its own beats alone: with 1460 bytes 96 % of the data path, given a
+    memory that keeps up at a latency below 300 cycles.
     *Latency*: 33 cycles without payload.
     *Back-pressure*: at most eight segments and ``buffer_bytes`` of payload are inside; memory is
     asked only for what has its place reserved, so ``rdata`` never waits for ``frame`` or ``sent``
@@ -186,137 +187,171 @@ class Sender(wiring.Component):
         return m
 
     def _emit(self, m, ready, begin, meta_next, sum_next):
-        """Two passes over the header: one to sum it, one to send it, the payload behind it."""
-        n = self.width // 8
-        bits = n.bit_length() - 1
+        """Two passes over the header: one to sum it, one to send it, the payload behind it.
+
+        The first pass begins as soon as the header of the frame before has gone, so that it is over
+        before that frame is.
+        """
         meta, payload_sum = Signal(self.meta_layout), Signal(16)
-        longest = self.longest
         self.meta, self.payload_sum = meta, payload_sum  # for proofs
-        ip_length, tcp_length = Signal(16), Signal(16)
-        ip_check, tcp_check = Signal(16), Signal(16)
-        length = Signal(range(longest + self.max_payload + 1))  # of the frame, without padding
-        with_mss = Signal()
-        extra = Signal(18)
-        beat = Signal(range(-(-(longest + self.max_payload) // n) + 1))
-        left = Signal.like(beat)  # beats of the frame after this one
-        stored = Signal.like(beat)  # beats of payload left in the buffer
-        header = self._header(m, meta, with_mss, beat, ip_length, ip_check, tcp_check)
+        self.last_header = -(-self.longest // (self.width // 8)) - 1
+        most = self.longest + self.max_payload
 
-        # Stage 1: the header's beat and, beside it in the RAM's output, the payload's.
-        word, keep_ip, keep_tcp = Signal(self.width), Signal(n // 2), Signal(n // 2)
-        one = Signal(
-            data.StructLayout(
-                {
-                    "sum": 1,
-                    "start": 1,
-                    "over": 1,
-                    "frame": 1,
-                    "ram": 1,
-                    "first": 1,
-                    "last": 1,
-                    "empty": bits,
-                }
-            )
-        )
-        zero = Signal(one.shape())
-        move = Signal()
-        m.d.comb += move.eq(~one.frame | ~self.frame.valid | self.frame.ready)
-        with m.If(move):
-            m.d.sync += [one.eq(zero), word.eq(header)]
-            m.d.sync += [
-                keep_ip.eq(self._keep(beat, 14, 34)),
-                keep_tcp.eq(self._keep(beat, 26, longest)),
-            ]
-        ip_sum, tcp_sum = Checksum(self.width), Checksum(self.width)
-        m.submodules.ip_sum, m.submodules.tcp_sum = ip_sum, tcp_sum
-        for unit, keep in ((ip_sum, keep_ip), (tcp_sum, keep_tcp)):
-            m.d.comb += [
-                unit.start.eq(one.start),
-                unit.en.eq(one.sum & move),
-                unit.keep.eq(keep),
-                unit.data.eq(word),
-            ]
-        m.d.comb += tcp_sum.extra.eq(extra)
-        over = Signal(4)
-        m.d.sync += over.eq(Cat(one.over & move, over))
+        def one(name, shape=1):
+            setattr(self, name, Signal(shape, name=name))
 
-        # Stage 2: the output register.
-        out = self.frame.payload
-        with m.If(~self.frame.valid | self.frame.ready):
-            m.d.sync += self.frame.valid.eq(one.frame)
-            m.d.sync += [out.first.eq(one.first), out.last.eq(one.last), out.empty.eq(one.empty)]
-            m.d.sync += out.data.eq(word | (self.reader.r_data & one.ram.replicate(self.width)))
+        one("ip_length", 16)
+        one("tcp_length", 16)
+        one("ip_check", 16)
+        one("tcp_check", 16)
+        one("length", range(most + 1))  # of the frame, without padding
+        one("with_mss")
+        one("prepared")  # the header may be sent
+        one("free")  # a frame may begin
+        one("header_gone")
+        one("summing")  # the first pass
+        one("summed")  # both sums are there
+        # Places in the two passes, which never need the header at the same time.
+        one("at", range(self.last_header + 1))
+        one("beat", range(-(-most // (self.width // 8)) + 1))
+        select = Mux(self.summing, self.at, self.beat)
+        header = self._header(m, meta, select)
+        self._prepare(m, ready, begin, meta_next, sum_next)
+        self._sums(m, header)
+        self._send(m, header)
 
-        last_header = -(-longest // n) - 1
-        head = Mux(with_mss, longest // n, _HEADER // n)  # the payload's first beat
-        short = length < _MIN_FRAME
-        with m.FSM(name="emit"):
+    def _prepare(self, m, ready, begin, meta_next, sum_next):
+        """Take a segment over, sum its header, and keep both until its header has gone."""
+        meta = self.meta
+        longest, has = self.longest, meta.mss != 0
+        late = self.width == 64  # the checksums come while the frame goes out already
+        with m.FSM(name="prepare"):
             with m.State("IDLE"):
-                m.d.sync += [meta.eq(meta_next), payload_sum.eq(sum_next), beat.eq(0)]
-                m.d.sync += [ip_check.eq(0), tcp_check.eq(0)]
+                m.d.sync += [meta.eq(meta_next), self.payload_sum.eq(sum_next)]
+                m.d.sync += [self.ip_check.eq(0), self.tcp_check.eq(0)]
                 with m.If(ready):
                     m.d.comb += begin.eq(1)
                     m.d.sync += self.csr.frames.eq(self.csr.frames + 1)
                     m.next = "SIZE"
             with m.State("SIZE"):
-                has = meta.mss != 0
                 m.d.sync += [
-                    with_mss.eq(has),
-                    ip_length.eq(meta.length + Mux(has, longest - 14, _HEADER - 14)),
-                    tcp_length.eq(meta.length + Mux(has, longest - 34, _HEADER - 34)),
-                    length.eq(meta.length + Mux(has, longest, _HEADER)),
+                    self.with_mss.eq(has),
+                    self.ip_length.eq(meta.length + Mux(has, longest - 14, _HEADER - 14)),
+                    self.tcp_length.eq(meta.length + Mux(has, longest - 34, _HEADER - 34)),
+                    self.length.eq(meta.length + Mux(has, longest, _HEADER)),
                     self.csr.payload_bytes.eq(self.csr.payload_bytes + meta.length),
                 ]
                 m.next = "SUM"
             with m.State("SUM"):
-                m.d.comb += [
-                    zero.sum.eq(1),
-                    zero.start.eq(beat == 0),
-                    zero.over.eq(beat == last_header),
-                ]
-                m.d.sync += [
-                    extra.eq(payload_sum + Cat(tcp_length[8:], tcp_length[:8]) + 0x0600),
-                    left.eq(Mux(short, -(-_MIN_FRAME // n) - 1, (length - 1) >> bits)),
-                    stored.eq(Mux(meta.length == 0, 0, ((length + n - 1) >> bits) - head)),
-                ]
-                with m.If(move):
-                    m.d.sync += beat.eq(beat + 1)
-                    with m.If(beat == last_header):
-                        m.d.sync += beat.eq(0)
-                        m.next = "SEND" if self.width == 64 else "FOLD"
-            if self.width != 64:
+                m.d.comb += self.summing.eq(1)
+                m.d.sync += self.at.eq(self.at + 1)
+                with m.If(self.at == self.last_header):
+                    m.d.comb += self.prepared.eq(late)
+                    m.d.sync += self.at.eq(0)
+                    m.next = "READY" if late else "FOLD"
+                    with m.If(self.prepared & self.free):
+                        m.next = "HEADER"
+            if not late:
                 with m.State("FOLD"):
-                    m.d.sync += [ip_check.eq(~ip_sum.sum), tcp_check.eq(~tcp_sum.sum)]
-                    with m.If(over[-1]):
-                        m.next = "SEND"
-            with m.State("SEND"):
-                m.d.comb += [
-                    zero.frame.eq(1),
-                    zero.first.eq(beat == 0),
-                    zero.ram.eq((beat >= head) & (stored != 0)),
-                    zero.last.eq(left == 0),
-                    self.reader.r_en.eq(zero.ram & move),
-                ]
-                with m.If(left == 0):
-                    m.d.comb += zero.empty.eq(Mux(short, -_MIN_FRAME % n, -length[:bits]))
-                with m.If(move):
-                    m.d.sync += [beat.eq(beat + 1), left.eq(left - 1)]
-                    m.d.sync += stored.eq(stored - zero.ram)
-                    with m.If(left == 0):
-                        m.next = "IDLE"
-        if self.width == 64:
-            self._fold_late(m, over, ip_check.eq(~ip_sum.sum), tcp_check.eq(~tcp_sum.sum))
+                    with m.If(self.summed):
+                        m.next = "READY"
+            with m.State("READY"):
+                m.d.comb += self.prepared.eq(1)
+                with m.If(self.free):
+                    m.next = "HEADER"
+            with m.State("HEADER"):
+                with m.If(self.header_gone):
+                    m.next = "IDLE"
 
-    def _fold_late(self, m, over, ip, tcp):
-        """At 64 bits the checksums come while the frame goes out already, just in time.
+    def _sums(self, m, header):
+        """Both checksums, in time for the second pass.
 
-        After the last beat of the sum the IP header's is there in cycle 2, and goes out with beat 3
-        in cycle 4; the segment's is there in cycle 5, and goes out with beat 6 in cycle 7.
+        The IP header's is there 2 cycles after the last beat of the sum, the segment's after 5. At
+        64 bits the second pass may have begun then: it sends the one with beat 3, after 4 cycles at
+        the earliest, the other with beat 6, after 7.
         """
-        with m.If(over[0]):
-            m.d.sync += ip
-        with m.If(over[-1]):
-            m.d.sync += tcp
+        n = self.width // 8
+        tcp_length = self.tcp_length
+        summand, keep_ip, keep_tcp = Signal(self.width), Signal(n // 2), Signal(n // 2)
+        adds, starts, ends = Signal(), Signal(), Signal()
+        extra = Signal(18)
+        m.d.sync += [
+            summand.eq(header),
+            keep_ip.eq(self._keep(self.at, 14, 34)),
+            keep_tcp.eq(self._keep(self.at, 26, self.longest)),
+            adds.eq(self.summing),
+            starts.eq(self.summing & (self.at == 0)),
+            ends.eq(self.at == self.last_header),
+            extra.eq(self.payload_sum + Cat(tcp_length[8:], tcp_length[:8]) + 0x0600),
+        ]
+        ip_sum, tcp_sum = Checksum(self.width), Checksum(self.width)
+        m.submodules.ip_sum, m.submodules.tcp_sum = ip_sum, tcp_sum
+        for unit, keep in ((ip_sum, keep_ip), (tcp_sum, keep_tcp)):
+            m.d.comb += [
+                unit.start.eq(starts),
+                unit.en.eq(adds),
+                unit.keep.eq(keep),
+                unit.data.eq(summand),
+            ]
+        over = Signal(4)
+        m.d.comb += [self.summed.eq(over[-1]), tcp_sum.extra.eq(extra)]
+        m.d.sync += over.eq(Cat(ends, over))
+        with m.If(over[0] if self.width == 64 else self.summed):
+            m.d.sync += self.ip_check.eq(~ip_sum.sum)
+        with m.If(self.summed):
+            m.d.sync += self.tcp_check.eq(~tcp_sum.sum)
+
+    def _send(self, m, header):
+        n = self.width // 8
+        bits = n.bit_length() - 1
+        beat, length, frame = self.beat, self.length, self.frame
+        left = Signal.like(beat)  # beats of the frame after this one
+        stored = Signal.like(beat)  # beats of payload left in the buffer
+        tail = Signal(bits)  # bytes that the last beat does not have
+        sending = Signal()
+        move = Signal()
+
+        # Stage 1: the header's beat and, beside it in the RAM's output, the payload's.
+        word = Signal(self.width)
+        one = Signal(
+            data.StructLayout({"frame": 1, "ram": 1, "first": 1, "last": 1, "empty": bits})
+        )
+        zero = Signal(one.shape())
+        m.d.comb += move.eq(~one.frame | ~frame.valid | frame.ready)
+        with m.If(move):
+            m.d.sync += [one.eq(zero), word.eq(header)]
+            with m.If(beat > self.last_header):  # the header is another frame's
+                m.d.sync += word.eq(0)
+
+        # Stage 2: the output register.
+        out = frame.payload
+        with m.If(~frame.valid | frame.ready):
+            m.d.sync += frame.valid.eq(one.frame)
+            m.d.sync += [out.first.eq(one.first), out.last.eq(one.last), out.empty.eq(one.empty)]
+            m.d.sync += out.data.eq(word | (self.reader.r_data & one.ram.replicate(self.width)))
+
+        head = Mux(self.with_mss, self.longest // n, _HEADER // n)  # the payload's first beat
+        short = length < _MIN_FRAME
+        m.d.comb += [
+            zero.frame.eq(sending),
+            zero.first.eq(beat == 0),
+            zero.ram.eq(sending & (beat >= head) & (stored != 0)),
+            zero.last.eq(left == 0),
+            zero.empty.eq(Mux(left == 0, tail, 0)),
+            self.reader.r_en.eq(zero.ram & move),
+            self.header_gone.eq(move & ((beat == self.last_header) | (left == 0))),
+            self.free.eq(~sending | (move & (left == 0))),
+        ]
+        with m.If(sending & move):
+            m.d.sync += [beat.eq(beat + 1), left.eq(left - 1), stored.eq(stored - zero.ram)]
+        with m.If(self.free):
+            m.d.sync += [
+                sending.eq(self.prepared),
+                beat.eq(0),
+                left.eq(Mux(short, -(-_MIN_FRAME // n) - 1, (length - 1) >> bits)),
+                stored.eq(Mux(self.meta.length == 0, 0, ((length + n - 1) >> bits) - head)),
+                tail.eq(Mux(short, -_MIN_FRAME % n, -length[:bits])),
+            ]
 
     def _keep(self, beat, begin, end):
         """Which half words of a beat lie in bytes ``begin`` .. ``end`` of the frame."""
@@ -327,9 +362,9 @@ class Sender(wiring.Component):
             halves.append((beat >= beats[0]) & (beat <= beats[-1]))
         return Cat(*halves)
 
-    def _header(self, m, meta, with_mss, beat, ip_length, ip_check, tcp_check):
+    def _header(self, m, meta, beat):
         """The header's beat number ``beat``; zeros behind its end."""
-        n = self.width // 8
+        n, with_mss = self.width // 8, self.with_mss
 
         def network(value):
             return [value.word_select(i, 8) for i in reversed(range(len(value) // 8))]
@@ -347,9 +382,9 @@ class Sender(wiring.Component):
             *wire(meta.mac),
             *wire(self.mac),
             *(C(b, 8) for b in (0x08, 0x00, 0x45, 0x00)),
-            *network(ip_length),
+            *network(self.ip_length),
             *(C(b, 8) for b in (0, 0, 0x40, 0, _TTL, 6)),
-            *wire(ip_check),
+            *wire(self.ip_check),
             *network(self.ip),
             *network(meta.ip),
             *network(meta.local_port),
@@ -359,7 +394,7 @@ class Sender(wiring.Component):
             Cat(C(0, 4), *offset),
             meta.flags.as_value(),
             *network(meta.window),
-            *wire(tcp_check),
+            *wire(self.tcp_check),
             C(0, 8),
             C(0, 8),
             *option,

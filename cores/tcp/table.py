@@ -7,7 +7,6 @@ from amaranth.lib.wiring import In, Out
 
 from ..buffers import NO_COLLISIONS
 from .number_lists import BLOCK_RAM, NumberList
-from .service import SESSION_WIDTH
 from .speck import ROUNDS, Speck
 
 __all__ = ["SessionTable"]
@@ -39,6 +38,7 @@ class SessionTable(wiring.Component):
     ``hash_valid``    Out  ``hash``, 32 bits for the initial sequence number, is right
     ``finish``        In   ends the dialogue, only while ``done``; with ``insert`` if not found
     ``free_valid``    Out  there is a free number, ``free_session``
+    ``none``          Out  there is none
     ``reap``          In   strobe: remove ``reap_session`` and make its number free
     ``in_use``        Out  numbers not free
     ``freed``         Out  strobe: a number has become free
@@ -67,6 +67,7 @@ class SessionTable(wiring.Component):
                 "insert": In(1),
                 "free_valid": Out(1),
                 "free_session": Out(s),
+                "none": Out(1),
                 "reap": In(1),
                 "reap_session": In(s),
                 "in_use": Out(range(config.sessions + 1)),
@@ -106,6 +107,7 @@ class SessionTable(wiring.Component):
             reaped.w_data.eq(self.reap_session),
             reaped.w_en.eq(self.reap),
             self.free_valid.eq(free.r_rdy),
+            self.none.eq(~free.r_rdy),
             self.free_session.eq(free.r_data),
             head_r.addr.eq(bucket),
             head_w.addr.eq(bucket),
@@ -122,8 +124,6 @@ class SessionTable(wiring.Component):
                 m.d.comb += head_w.en.eq(1)
                 m.d.sync += bucket.eq(bucket + 1)
                 m.d.comb += [free.w_en.eq(~bucket[0]), free.w_data.eq(bucket >> 1)]
-                if s == SESSION_WIDTH:  # the last number stands for no session at all
-                    m.d.comb += free.w_en.eq(~bucket[0] & ~bucket[1:].all())
                 with m.If(bucket == 2 * n - 1):
                     m.next = "IDLE"
             with m.State("IDLE"):

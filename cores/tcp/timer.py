@@ -180,12 +180,14 @@ class TimerEngine(wiring.Component):
         """What a visit needs, right three cycles after the grant."""
         r, settings = self.port.record, self.settings
         self.late, self.stalled = Signal(), Signal()
+        self.answered = Signal()  # nothing that is queued waits for an ACK
         self.soon = Signal()  # the next visit is to be near
         bits = self.config.window_bits
         self.rto, self.half = Signal(17), Signal(bits)
         age, out = Signal(TIME_WIDTH), Signal(bits + 1)
         self.age, self.out = age, out  # for proofs
         m.d.sync += [
+            self.answered.eq(r.snd_una == r.snd_end),
             age.eq(self.now - r.progress),
             self.stalled.eq(age >= settings.user_timeout),
             self.rto.eq(Mux(r.rto > self.config.rto_max // 2, self.config.rto_max, r.rto << 1)),
@@ -213,7 +215,7 @@ class TimerEngine(wiring.Component):
                     m.d.comb += w.syn_due.eq(1)
                     self._retry(m, settings.syn_retries, self.rto)
                 with m.Case(Phase.OPEN):
-                    with m.If(r.snd_una == r.snd_end):
+                    with m.If(self.answered):
                         m.d.comb += w.keepalive.eq(1)
                         again = settings.keepalive_interval
                         self._retry(m, settings.keepalive_retries, again, backoff=False)
@@ -254,11 +256,18 @@ class WheelsTimerEngine(TimerEngine):
     The store asks for each place: ``place`` and ``place_session`` with ``place_wake`` and
     ``place_linked`` stay until ``place_taken``. ``mem`` is the wheels' memory port. A visit hands
     the session back without a place, and so the store asks for the next one. Exact to a tick
-    whatever the time-outs. Reset: time 0, empty wheels; the memory must be reset too.
+    whatever the time-outs.
+
+    A visit may be half a minute ahead, which is too long for ``abort_all``: while that is set, the
+    engine also goes through all numbers below ``high``, those that were ever used, again and again,
+    a visit at a time between those of the wheels. Such a visit leaves a session on its wheel.
+
+    Reset: time 0, empty wheels; the memory must be reset too.
     """
 
     def __init__(self, config):
         more = {"place_wake": In(wake_width()), "place_linked": In(1), "place_taken": Out(1)}
+        more["high"] = In(range(config.sessions + 1))
         super().__init__(config, {**more, "mem": Out(MemorySignature(config.width, 0))})
         self.wheels = TimerWheels(config.sessions, config.width, base=config.wheels_base)
 
@@ -270,7 +279,10 @@ class WheelsTimerEngine(TimerEngine):
         place = wheels.place
         self.w = Handback(m, port)
         distance = Signal(TIME_WIDTH)
+        step, walks = Signal.like(port.session), Signal()  # next of the walk; this visit is its
         self._signals(m)
+        with m.If(~self.settings.abort_all):
+            m.d.sync += step.eq(0)
         m.d.comb += [
             wheels.tick.eq(self.tick),
             self.now.eq(wheels.now),
@@ -282,13 +294,17 @@ class WheelsTimerEngine(TimerEngine):
         ]
         with m.FSM():
             with m.State("IDLE"):
-                m.d.sync += self.recycling.eq(0)
+                m.d.sync += [self.recycling.eq(0), walks.eq(0)]
                 with m.If(wheels.visit.valid):
                     m.d.comb += wheels.visit.ready.eq(1)
                     m.d.sync += port.session.eq(wheels.visit.payload)
                     m.next = "CLAIM"
                 with m.Elif(~self.free_valid & self.recycle_valid):
                     m.d.sync += [port.session.eq(self.recycle_session), self.recycling.eq(1)]
+                    m.next = "CLAIM"
+                with m.Elif(self.settings.abort_all & (self.high != 0)):
+                    m.d.sync += [port.session.eq(step), walks.eq(1)]
+                    m.d.sync += step.eq(Mux(step + 1 == self.high, 0, step + 1))
                     m.next = "CLAIM"
             with m.State("CLAIM"):
                 m.d.comb += port.request.eq(1)
@@ -308,7 +324,7 @@ class WheelsTimerEngine(TimerEngine):
             with m.State("VISIT"):
                 m.d.comb += port.commit.eq(1)
                 self._visit(m)
-                m.d.comb += self.w.on_wheel.eq(0)
+                m.d.comb += self.w.on_wheel.eq(walks & r.on_wheel)
                 m.next = "IDLE"
         self.w.finish(m)
         return m

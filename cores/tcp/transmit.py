@@ -81,7 +81,7 @@ class TransmitEngine(wiring.Component):
         self._signals()
         session = self.session
         m.d.comb += [
-            port.session.eq(self.active_session),
+            port.session.eq(session),  # the head of the list, which stays until the grant
             self.address.eq(Cat((r.first + self.slot)[:2], session)),
         ]
         gap = (r.rcv_edge - r.rcv_pub)[: self.config.window_bits]

@@ -103,12 +103,23 @@ void LoadGenerator::start(size_t i, Cycle now, uint64_t tick) {
     if (evil(i) && rng_.chance(kEvilVanish)) clients_[i]->vanish_after(uint32_t(rng_.between(1, 12)));
 }
 
+// Of all honest connections so far, those under way included.
+LoadGenerator::Carried LoadGenerator::carried() const {
+    Carried sum;
+    for (size_t i = 0; i < options_.clients; ++i) {
+        sum.acknowledged += clients_[i]->counters.acknowledged;
+        sum.delivered += clients_[i]->counters.delivered;
+    }
+    return sum;
+}
+
 void LoadGenerator::measure(const TcpClient& client, Cycle now) {
     ++ended_;
-    if (ended_ == options_.warmup) measured_from_ = now;
+    if (ended_ == options_.warmup) measured_from_ = now, carried_from_ = carried();
     if (ended_ <= options_.warmup || measured_ == options_.transactions) return;
     ++measured_;
     measured_to_ = now;
+    if (measured_ == options_.transactions) carried_to_ = carried();
     bytes_sent_ += client.sent_bytes();
     bytes_received_ += client.received_bytes();
     latencies_.push_back(uint32_t(now - client.started()));
@@ -262,6 +273,8 @@ Json LoadGenerator::json() const {
     j.add("latency_max", uint64_t(latency(1)));
     j.add("bytes_sent", bytes_sent_);
     j.add("bytes_received", bytes_received_);
+    j.add("carried_out", carried_to_.acknowledged - carried_from_.acknowledged);
+    j.add("carried_in", carried_to_.delivered - carried_from_.delivered);
     j.add("answer_bytes", uint64_t(answer_.size()));
     j.add("errors", honest_.reset + honest_.timeout + honest_.mismatch);
     j.add("resets", honest_.reset);

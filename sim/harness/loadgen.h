@@ -30,6 +30,9 @@ class LoadGenerator {
     Json json() const;
 
   private:
+    struct Carried {  // payload bytes
+        uint64_t acknowledged = 0, delivered = 0;
+    };
     struct Result {
         uint64_t reset = 0, timeout = 0, mismatch = 0, vanished = 0, aborted = 0;
     };
@@ -46,6 +49,7 @@ class LoadGenerator {
     void start(size_t client, Cycle now, uint64_t tick);
     void ended(size_t client, Cycle now, uint64_t tick);
     void measure(const TcpClient& client, Cycle now);
+    Carried carried() const;
     void attack();
     void check_drain(uint64_t tick);
     bool evil(size_t client) const { return client >= options_.clients; }
@@ -71,6 +75,7 @@ class LoadGenerator {
     size_t active_ = 0;  // honest clients with a transaction under way
     Cycle measured_from_ = 0, measured_to_ = 0;
     uint64_t measured_ = 0, bytes_sent_ = 0, bytes_received_ = 0;
+    Carried carried_from_, carried_to_;
     std::vector<uint32_t> latencies_;
     Result honest_, evil_result_;
     uint64_t bad_checksums_ = 0, strays_ = 0;

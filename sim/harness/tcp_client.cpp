@@ -190,6 +190,7 @@ void TcpClient::receive_ack(const Segment& s, uint64_t tick) {
         return;
     }
     peer_window_ = s.window;
+    counters.acknowledged += s.ack - snd_una_ - (s.ack == fin_seq() + 1);
     snd_una_ = s.ack;
     if (before(snd_nxt_, snd_una_)) snd_nxt_ = snd_una_;
     duplicates_ = retries_ = 0;
@@ -218,6 +219,7 @@ bool TcpClient::receive_data(const Segment& s, uint64_t tick) {
     const uint32_t fresh = std::min(size - std::min(skip, size), uint32_t(window()));
     if (fresh) {
         rcv_nxt_ += fresh;
+        counters.delivered += fresh;
         if (!consume(s.payload + skip, fresh)) {
             finish(Outcome::Mismatch);
             return false;

@@ -17,6 +17,8 @@ enum class Outcome { Running, Ok, Reset, Timeout, Mismatch, Aborted };
 struct ClientCounters {
     uint64_t retransmissions = 0, fast_retransmissions = 0, out_of_order = 0, probes = 0;
     uint64_t pauses = 0;
+    // Payload bytes that the peer has acknowledged, and that have come in order.
+    uint64_t acknowledged = 0, delivered = 0;
     // What a correct peer never does, whatever the link does.
     uint64_t bad_ack = 0, beyond_window = 0, beyond_fin = 0;
 };
