@@ -97,7 +97,7 @@ class IcmpReceiveEngine(ReceiveEngine):
 
     * 4, in ESTABLISHED and the states after it: if the MSS becomes smaller, everything from SND.UNA
       on is sent again with the new one, beginning with one segment (RFC 1191, 6.5). No queue has
-      overflown: the threshold of slow start, the time-out and the count of retries stay, and the
+      overflowed: the threshold of slow start, the time-out and the count of retries stay, and the
       timer, which is running, goes on. The segment being timed may be among those sent again, so
       it is timed no longer;
     * 2 and 3, in SYN-SENT: the attempt is over, as after a RST;
