@@ -79,7 +79,7 @@ def http_load(config: TcpConfig = CONFIG, idle: int = 0) -> tuple[dict, dict]:
     """HTTP-like transactions, with ``idle`` other connections."""
     options = {"clients": CLIENTS, "transactions": TRANSACTIONS, "warmup": WARM_UP}
     if config.cache:
-        options["drain"] = TIME_WAIT + 10
+        options["drain"] = 30  # closing the others takes longer than TIME-WAIT
     load, counters = run_load(config, load="http", port=PAGE, idle=idle, **options)  # type: ignore[arg-type]
     if load["answer_bytes"] != OBJECTS[PAGE] or load["transactions"] != TRANSACTIONS:
         raise RuntimeError(f"{TRANSACTIONS} answers of {OBJECTS[PAGE]} bytes were due: {load}")

@@ -28,6 +28,7 @@ from .roles.slot import RoleSlot
 from .stream import PacketSignature
 from .tcp.config import TINY, TcpConfig
 from .tcp.engine import TcpEngine
+from .tcp.icmp import ICMP_BLOCK, IcmpErrors
 from .tcp.parser import PARSER_BLOCK, Parser
 from .tcp.registers import tcp_block
 from .tcp.sender import SENDER_BLOCK, Sender
@@ -265,6 +266,8 @@ class Shell(wiring.Component):
             "mailbox": MAILBOX_BLOCK,
             config.role: self._slot.block,
         }
+        if config.tcp.icmp:
+            blocks["icmp"] = ICMP_BLOCK
         if self._cluster is not None:
             blocks |= self._cluster.blocks
         super().__init__(
@@ -324,6 +327,11 @@ class Shell(wiring.Component):
         self._csr(m, "tcp", engine)
         self._csr(m, "tcp_tx", sender)
         shell = self.csr_shell
+        if tcp.icmp:
+            m.submodules.icmp = icmp = IcmpErrors(width)
+            icmp.watch(m, classifier.rx, shell.mac, shell.ip)
+            wiring.connect(m, icmp.notice, engine.notice)
+            self._csr(m, "icmp", icmp)
         m.d.comb += [
             classifier.enable.eq(shell.enable),
             classifier.mac.eq(shell.mac),

@@ -390,7 +390,7 @@ PROOFS = (
                 32,
             ),
             Mutant("header_lost", "word | (self.reader", "word & (self.reader", 30),
-            Mutant("a_beat_too_many", "((length + n - 1) >> bits)", "((length + n) >> bits)", 20),
+            Mutant("a_beat_too_many", "((length + n - 1) >> bits)", "((length + n) >> bits)", 32),
         ),
         assumes="beats of the payload stay until the next one is read",
         not_proved="64 bits; which segment it is (tcp_sender_order); a reset while running",

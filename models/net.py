@@ -8,12 +8,14 @@ from dataclasses import dataclass
 
 __all__ = [
     "Drop",
+    "Notice",
     "Segment",
     "build_segment",
     "checksum",
     "find_options",
     "is_for_cpu",
     "is_for_toe",
+    "parse_icmp_error",
     "parse_segment",
 ]
 
@@ -46,6 +48,18 @@ class Segment:
     mss: int
     payload: bytes
     scale: int | None = None
+
+
+@dataclass(frozen=True)
+class Notice:
+    """What an ICMP error says of a segment of ours; ``ip`` and ``remote_port`` are the peer's."""
+
+    ip: int
+    remote_port: int
+    local_port: int
+    seq: int
+    code: int
+    mtu: int
 
 
 def checksum(octets):
@@ -148,6 +162,38 @@ def parse_segment(frame, error=False):
         mss=mss,
         payload=tcp[offset:],
         scale=scale,
+    )
+
+
+def parse_icmp_error(frame, mac, ip, error=False):
+    """What an ICMP error says, None if the frame is none; raise :class:`Drop` for one dropped."""
+    packet = frame[14:]
+    total, ihl = _number(packet[2:4]), 4 * (packet[0] & 15) if packet else 0
+    message = packet[:total][ihl:]
+    is_ip = frame[0:6] == mac and frame[12:14] == b"\x08\x00"
+    if not (is_ip and message) or packet[0] >> 4 != 4 or ihl < 20:
+        return None
+    if packet[9] != 1 or _number(packet[16:20]) != ip or message[0] != 3:
+        return None
+    if error or len(packet) < total:
+        raise Drop("errors")
+    if _number(packet[6:8]) & 0x3FFF or len(message) < 36:
+        raise Drop("malformed")
+    if checksum(packet[:ihl]):
+        raise Drop("ip_checksum")
+    if checksum(message):
+        raise Drop("icmp_checksum")
+    quote = message[8:]
+    fragment = _number(quote[6:8]) & 0x1FFF
+    if quote[0] != 0x45 or fragment or quote[9] != 6 or _number(quote[12:16]) != ip:
+        raise Drop("foreign")
+    return Notice(
+        ip=_number(quote[16:20]),
+        remote_port=_number(quote[22:24]),
+        local_port=_number(quote[20:22]),
+        seq=_number(quote[24:28]),
+        code=message[1],
+        mtu=_number(message[6:8]),
     )
 
 

@@ -17,6 +17,7 @@ from ..cores.roles.discard import Discard
 from ..cores.roles.responder import Responder
 from ..cores.stream import PacketSignature
 from ..cores.tcp.engine import TcpEngine
+from ..cores.tcp.icmp import ICMP_BLOCK, IcmpErrors
 from ..cores.tcp.parser import PARSER_BLOCK, Parser
 from ..cores.tcp.registers import tcp_block
 from ..cores.tcp.sender import SENDER_BLOCK, Sender
@@ -59,6 +60,8 @@ class Toe(wiring.Component):
             "tcp": tcp_block(config),
             "tcp_tx": SENDER_BLOCK,
         }
+        if config.icmp:
+            blocks["icmp"] = ICMP_BLOCK
         super().__init__(
             {
                 "rx": In(PacketSignature(config.width)),
@@ -96,6 +99,10 @@ class Toe(wiring.Component):
             connect_narrow(m, mem, arbiter.ports[k])
         wiring.connect(m, arbiter.mem, wiring.flipped(self.mem))
         parts = {"classifier": classifier, "tcp_rx": parser, "tcp": engine, "tcp_tx": sender}
+        if config.icmp:
+            m.submodules.icmp = parts["icmp"] = icmp = IcmpErrors(config.width)
+            icmp.watch(m, classifier.rx, self.mac, self.ip)
+            wiring.connect(m, icmp.notice, engine.notice)
         for name, part in parts.items():
             wiring.connect(m, wiring.flipped(getattr(self, f"csr_{name}")), part.csr)
         m.d.comb += [

@@ -80,3 +80,47 @@ def recompute(frame):
     del packet[IP].chksum
     del packet[TCP].chksum
     return bytes(packet)
+
+
+def icmp_error(
+    code=3,
+    mtu=0,
+    *,
+    kind=3,
+    seq=1,
+    sport=7,
+    dport=40000,
+    dst=PEER_IP,
+    src=OUR_IP,
+    quoted_options=b"",
+    quote=None,
+    more=b"",
+    mac=MAC,
+    ip=OUR_IP,
+    router=0x0A090807,
+    ip_options=b"",
+    pad=True,
+    padding=b"",
+    **ip_fields,
+):
+    """An ICMP error with right checksums about a segment of ours, as a router would send it.
+
+    ``quote``: instead of the segment's beginning, which ``quoted_options`` of IP may lie in; behind
+    it comes ``more``. ``ip_fields``: of the message's own IPv4 header.
+    """
+    if quote is None:
+        inner = IP(src=ip_text(src), dst=ip_text(dst), ttl=3, flags="DF", len=1500, proto=6)
+        inner.ihl = 5 + len(quoted_options) // 4
+        segment = bytes(TCP(sport=sport, dport=dport, seq=seq, flags="A"))[:8]
+        quote = bytes(inner)[:20] + quoted_options + segment
+    message = bytes([kind, code, 0, 0, 0, 0]) + mtu.to_bytes(2, "big") + quote + more
+    message = message[:2] + scapy_checksum(message).to_bytes(2, "big") + message[4:]
+    ip_fields.setdefault("proto", 1)
+    outer = IP(src=ip_text(router), dst=ip_text(ip), ihl=5 + len(ip_options) // 4, **ip_fields)
+    outer.len = ip_fields.get("len", 20 + len(ip_options) + len(message))
+    header = bytearray(bytes(outer)[:20] + ip_options)
+    header[10:12] = b"\0\0"
+    header[10:12] = scapy_checksum(bytes(header)).to_bytes(2, "big")
+    ether = Ether(src=mac_text(PEER_MAC), dst=mac_text(mac), type=0x0800)
+    frame = bytes(ether / Raw(bytes(header) + message))
+    return (frame.ljust(60, b"\0") if pad else frame) + padding

@@ -90,6 +90,10 @@ class World:
         self.segments = _Source(dut.segment, rng, stall)
         self.payloads = _Source(dut.payload, rng, stall)
         self.sent = _Source(dut.sent, rng, stall)
+        self.sources = [self.segments, self.payloads, self.sent]
+        if config.icmp:
+            self.notices = _Source(dut.notice, rng, stall)
+            self.sources.append(self.notices)
         self.ports = []
         for k, service in enumerate(self.services):
             port = dut.services[k]
@@ -133,6 +137,12 @@ class World:
                     }
                 )
             )
+
+    def notice(self, seq, code, mtu=0, rport=4000, port=7, ip=SERVER_IP_PEER):
+        """An ICMP error arrives: of a segment that began with ``seq``."""
+        fields = {"ip": (ip, 32), "remote_port": (rport, 16), "local_port": (port, 16)}
+        fields |= {"seq": (seq & M32, 32), "code": (code, 8), "mtu": (mtu, 16)}
+        self.notices.queue.append(_pack(fields))
 
     def csr(self, ctx, name):
         return ctx.get(getattr(self.dut.csr, name))
@@ -194,7 +204,7 @@ class World:
 
     async def __call__(self, ctx):
         dut, rng = self.dut, self.rng
-        sources = [self.segments, self.payloads, self.sent]
+        sources = list(self.sources)
         for service in self.services:
             sources += [service.tx, service.free]
         tx = dut.tx_segment

@@ -30,6 +30,7 @@ ELSEWHERE = {
     "roles.dispatch.Dispatcher": "dispatcher",
     "roles.gate.MemoryGate": "memory_gate",
     "tcp.lists.ListServer": "tcp_lists",
+    "tcp.notice.NoticePort": "tcp_notice_port",
     "tcp.wheels.TimerWheels": "tcp_wheels",
 }
 
@@ -74,8 +75,10 @@ EXCEPTIONS = {
     "shell.Shell": _PARTS,
     "tcp.cached.CachedStore": _PARTS,
     "tcp.engine.TcpEngine": _PARTS,
+    "tcp.icmp.IcmpErrors": _PARTS,
     "tcp.index.SessionIndex": _PARTS,
     "tcp.mover.LineMover": _STATES,
+    "tcp.notice.IcmpReceiveEngine": _STATES,
     "tcp.number_stack.NumberStack": "what it sends lies in a RAM; its tests check the rules",
     "tcp.receive.ReceiveEngine": _STATES,
     "tcp.sender.Sender": _STATES,

@@ -73,6 +73,9 @@ class TcpConfig:
         (:mod:`~trebuchet.cores.tcp.estimator`).
     active : bool
         Connections can also be opened from this side (:mod:`~trebuchet.cores.tcp.connect`).
+    icmp : bool
+        ICMP errors are heeded: the MSS follows the path's MTU, and a port that is unreachable ends
+        an attempt to connect (:mod:`~trebuchet.cores.tcp.notice`).
     inspect : bool
         Software can look at each session (:mod:`~trebuchet.cores.tcp.inspect`).
     cache : int or None
@@ -122,6 +125,7 @@ class TcpConfig:
     counter_width: int = 32
     programmable: bool = True
     active: bool = False
+    icmp: bool = False
     inspect: bool = False
     cache: int | None = None
     state_base: int = 0

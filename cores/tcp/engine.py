@@ -10,16 +10,17 @@ from ..csr import CsrSignature
 from ..memory import MemorySignature
 from ..memory_arbiter import MemoryArbiter, connect_narrow
 from ..stream import PacketSignature
-from . import application, events, publish, receive, timer, transmit
+from . import application, events, notice, publish, receive, timer, transmit
 from .cached import CachedStore
 from .config import TcpConfig
 from .connect import ConnectPort
 from .dma import ReceiveDma
+from .icmp import notice_layout
 from .index import SessionIndex
 from .inspect import Inspector
 from .number_lists import NumberList
 from .record import descriptor_layout, peer_layout
-from .registers import COUNTERS, programmable, settings_layout, tcp_block
+from .registers import counters, programmable, settings_layout, tcp_block
 from .segment import rx_segment_layout, tx_segment_layout
 from .service import SESSION_WIDTH, TX_PER_SESSION, EventKind, ServiceSignature
 from .store import SessionStore
@@ -36,6 +37,8 @@ class TcpEngine(wiring.Component):
     ==============  ===  ======================================================================
     ``segment``     In   stream of :func:`rx_segment_layout`, from the parser
     ``payload``     In   packet stream: the payload of each segment with ``length`` > 0
+    ``notice``      In   with ``config.icmp``: stream of
+                         :func:`~trebuchet.cores.tcp.icmp.notice_layout`, ICMP errors
     ``tx_segment``  Out  stream of :func:`tx_segment_layout`, to the sender
     ``sent``        In   stream of session numbers, from the sender, one for each segment, in any
                          order: its memory will not be read again for it
@@ -63,10 +66,12 @@ class TcpEngine(wiring.Component):
             raise TypeError(f"Configuration must be a TcpConfig, not {config!r}")
         self.config = config
         self.block = tcp_block(config)
-        state = {}
+        more = {}
+        if config.icmp:
+            more["notice"] = In(stream.Signature(notice_layout()))
         if config.cache:
             self._state = MemoryArbiter(4, config.width, max(2, config.tag_width))
-            state["state"] = Out(self._state.signature.members["mem"].signature)
+            more["state"] = Out(self._state.signature.members["mem"].signature)
         super().__init__(
             {
                 "segment": In(stream.Signature(rx_segment_layout(config))),
@@ -78,14 +83,15 @@ class TcpEngine(wiring.Component):
                 "tick": In(1),
                 "csr": In(CsrSignature(self.block)),
             }
-            | state
+            | more
         )
 
     def elaborate(self, platform):
         m = Module()
         config = self.config
+        receiver = notice.IcmpReceiveEngine if config.icmp else receive.ReceiveEngine
         m.submodules.table = self.table = self._table()
-        m.submodules.receive = self.receive = receive.ReceiveEngine(config)
+        m.submodules.receive = self.receive = receiver(config)
         m.submodules.dma = self.dma = ReceiveDma(config)
         m.submodules.publish = self.publish = publish.PublishEngine(config)
         m.submodules.transmit = self.transmit = transmit.TransmitEngine(config)
@@ -135,6 +141,8 @@ class TcpEngine(wiring.Component):
         """The engine's own ports."""
         rx, dma, app = self.receive, self.dma, self.application
         segment = self._look_ahead(m) if self.config.cache else wiring.flipped(self.segment)
+        if self.config.icmp:
+            segment = self._notices(m, segment)
         if self.config.active:
             self._connect(m, segment)
         else:
@@ -149,6 +157,16 @@ class TcpEngine(wiring.Component):
             wiring.connect(m, wiring.flipped(port.tx), app.tx[k])
             wiring.connect(m, wiring.flipped(port.free), app.free[k])
         m.d.comb += self.timer.tick.eq(self.tick)
+
+    def _notices(self, m, segment):
+        """ICMP errors, between the segments."""
+        m.submodules.notices = port = notice.NoticePort(self.config)
+        wiring.connect(m, segment, port.segment)
+        wiring.connect(m, wiring.flipped(self.notice), port.notice)
+        # A request to open a session is never one.
+        asked = self.receive.connect if self.config.active else 0
+        m.d.comb += self.receive.notice.eq(port.own & ~asked)
+        return port.o
 
     def _look_ahead(self, m):
         """A segment at work, while the one behind it is looked up; the segment at work.
@@ -361,12 +379,14 @@ class TcpEngine(wiring.Component):
         csr, table = self.csr, self.table
         engines = (self.receive, self.transmit, self.timer, self.application)
         sources = (receive, transmit, timer, application)
-        for name in COUNTERS:
+        for name in counters(self.config):
             strobes = [
                 engine.count[name]
                 for engine, source in zip(engines, sources, strict=True)
                 if name in source.COUNTS
             ]
+            if name in notice.COUNTS:
+                strobes = [self.receive.noticed[name]]
             together = Signal(range(len(strobes) + 1), name=f"count_{name}")
             m.d.sync += together.eq(sum(strobes))
             register = getattr(csr, name)

@@ -92,7 +92,7 @@ class ReceiveEngine(wiring.Component):
     Reset: idle.
     """
 
-    def __init__(self, config):
+    def __init__(self, config, more=None):
         self.config = config
         s = config.session_bits
         super().__init__(
@@ -124,6 +124,7 @@ class ReceiveEngine(wiring.Component):
                 "peer_write": Out(1),
                 "count": Out(data.StructLayout({name: 1 for name in COUNTS})),
             }
+            | (more or {})
         )
 
     # A segment's way: IDLE, LOOKUP (the table works), DECIDE, then CLAIM, WORK and COMMIT (there is

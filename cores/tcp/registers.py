@@ -7,7 +7,7 @@ from ..csr import Register, RegisterBlock
 from .connect import connect_registers
 from .inspect import inspect_registers
 
-__all__ = ["COUNTERS", "programmable", "settings_layout", "tcp_block"]
+__all__ = ["COUNTERS", "ICMP_COUNTERS", "counters", "programmable", "settings_layout", "tcp_block"]
 
 #: Event counters: name and description. Engines raise strobes of these names.
 COUNTERS = {
@@ -36,6 +36,18 @@ COUNTERS = {
     "pool_dry": "payloads dropped because no pool segment was free",
     "aborts": "sessions aborted by their service or by abort_all",
 }
+#: Those of an engine that heeds ICMP errors. The first three are of sessions that they belong to.
+ICMP_COUNTERS = {
+    "icmp_mss": "ICMP errors that lowered the MSS of a session",
+    "icmp_aborts": "ICMP errors that ended an attempt to connect",
+    "icmp_soft": "ICMP errors that changed nothing",
+    "icmp_ignored": "ICMP errors of no session, or of nothing that is under way",
+}
+
+
+def counters(config):
+    """The event counters of an engine: name and description."""
+    return COUNTERS | ICMP_COUNTERS if config.icmp else COUNTERS
 
 
 def programmable(config):
@@ -92,7 +104,7 @@ def tcp_block(config):
     registers += connect_registers(config) + inspect_registers(config)
     registers += [
         Register(name, "ro", config.counter_width, description)
-        for name, description in COUNTERS.items()
+        for name, description in counters(config).items()
     ]
     return RegisterBlock("tcp", tuple(registers), "TCP offload engine")
 

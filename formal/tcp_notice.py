@@ -1,0 +1,295 @@
+"""Proofs of what ICMP errors do to sessions: ``cores/tcp/notice.py``.
+
+* The port: segments pass unaltered and each notice goes once, with the MSS of its MTU, under the
+  stream rules; no two notices go while a segment waits.
+* The engine, in any state with any record: a notice changes exactly the fields that its code, the
+  phase and the MSS call for, and is one count; without a notice the engine is the one of
+  ``tcp_receive`` (the same specification, with ``notice`` at 0).
+* What it goes by is right when the record is handed back: the number quoted is under way exactly if
+  SND.UNA <= number < SND.MAX, in wide integers.
+* Its way through the engine: a notice makes no session, draws no answer and leaves no verdict.
+
+Not proved: a reset while running.
+"""
+
+from dataclasses import replace
+
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Mux, Signal, Value
+from trebuchet.cores.tcp.record import Phase
+
+from .proof import Mutant, Proof
+from .stream import free, new_harness, stream_rules
+from .tcp_checkout import handed_back
+from .tcp_judge import SMALL, Numbers, matured
+from .tcp_receive import UpdateProof, first_of, free_inputs, opened
+
+__all__ = ["PROOFS"]
+
+ICMP = replace(SMALL, icmp=True, active=True)
+
+
+class PortProof(Elaboratable):
+    def __init__(self, dut):
+        self.dut = dut
+
+    def elaborate(self, platform):
+        m = new_harness()
+        m.submodules.dut = dut = self.dut
+        free(m, dut.segment.valid, dut.segment.payload, dut.notice.valid, dut.notice.payload)
+        free(m, dut.o.ready)
+        stream_rules(m, dut.segment, Assume, "segment")
+        stream_rules(m, dut.notice, Assume, "notice")
+        stream_rules(m, dut.o, Assert, "o")
+        o, said, own = dut.o.payload, dut.notice.payload, dut.own
+        mss = Mux(said.mtu >= 576, said.mtu - 40, 536)
+        want = {"ip": said.ip, "ack": said.seq, "window": said.code, "mss": mss, "flags": 0b100}
+        want |= {name: said[name] for name in ("remote_port", "local_port")}
+        with m.If(own):
+            m.d.comb += [
+                Assert(dut.notice.valid),
+                *(Assert(Value.cast(o[name]) == want.get(name, 0)) for name in o.shape().members),
+            ]
+        with m.Else():
+            m.d.comb += [
+                Assert(dut.o.valid == dut.segment.valid),
+                Assert(o.as_value() == dut.segment.payload.as_value()),
+            ]
+        moved = dut.o.valid & dut.o.ready
+        m.d.comb += [
+            Assert(~own | dut.o.valid),
+            Assert(dut.segment.ready == (dut.o.ready & ~own)),
+            Assert((dut.notice.valid & dut.notice.ready) == (moved & own)),
+        ]
+        # A turn for the segment that waited when a notice went; none is held up for long.
+        waited, idle = Signal(), Signal(2)
+        with m.If(moved):
+            m.d.sync += waited.eq(own & dut.segment.valid)
+        m.d.comb += [Assert(~(own & waited)), Assert(~waited | dut.segment.valid)]
+        held = dut.segment.valid & ~dut.segment.ready & ~own
+        m.d.sync += idle.eq(Mux(dut.notice.valid & ~own & ~held & ~idle.all(), idle + 1, 0))
+        m.d.comb += [Assert(idle < 2), Cover(waited & moved), Cover(own & moved & (o.mss == 999))]
+        # The MSS is that of the notice as it was a cycle ago, which was this one.
+        past = Signal(16)
+        m.d.sync += past.eq(said.mtu)
+        m.d.comb += Assert(~own | (past == said.mtu))
+        return m
+
+
+class HeedProof(Elaboratable):
+    """What a notice makes of every field, in any state of the engine."""
+
+    def __init__(self, dut):
+        self.dut = dut
+
+    def elaborate(self, platform):
+        m = new_harness()
+        dut = opened(m, self.dut)
+        port, r, seg = dut.port, dut.port.record, dut.segment.payload
+        free_inputs(m, dut)
+        free(m, dut.notice)
+        back, kept = Signal(), handed_back(m, port, dut.now)
+        m.d.comb += back.eq(port.commit & ~port.request & ~dut.peer_write & dut.notice)
+        code, said = seg.window, dut.noticed
+        cuts, ends = Signal(), Signal()
+        m.d.comb += [
+            cuts.eq(dut.under_way & (code == 4) & (r.phase == Phase.OPEN) & dut.smaller),
+            ends.eq(dut.under_way & ((code == 2) | (code == 3)) & (r.phase == Phase.SYN_SENT)),
+        ]
+        rules = {
+            "mss": [(cuts, seg.mss[: len(r.mss)])],
+            "cwnd": [(cuts, seg.mss)],
+            "snd_nxt": [(cuts, r.snd_una)],
+            "recover": [(cuts, r.snd_max)],
+            "phase": [(ends, Phase.CLOSED)],
+            "check": [(ends, 1)],
+            "ev_closed": [(ends, r.opened)],
+            "released": [(ends, ~r.opened)],
+        }
+        rules |= {
+            name: [(cuts, 0)]
+            for name in ("credit", "ahead", "blocked", "recovering", "dup_acks", "rtt_on")
+        }
+        rules["resend"] = [(cuts | ends, 0)]
+        silent = ("ack_due", "syn_due", "rst_due", "probe", "keepalive", "ok")
+        rules |= {name: [(ends, 0)] for name in silent}
+        with m.If(back):
+            for name in port.signature.writes:
+                value = Signal(len(Value.cast(r[name])), name=f"expected_{name}")
+                m.d.comb += value.eq(first_of(*rules.get(name, []), r[name]))
+                m.d.comb += Assert(Value.cast(kept[name]) == value)
+            m.d.comb += [
+                Assert(said.icmp_mss == cuts),
+                Assert(said.icmp_aborts == ends),
+                Assert(said.icmp_ignored == ~dut.under_way),
+                Assert(said.icmp_soft == (dut.under_way & ~cuts & ~ends)),
+                Assert(~dut.answer_rst),
+                Assert(~dut.opened),
+                Assert(~dut.pool.ready),
+                Assert(dut.count.as_value() == 0),
+            ]
+        with m.If(port.commit & port.request):
+            m.d.comb += Assert(~(said.icmp_mss | said.icmp_aborts | said.icmp_soft))
+        with m.If(~dut.notice):
+            m.d.comb += Assert(said.as_value() == 0)
+        m.d.comb += [Cover(back & cuts), Cover(back & ends), Cover(back & ~cuts & ~ends)]
+        return m
+
+
+class PlaceProof(Elaboratable):
+    """The registers that a notice goes by, five cycles after segment and record stand still."""
+
+    def __init__(self, dut):
+        self.dut = dut
+
+    def elaborate(self, platform):
+        m = new_harness()
+        dut = opened(m, self.dut)
+        r, seg = dut.port.record, dut.segment.payload
+        n = Numbers(m, seg, r)
+        m.d.comb += n.sound(r)
+        under_way = (n.ack >= 0) & (n.ack < n.snd_max)
+        with m.If(matured(m, 5)):
+            m.d.comb += [
+                Assert(dut.under_way == under_way),
+                Assert(dut.smaller == (seg.mss < r.mss)),
+                Cover(under_way & (seg.ack < r.snd_una)),  # across the wrap
+                Cover(~under_way & (n.ack == n.snd_max) & (n.ack != 0)),
+            ]
+        return m
+
+
+class WayProof(Elaboratable):
+    """A notice on its way through the engine."""
+
+    def __init__(self, dut):
+        self.dut = dut
+
+    def elaborate(self, platform):
+        m = new_harness()
+        dut = opened(m, self.dut)
+        seg, code = dut.segment.payload, dut.fsm.encoding
+        free_inputs(m, dut)
+        free(m, dut.notice, dut.connect)
+        stream_rules(m, dut.segment, Assume, "segment")
+        stalled, was = Signal(), Signal()
+        m.d.sync += [stalled.eq(dut.segment.valid & ~dut.segment.ready), was.eq(dut.notice)]
+        m.d.comb += Assume(~stalled | (dut.notice == was))
+        with m.If(dut.notice):  # as the port puts it
+            m.d.comb += [Assume(dut.segment.valid & ~dut.connect)]
+            m.d.comb += [Assume(seg.flags.as_value() == 0b100), Assume(seg.length == 0)]
+        at = {name: dut.fsm.state == value for name, value in code.items()}
+        busy = ~at["IDLE"]
+        inside = busy & dut.notice
+        m.d.comb += [
+            Assert(sum(at.values()) == 1),
+            Assert(~busy | dut.segment.valid),
+            Assert(~busy | stalled),
+            Assert(~(inside & (at["MAKE"] | at["REPLY"] | dut.made | dut.owed))),
+            Assert(~((at["ROOM"] | at["CLAIM"]) & dut.notice & dut.fresh)),
+            Assert(~(inside & (dut.insert | dut.accepted | dut.peer_write))),
+        ]
+        m.d.comb += Cover(inside & at["TAIL"] & dut.found)
+        m.d.comb += Cover(inside & at["COMMIT"])
+        with m.If(at["DECIDE"] & dut.notice):
+            known = dut.found & ~dut.gone
+            m.d.comb += Assert(dut.noticed.icmp_ignored == ~known)
+            m.d.comb += Assert(~dut.count.unknown)
+        replied, given = Signal(), Signal()
+        m.d.sync += [
+            replied.eq(dut.reply.valid & ~dut.reply.ready),
+            given.eq(dut.verdict.valid & ~dut.verdict.ready),
+        ]
+        after = Signal()  # the last cycle was a notice's
+        m.d.sync += after.eq(inside)
+        with m.If(after):
+            m.d.comb += [Assert(~dut.reply.valid | replied), Assert(~dut.verdict.valid | given)]
+        return m
+
+
+_MODULE = "trebuchet.cores.tcp.notice"
+
+PROOFS = (
+    Proof(
+        name="tcp_notice_port",
+        core="cores.tcp.notice.NoticePort",
+        says="segments pass unaltered; each notice goes once, at most in every other turn",
+        module=_MODULE,
+        build=lambda cores: PortProof(cores.NoticePort(ICMP)),
+        depth=2,
+        cover_depth=6,
+        quick=True,
+        mutants=(
+            Mutant("breaks_in", "self.notice.valid & between))", "self.notice.valid))"),
+            Mutant("loses_one", "eq(o.ready & ~own)", "eq(o.ready)"),
+            Mutant("no_floor", "Mux(said.mtu < MSS_FLOOR + _HEADERS, MSS_FLOOR,", "Mux(0, 0,"),
+            Mutant("answered", "item.flags.rst.eq(1)", "item.flags.ack.eq(1)"),
+            Mutant("twice", "Mux(own, ~o.ready,", "Mux(own, self.notice.valid,"),
+        ),
+        assumes="the stream rules on segments and notices",
+    ),
+    Proof(
+        name="tcp_notice_heed",
+        core="cores.tcp.notice.IcmpReceiveEngine",
+        says="a notice changes what RFC 1191 and 5927 say, and nothing else; it is one count",
+        module=_MODULE,
+        build=lambda cores: HeedProof(cores.IcmpReceiveEngine(ICMP)),
+        depth=1,
+        cover_depth=13,
+        mutants=(
+            Mutant("anywhere", "with m.If(~self.under_way):", "with m.If(0):", 13),
+            Mutant(
+                "raises", "(r.phase == Phase.OPEN) & self.smaller", "(r.phase == Phase.OPEN)", 13
+            ),
+            Mutant("hard_for_ever", "refuses & opening(self.config, r)", "refuses", 13),
+            Mutant("sends_nothing_again", "w.snd_nxt.eq(r.snd_una), w.ahead", "w.ahead", 13),
+            Mutant("times_what_is_sent_twice", "[w.rtt_on.eq(0), self", "[self", 13),
+            Mutant("keeps_the_flood", "w.cwnd.eq(seg.mss), w.credit", "w.credit", 13),
+        ),
+        assumes="nothing of the record, the notice, the time or the judgement",
+    ),
+    Proof(
+        name="tcp_notice_receive",
+        core="cores.tcp.notice.IcmpReceiveEngine",
+        says="a segment does in this engine what it does in the plain one (tcp_receive_active)",
+        module=_MODULE,
+        build=lambda cores: UpdateProof(cores.IcmpReceiveEngine(ICMP)),
+        depth=1,
+        cover_depth=13,
+        mutants=(Mutant("takes_all", "with m.If(self.notice):", "with m.If(1):", 13),),
+        assumes="nothing of the record, the segment, the time or the judgement",
+        not_proved="a reset while running; see tcp_receive",
+    ),
+    Proof(
+        name="tcp_notice_place",
+        core="cores.tcp.notice.IcmpReceiveEngine",
+        says="a number is under way if SND.UNA <= number < SND.MAX, also across the wrap",
+        module=_MODULE,
+        build=lambda cores: PlaceProof(cores.IcmpReceiveEngine(ICMP)),
+        depth=6,
+        cover_depth=7,
+        mutants=(
+            Mutant("what_is_next", "& (j.acked != j.out)", ""),
+            Mutant("not_the_oldest", "(j.ack_same | j.ack_new)", "j.ack_new"),
+            Mutant("not_smaller", "payload.mss < self", "payload.mss <= self"),
+        ),
+        assumes="a sound record; segment and record stand still (tcp_receive_flow)",
+    ),
+    Proof(
+        name="tcp_notice_way",
+        core="cores.tcp.notice.IcmpReceiveEngine",
+        says="a notice makes no session, draws no RST and leaves no verdict",
+        module=_MODULE,
+        build=lambda cores: WayProof(cores.IcmpReceiveEngine(ICMP)),
+        depth=2,
+        cover_depth=13,
+        mutants=(
+            Mutant(
+                "like_a_segment",
+                "with m.If(self.notice & ~(self.found & ~gone)):",
+                "with m.If(0):",
+                8,
+            ),
+        ),
+        assumes="notices as the port puts them (tcp_notice_port)",
+    ),
+)
