@@ -122,7 +122,7 @@ class EngineProof(Elaboratable):
             Assert(dut.table.tuple == Cat(seg.local_port, seg.remote_port, seg.ip)),
             Assert(dut.events.heads == Cat(store.event_session_0, store.event_session_1)),
             # Nobody's slot is taken away while the table is still being filled.
-            Assert(dut.timer.free_valid == (dut.table.free_valid | ~store.ready)),
+            Assert(dut.timer.free_valid == (~dut.table.none | ~store.ready)),
         ]
         key = Cat(dut.csr.isn_key_0, dut.csr.isn_key_1, dut.csr.isn_key_2, dut.csr.isn_key_3)
         m.d.comb += Assert(dut.table.key == key)
@@ -253,7 +253,9 @@ PROOFS = tuple(
             (
                 Mutant("first_segment_twice", "unused.eq(unused - (pool", "unused.eq(0 + (pool", 8),
                 Mutant("free_not_counted", "free + self.store.give -", "free -", 8),
-                Mutant("timer_is_not_told", "free_valid | ~store.ready", "free_valid", 6),
+                Mutant(
+                    "timer_is_not_told", "~self.table.none | ~store.ready", "~self.table.none", 6
+                ),
                 Mutant(
                     "peer_of_another",
                     "write.addr.eq(rx.port.session)",
@@ -273,7 +275,12 @@ PROOFS = tuple(
                     "settings[name].eq(value)",
                     6,
                 ),
-                Mutant("ports_swapped", "Cat(seg.local_port, seg", "Cat(seg.remote_port, seg", 6),
+                Mutant(
+                    "ports_swapped",
+                    "table.tuple.eq(Cat(seg.local_port, seg",
+                    "table.tuple.eq(Cat(seg.remote_port, seg",
+                    6,
+                ),
             ),
         ),
     )
