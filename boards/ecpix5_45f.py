@@ -19,6 +19,7 @@ BOARD = dataclasses.replace(
     sys_clk_hz=50_000_000,
     platform=_platform,
     counter_width=16,
+    lut_ram=1024,  # block RAM is scarcer than LUTs
     programmable=False,
     active=False,
     inspect=False,

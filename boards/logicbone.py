@@ -33,6 +33,7 @@ BOARD = Board(
     platform=_platform,
     attach=_attach,
     counter_width=16,
+    lut_ram=1024,  # block RAM is scarcer than LUTs
     programmable=False,
     udp_services=False,
     lut4_budget=ecp5.COMB["45F"],

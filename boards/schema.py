@@ -95,6 +95,9 @@ class Board:
         ``trebuchet`` and ``trebuchet_cached`` have instructions of ours (docs/cpu.md).
     counter_width : int
         Bits of the TCP engine's event counters, which wrap.
+    lut_ram : int
+        Bits up to which a list of the TCP engine lies in LUT RAM; more than that on an FPGA with
+        more LUTs to spare than block RAMs.
     programmable : bool
         The TCP engine's times and limits can be changed by firmware.
     active : bool
@@ -157,6 +160,7 @@ class Board:
     segment_bytes: int = 32768
     cpu_variant: str = "minimal"
     counter_width: int = 32
+    lut_ram: int = 256
     programmable: bool = True
     active: bool = False
     inspect: bool = False
@@ -196,6 +200,7 @@ class Board:
         self._range("sessions", 1, 131_072)
         self._range("seed", 1, 1_000_000)
         self._range("counter_width", 16, 32)
+        self._range("lut_ram", 0, 65_536)
         self._choice("dram_masks", (False, True))
         self._choice("dhcp", (False, True))
         self._choice("active", (False, True))

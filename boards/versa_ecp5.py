@@ -42,6 +42,7 @@ BOARD = Board(
     platform=_platform,
     attach=_attach,
     counter_width=16,  # half the LUTs of 24 counters and of their way to the CPU
+    lut_ram=1024,  # block RAM is scarcer than LUTs
     programmable=False,  # 40 registers less
     udp_services=False,  # with them the router does not come to an end
     seed=2,

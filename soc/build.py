@@ -25,7 +25,7 @@ from .firmware import FirmwareBuilder
 from .floorplan import draw
 from .map import MemoryMap
 from .pins import check_pins, check_xdc
-from .place import Placement, pack, place, synthesise, usage
+from .place import Placement, check_room, pack, place, synthesise, usage
 from .soc import TrebuchetSoC
 from .toolchain import provide_tools, require_tool
 from .vivado import WAIVED, check_fit, map_design, run_vivado, write_project
@@ -86,6 +86,7 @@ def shell_config(board):
         segments=None,
         half_open=None,
         counter_width=board.counter_width,
+        lut_ram=board.lut_ram,
         programmable=board.programmable,
         active=board.active,
         inspect=board.inspect,
@@ -373,6 +374,7 @@ def _build_board(board, directory, shell, synth_only, seeds, fresh):
         synthesise(placement)
         seed = application = None
         if not synth_only:
+            check_room(board, usage(placement, routed=False))
             seed = place(placement, seeds)
             application = pack(placement, board)
             title = f"{board.title}: {board.device}, seed {seed}"

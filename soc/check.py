@@ -3,10 +3,9 @@
 from pathlib import Path
 
 from ..boards import load_board
-from ..models.errors import TrebuchetError
 from .build import ROOT, environment, generate_only, shell_config
 from .pins import check_pins, check_xdc
-from .place import LEAVE_OUT, synthesise, usage
+from .place import check_room, synthesise, usage
 from .vivado import check_fit, map_design
 
 __all__ = ["SPARE", "check"]
@@ -44,12 +43,10 @@ def check(name, fit=False):
         return
     with environment(directory):
         synthesise(placement)
-    used = usage(placement, routed=False)["lut4"]
+    found = usage(placement, routed=False)
+    check_room(board, found)
+    used = found["lut4"]
     share = used / board.lut4_budget if board.lut4_budget else 0
-    if share > 1:
-        raise TrebuchetError(
-            f"board {board.name!r} needs {used} LUTs of {board.lut4_budget}; {LEAVE_OUT}"
-        )
     advice = "" if share <= 1 - SPARE else "; a device so full may not be routed"
     yield "fit", f"{used} of {board.lut4_budget} LUTs, {share:.0%}{advice}"
 

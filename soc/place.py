@@ -13,13 +13,16 @@ from .multiboot import marked
 from .synthesis import clocks_faster_than, map_for_area, with_local_sources
 from .toolchain import PLACE_AND_ROUTE
 
-__all__ = ["LEAVE_OUT", "Placement", "pack", "place", "synthesise", "usage"]
+__all__ = ["LEAVE_OUT", "Placement", "check_room", "pack", "place", "synthesise", "usage"]
 
 #: What to do when a board's FPGA is too small.
 LEAVE_OUT = (
     "leave something out: role='none', active=False, inspect=False, udp_services=False, "
     "counter_width=16, programmable=False"
 )
+
+#: Block RAMs of each size of ECP5 (Lattice FPGA-DS-02012, table 1.1).
+BLOCK_RAMS = {"12F": 56, "25F": 56, "45F": 108, "85F": 208}
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,18 @@ def synthesise(placement):
     top, script = placement.top, placement.path(".ys")
     script.write_text(placement.mapping() + f"\ntee -q -o {top}_stat.json stat -json -top {top}\n")
     placement.run(placement.command("yosys"), "yosys.log")
+
+
+def check_room(board, used):
+    """The netlist must fit the FPGA: nextpnr tries for ever to place one that does not."""
+    blocks = next((n for size, n in BLOCK_RAMS.items() if f"-{size}" in board.device), 0)
+    kinds = (
+        ("LUTs", used["lut4"], board.lut4_budget, LEAVE_OUT),
+        ("block RAMs", used["bram"], blocks, f"raise lut_ram, or {LEAVE_OUT}"),
+    )
+    for kind, needed, there, advice in kinds:
+        if there and needed > there:
+            raise TrebuchetError(f"board {board.name!r} needs {needed} {kind} of {there}; {advice}")
 
 
 def place(placement, seeds):

@@ -9,7 +9,7 @@ from trebuchet.boards import load_board
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.soc.floorplan import draw
 from trebuchet.soc.pins import check_pins
-from trebuchet.soc.place import Placement, pack, place
+from trebuchet.soc.place import Placement, check_room, pack, place
 from trebuchet.soc.timing import critical_paths
 from trebuchet.soc.toolchain import provide_tools
 
@@ -52,6 +52,21 @@ def fake(tmp_path, monkeypatch):
         (tools / name).write_text(text)
         (tools / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+
+
+@pytest.mark.parametrize(
+    ("used", "message"),
+    [
+        ({"lut4": 43_849, "bram": 1}, "needs 43849 LUTs of 43848; leave something out: role="),
+        ({"lut4": 1, "bram": 109}, "needs 109 block RAMs of 108; raise lut_ram, or leave"),
+    ],
+)
+def test_a_netlist_too_large_is_not_placed(used, message):
+    """nextpnr's static placer never ends with one that has too many block RAMs."""
+    board = load_board("versa_ecp5")
+    check_room(board, {"lut4": 43_848, "bram": 108})
+    with pytest.raises(TrebuchetError, match=f"^board 'versa_ecp5' {message}"):
+        check_room(board, used)
 
 
 def test_the_fastest_seed_is_kept(placement, fake):

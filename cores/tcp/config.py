@@ -90,6 +90,9 @@ class TcpConfig:
         Initial value of the clock that is added to them.
     counter_width : int
         Bits of an event counter.
+    lut_ram : int
+        Bits up to which a list of numbers, or the heads of one, lies in LUT RAM. As LUT RAM 64
+        places of six bits are 50 LUTs; where block RAMs are scarce, say more.
     programmable : bool
         Those marked (csr) can be written. If not, their registers only tell the values, which
         saves registers, wires and the upper halves of many comparisons.
@@ -123,6 +126,7 @@ class TcpConfig:
     isn_key: int = 0x0F0E0D0C_0B0A0908_07060504_03020100
     isn_start: int = 0
     counter_width: int = 32
+    lut_ram: int = 256
     programmable: bool = True
     active: bool = False
     icmp: bool = False
@@ -198,6 +202,7 @@ class TcpConfig:
         _check(0 <= self.isn_key < 1 << 128, "ISN key", "a 128-bit integer", self.isn_key)
         _check(0 <= self.isn_start < 1 << 32, "ISN start", "a 32-bit integer", self.isn_start)
         _check(8 <= self.counter_width <= 32, "Counter width", "8 to 32", self.counter_width)
+        _check(0 <= self.lut_ram <= 65536, "LUT RAM", "0 to 65536 bits", self.lut_ram)
 
     @property
     def session_bits(self):

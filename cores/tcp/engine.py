@@ -359,7 +359,7 @@ class TcpEngine(wiring.Component):
         """The pool: each segment is used for the first time, then comes from a FIFO."""
         config, pool = self.config, self.receive.pool
         m.submodules.pool = fifo = NumberList(
-            width=config.segment_bits, depth=max(2, config.pool_segments)
+            width=config.segment_bits, depth=max(2, config.pool_segments), lut_ram=config.lut_ram
         )
         unused = Signal(range(config.pool_segments + 1), init=config.pool_segments)
         free = Signal(range(config.pool_segments + 1), init=config.pool_segments)

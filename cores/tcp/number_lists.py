@@ -7,12 +7,15 @@ from amaranth.lib.wiring import In, Out
 
 from ..buffers import NO_COLLISIONS
 
-__all__ = ["BLOCK_RAM", "NumberList"]
+__all__ = ["NumberList", "placed"]
 
-#: For a memory that is to be block RAM however small it is, and that obeys ``NO_COLLISIONS``.
-BLOCK_RAM = {**NO_COLLISIONS, "ram_style": "block"}
-#: Bits above which a list lies in block RAM. As LUT RAM 64 places of six bits are 50 LUTs.
-SMALL = 256
+
+def placed(bits, lut_ram):
+    """Attributes of a memory of so many bits that obeys ``NO_COLLISIONS``.
+
+    It is block RAM, however small, if it has more than ``lut_ram`` bits.
+    """
+    return {**NO_COLLISIONS, "ram_style": "block"} if bits > lut_ram else NO_COLLISIONS
 
 
 class NumberList(wiring.Component):
@@ -27,14 +30,14 @@ class NumberList(wiring.Component):
     ``level``  Out  how many are inside
     =========  ===  ===================================================================
 
-    Parameters: ``width``, bits of a number; ``depth``, at least 2. Latency 2 cycles; one number a
-    cycle goes in and one comes out. Reset: empty.
+    Parameters: ``width``, bits of a number; ``depth``, at least 2; ``lut_ram``, bits up to which it
+    lies in LUT RAM. Latency 2 cycles; one number a cycle goes in and one comes out. Reset: empty.
     """
 
-    def __init__(self, *, width, depth):
+    def __init__(self, *, width, depth, lut_ram=256):
         if not isinstance(depth, int) or depth < 2:
             raise ValueError(f"List depth must be an integer of at least 2, not {depth!r}")
-        self.width, self.depth = width, depth
+        self.width, self.depth, self.lut_ram = width, depth, lut_ram
         super().__init__(
             {
                 "w_en": In(1),
@@ -53,7 +56,7 @@ class NumberList(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         bits = (self.depth - 1).bit_length()
-        attrs = BLOCK_RAM if self.width << bits > SMALL else NO_COLLISIONS
+        attrs = placed(self.width << bits, self.lut_ram)
         m.submodules.storage = ram = Memory(
             shape=unsigned(self.width), depth=1 << bits, init=[], attrs=attrs
         )

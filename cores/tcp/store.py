@@ -297,7 +297,8 @@ class SessionStore(wiring.Component):
     def _fifo(self, m, name, session, push, pop):
         """One list; return its two outputs."""
         config = self.config
-        fifo = NumberList(width=config.session_bits, depth=config.sessions)
+        width, ram = config.session_bits, config.lut_ram
+        fifo = NumberList(width=width, depth=config.sessions, lut_ram=ram)
         m.submodules[name] = fifo
         m.d.comb += [fifo.w_data.eq(session), fifo.w_en.eq(push), fifo.r_en.eq(pop)]
         return fifo.r_rdy, fifo.r_data

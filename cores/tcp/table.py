@@ -6,7 +6,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from ..buffers import NO_COLLISIONS
-from .number_lists import BLOCK_RAM, NumberList
+from .number_lists import NumberList, placed
 from .speck import ROUNDS, Speck
 
 __all__ = ["SessionTable"]
@@ -77,17 +77,19 @@ class SessionTable(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        n, s = self.config.sessions, self.config.session_bits
+        config = self.config
+        n, s = config.sessions, config.session_bits
         link = data.StructLayout({"valid": 1, "session": s})
         entry = data.StructLayout({"tuple": 64, "bucket": s + 1})
         block = {"ram_style": "block"} if n >= LARGE else {}
         # No head is used that was read in the cycle in which it was written.
-        m.submodules.heads = heads = Memory(shape=link, depth=2 * n, init=[], attrs=BLOCK_RAM)
+        attrs = placed(2 * n * link.size, config.lut_ram)
+        m.submodules.heads = heads = Memory(shape=link, depth=2 * n, init=[], attrs=attrs)
         m.submodules.nexts = nexts = Memory(shape=link, depth=n, init=[], attrs=block)
         m.submodules.entries = entries = Memory(shape=entry, depth=n, init=[], attrs=NO_COLLISIONS)
         m.submodules.speck = speck = Speck()
-        m.submodules.reaped = reaped = NumberList(width=s, depth=n)
-        m.submodules.free = free = NumberList(width=s, depth=n)
+        m.submodules.reaped = reaped = NumberList(width=s, depth=n, lut_ram=config.lut_ram)
+        m.submodules.free = free = NumberList(width=s, depth=n, lut_ram=config.lut_ram)
         head_r, head_w = heads.read_port(), heads.write_port()
         next_r, next_w = nexts.read_port(), nexts.write_port()
         entry_r, entry_w = entries.read_port(), entries.write_port()

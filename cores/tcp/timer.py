@@ -6,7 +6,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from ..memory import MemorySignature
-from .number_lists import BLOCK_RAM, NumberList
+from .number_lists import NumberList, placed
 from .record import KILL_WRITES, TIME_WIDTH, CheckoutSignature, Handback, Phase, kill
 from .registers import settings_layout
 from .wheels import TimerWheels, wake_width
@@ -76,9 +76,12 @@ class TimerEngine(wiring.Component):
         bits = slots.bit_length() - 1
         link = data.StructLayout({"valid": 1, "session": s})
         # No head is used that was read in the cycle in which it was written.
-        m.submodules.heads = heads = Memory(shape=link, depth=slots, init=[], attrs=BLOCK_RAM)
+        attrs = placed(slots * link.size, config.lut_ram)
+        m.submodules.heads = heads = Memory(shape=link, depth=slots, init=[], attrs=attrs)
         m.submodules.nexts = nexts = Memory(shape=link, depth=config.sessions, init=[])
-        m.submodules.arrivals = arrivals = NumberList(width=s, depth=config.sessions)
+        m.submodules.arrivals = arrivals = NumberList(
+            width=s, depth=config.sessions, lut_ram=config.lut_ram
+        )
         head_r, head_w = heads.read_port(), heads.write_port()
         next_r, next_w = nexts.read_port(), nexts.write_port()
         r = port.record
