@@ -70,13 +70,14 @@ def opened(core):
 
 
 class RegisterFifo(Elaboratable):
-    """A FIFO of registers in the place of a ``BlockFifo``, whose cells invariants can see.
+    """A FIFO of registers in the place of one in RAM, whose cells invariants can see.
 
     It keeps the contract of Amaranth's FIFOs and no more: a word shows up at the output as soon as
     it is first in line and ``shows`` was 1, which a harness leaves to the solver; then it stays.
     """
 
-    def __init__(self, *, width, depth):
+    def __init__(self, *, width, depth, lut_ram=0):
+        del lut_ram
         self.width, self.depth = width, depth
         self.w_data, self.r_data = Signal(width), Signal(width)
         self.w_en, self.w_rdy, self.r_en, self.r_rdy = Signal(), Signal(), Signal(), Signal()

@@ -1,6 +1,6 @@
 """The session table: from (remote address, remote port, local port) to a session number."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -100,6 +100,7 @@ class SessionTable(wiring.Component):
         previous = Signal(s)
         unlink = Signal()  # the walk looks for `victim`, not for the tuple
         victim = Signal(s)
+        alike = Signal(8)  # bytes of the entry that are those of the tuple
         same = Signal()
         m.d.comb += [
             speck.block.eq(self.tuple),
@@ -119,6 +120,7 @@ class SessionTable(wiring.Component):
             entry_w.data.tuple.eq(self.tuple),
             entry_w.data.bucket.eq(bucket),
             self.session.eq(at.session),
+            same.eq(Mux(unlink, at.session == victim, alike.all())),
         ]
 
         with m.FSM(init="CLEAR") as fsm:
@@ -159,10 +161,9 @@ class SessionTable(wiring.Component):
                     m.next = "DONE"
             with m.State("COMPARE"):
                 m.d.sync += step.eq(next_r.data)
-                m.d.sync += same.eq(
-                    (unlink & (at.session == victim))
-                    | (~unlink & (entry_r.data.tuple == self.tuple))
-                )
+                for k, byte in enumerate(alike):  # block RAM is late in its cycle
+                    mine, its = (t.word_select(k, 8) for t in (self.tuple, entry_r.data.tuple))
+                    m.d.sync += byte.eq(mine == its)
                 m.next = "NEXT"
             with m.State("NEXT"):
                 with m.If(same):
