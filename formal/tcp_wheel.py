@@ -32,7 +32,7 @@ NOWHERE, ARRIVED, WAITS, TAKEN, IN_HAND = range(5)
 class AnyBag(Elaboratable):
     """In the place of the list of arrivals: gives back what was put in, once, in any order."""
 
-    def __init__(self, *, width, depth):
+    def __init__(self, *, width, depth, lut_ram=256):
         assert (width, depth) == (1, 2)
         self.w_data, self.w_en = Signal(), Signal()
         self.r_data, self.r_rdy, self.r_en = Signal(), Signal(), Signal()
