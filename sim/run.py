@@ -137,7 +137,7 @@ class Board(SimulatorProcess):
         """An unconnected socket on the simulated network."""
         return self.namespace.socket(family, type)
 
-    def connect(self, port, timeout=30, source_port=0):
+    def connect(self, port, timeout=120, source_port=0):
         """A TCP connection to the board."""
         s = self.socket()
         try:

@@ -103,7 +103,7 @@ def ecg_job(connection, ident, block):
     assert payload[4:] == model.classify_block(block)
 
 
-def ask(board, port, request, timeout=90):
+def ask(board, port, request, timeout=90 * PATIENCE):
     """Send ``request``, return everything the board answers until it closes."""
     with board.connect(port, timeout) as connection:
         connection.sendall(request)

@@ -9,6 +9,7 @@ import time
 import pytest
 from e2e_board import (
     BAD_LINK,
+    PATIENCE,
     assert_drained,
     board_in_simulation,
     quiet_counters,
@@ -288,7 +289,7 @@ def test_connections_over_a_bad_link():
                 for _ in range(2):
                     assert status(board)["board"] == "sim"
                 return
-            with board.connect(port, timeout=90) as connection:
+            with board.connect(port, timeout=90 * PATIENCE) as connection:
                 if port == ECHO:
                     echo(connection, rng.randbytes(rng.randint(1, 20_000)))
                 elif port == SMP:

@@ -8,7 +8,7 @@ import threading
 import time
 
 import pytest
-from e2e_board import SESSIONS, assert_drained, fabric_in_simulation, rise, wait_until
+from e2e_board import PATIENCE, SESSIONS, assert_drained, fabric_in_simulation, rise, wait_until
 from e2e_clients import (
     DISCARD,
     ECHO,
@@ -248,7 +248,7 @@ def test_more_connections_than_sessions(board, rng):
 
     def client(seed):
         rng = random.Random(seed)
-        with board.connect(ECHO, timeout=60) as connection:
+        with board.connect(ECHO, timeout=60 * PATIENCE) as connection:
             echo(connection, rng.randbytes(100))
             full.wait(30)
             echo(connection, rng.randbytes(2000))

@@ -4,7 +4,7 @@ import random
 import socket
 
 import pytest
-from e2e_board import BAD_LINK, assert_drained, fabric_in_simulation
+from e2e_board import BAD_LINK, PATIENCE, assert_drained, fabric_in_simulation
 from e2e_clients import ECHO, SMP, ecg_blocks, ecg_job, echo, read_all, run_clients
 from sim_tops import needs_network
 
@@ -26,7 +26,7 @@ def fabric():
 def echo_client(board, seed):
     """One connection, a few transfers of up to 40 KB, then an orderly end."""
     rng = random.Random(seed)
-    with board.connect(ECHO, timeout=LIMIT) as connection:
+    with board.connect(ECHO, timeout=LIMIT * PATIENCE) as connection:
         for _ in range(rng.randint(1, 3)):
             echo(connection, rng.randbytes(rng.randint(1, MOST)))
         connection.shutdown(socket.SHUT_WR)
@@ -35,7 +35,7 @@ def echo_client(board, seed):
 
 def ecg_client(board, seed):
     rng = random.Random(seed)
-    with board.connect(SMP, timeout=LIMIT) as connection:
+    with board.connect(SMP, timeout=LIMIT * PATIENCE) as connection:
         for ident, block in enumerate(ecg_blocks(rng, rng.randint(1, 4))):
             ecg_job(connection, ident, block)
         connection.shutdown(socket.SHUT_WR)

@@ -10,6 +10,7 @@ import time
 import pytest
 from e2e_board import (
     BAD_LINK,
+    PATIENCE,
     assert_drained,
     know_address,
     quiet_counters,
@@ -216,7 +217,7 @@ def test_products_over_a_bad_link():
 
         def client(number):
             rng = random.Random(f"{SEED} link {number}")
-            with board.connect(SMP, timeout=90) as connection:
+            with board.connect(SMP, timeout=90 * PATIENCE) as connection:
                 for ident in range(2):
                     multiply(connection, ident, matmul.random_operand(rng, rng.choice([1, 2, 3])))
                 connection.shutdown(socket.SHUT_WR)
