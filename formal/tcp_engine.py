@@ -39,8 +39,6 @@ WIRES = (
     ("table", "hash", "receive", "hash"),
     ("table", "free_valid", "receive", "free_valid"),
     ("table", "free_session", "receive", "free_session"),
-    ("store", "reap", "table", "reap"),
-    ("store", "reap_session", "table", "reap_session"),
     ("store", "half_open", "receive", "half_open"),
     ("store", "active_valid", "transmit", "active_valid"),
     ("store", "active_session", "transmit", "active_session"),
@@ -118,7 +116,11 @@ class EngineProof(Elaboratable):
             ours = getattr(getattr(dut, source) if source else dut, name)
             m.d.comb += Assert(ours == getattr(getattr(dut, target), port))
         seg, store = dut.segment.payload, dut.store
+        reaped, who = Signal(), Signal.like(store.reap_session)
+        m.d.sync += [reaped.eq(store.reap), who.eq(store.reap_session)]
         m.d.comb += [
+            Assert(dut.table.reap == reaped),
+            Assert(~reaped | (dut.table.reap_session == who)),
             Assert(dut.table.tuple == Cat(seg.local_port, seg.remote_port, seg.ip)),
             Assert(dut.events.heads == Cat(store.event_session_0, store.event_session_1)),
             # Nobody's slot is taken away while the table is still being filled.
@@ -178,14 +180,20 @@ class EngineProof(Elaboratable):
         fifo, unused = self.inside.parts["pool"], self.inside.signal("unused")
         lent, out = Signal(n, name="lent"), Signal(range(n + 1))
         gives = Signal(n)
+        given, segment = self.inside.signal("given"), self.inside.signal("segment")
         m.d.comb += [
             out.eq(sum(lent)),
-            gives.eq(Mux(store.give, 1 << store.give_segment, 0)),
+            gives.eq(Mux(given, 1 << segment, 0)),
             # The receive engine takes what there is; the store gives back what is lent.
             Assume(pool.valid | ~pool.ready),
-            Assume((gives & ~lent) == 0),
+            Assume((Mux(store.give, 1 << store.give_segment, 0) & (~lent | gives)) == 0),
             Assume(store.give_segment < n),
         ]
+        # A segment is back a cycle after the store has given it.
+        gave, back = Signal(), Signal.like(segment)
+        m.d.sync += [gave.eq(store.give), back.eq(store.give_segment)]
+        m.d.comb += [Assert(given == gave), Assert(~given | (segment == back))]
+        m.d.comb += Assert((gives & ~lent) == 0)
         free(m, fifo.shows)
         taken = Mux(pool.ready, 1 << pool.payload, 0)
         m.d.sync += lent.eq((lent | taken) & ~gives)
@@ -193,7 +201,7 @@ class EngineProof(Elaboratable):
             m.d.comb += Assert((pool.payload < n) & ((lent >> pool.payload) & 1 == 0))
         m.d.comb += [
             Assert(dut.csr.segments_free + out == n),
-            Assert(fifo.w_rdy | ~store.give),
+            Assert(fifo.w_rdy | ~given),
             # If one is left, it is there as soon as the FIFO shows it.
             Assert(pool.valid | (out == n) | ~fifo.shows),
             Cover(out == n),
@@ -252,7 +260,7 @@ PROOFS = tuple(
             CONFIG,
             (
                 Mutant("first_segment_twice", "unused.eq(unused - (pool", "unused.eq(0 + (pool", 8),
-                Mutant("free_not_counted", "free + self.store.give -", "free -", 8),
+                Mutant("given_too_early", "free + given -", "free + self.store.give -", 8),
                 Mutant(
                     "timer_is_not_told", "~self.table.none | ~store.ready", "~self.table.none", 6
                 ),

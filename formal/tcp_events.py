@@ -71,7 +71,7 @@ class EventProof(Elaboratable):
             m.d.comb += told.eq(0)
         lent.compare()
         m.d.comb += Assert(dut.answered == (lent.done & answered))
-        self._outputs(m, told, kind, ok, oldest.tag)
+        self._outputs(m, inside, told, kind, ok, oldest.tag)
         closing = lent.done & told & (kind == TOLD_CLOSED)
         m.d.comb += [
             Cover(lent.done & answered & ok & (r.first == 3) & (oldest.end > r.snd_una)),
@@ -109,13 +109,15 @@ class EventProof(Elaboratable):
             )
         )
 
-    def _outputs(self, m, told, kind, ok, tag):
+    def _outputs(self, m, inside, told, kind, ok, tag):
+        """An event stands at its port two cycles after the commit it belongs to."""
         dut, lent, r = self.dut, self.lent, self.lent.record
-        event = Signal(dut.event[0].payload.shape(), name="expected")
-        due = Signal(2)
+        shape = dut.event[0].payload.shape()
+        event, event_2 = Signal(shape, name="expected"), Signal(shape, name="expected_2")
+        due, due_2, committed = Signal(2), Signal(2), Signal()
         base = CONFIG.pool_base + (r.segment << CONFIG.segment_log2)
         m.d.sync += [
-            due.eq(0),
+            [due.eq(0), due_2.eq(due), event_2.eq(event), committed.eq(lent.done)],
             Value.cast(event.kind).eq(kind),
             event.ok.eq(ok),
             event.session.eq(lent.session),
@@ -125,15 +127,24 @@ class EventProof(Elaboratable):
         ]
         with m.If(lent.done & told):
             m.d.sync += due.eq(1 << dut.pick)
+        m.d.comb += [
+            Assert(committed == inside.state("TOLD")),
+            Assert(inside.signal("telling") == (due != 0)),
+            Assert((due == 0) | (due == 1 << dut.pick)),
+            Assert((due == 0) | committed),
+        ]
+        with m.If(due != 0):
+            m.d.comb += Assert(Value.cast(inside.signal("told")) == event.as_value())
         for k in range(2):
             out = dut.event[k]
             free(m, out.ready)
             stalled, past = Signal(name=f"stalled_{k}"), Signal(len(event.as_value()))
             value = Value.cast(out.payload)
             m.d.sync += [stalled.eq(out.valid & ~out.ready), past.eq(value)]
-            m.d.comb += Assert(out.valid == (stalled | due[k]))
-            with m.If(due[k]):
-                m.d.comb += [Assert(~stalled), Assert(value == event.as_value())]
+            m.d.comb += Assert(out.valid == (stalled | due_2[k]))
+            m.d.comb += Assert(~(out.valid & due[k]))  # nothing is overwritten
+            with m.If(due_2[k]):
+                m.d.comb += [Assert(~stalled), Assert(value == event_2.as_value())]
             with m.Elif(stalled):
                 m.d.comb += Assert(value == past)
 
@@ -156,6 +167,7 @@ PROOFS = (
             Mutant(
                 "overwrites_an_event", "self.event_valid[k] & ~out.valid", "self.event_valid[k]", 14
             ),
+            Mutant("picks_before_it_has_told", 'm.next = "TOLD"', 'm.next = "PICK"', 14),
         ),
         assumes="the store lends any record after any wait; heads of lists stay until fetched",
         not_proved="that every service gets its turn; a reset while running",

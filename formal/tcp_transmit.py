@@ -266,6 +266,7 @@ class TransmitProof(Elaboratable):
             m.d.comb += [
                 Assert(dut.limit == (r.snd_una + window)[:18]),
                 Assert(dut.quiet == (r.snd_una == r.snd_max)),
+                Assert(dut.unsent == ((r.snd_nxt != r.snd_end) & ~r.blocked)),
                 Assert(
                     dut.window
                     == Mux((r.rcv_edge - r.rcv_pub)[16], 0, (r.rcv_edge - r.rcv_pub)[:16])

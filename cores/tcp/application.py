@@ -73,7 +73,8 @@ class ApplicationEngine(wiring.Component):
         end, delta = Signal(32), Signal(32)
         position, gap, ahead, inside = (Signal(32, name=k) for k in ("pos", "gap", "fwd", "ins"))
         m.d.sync += [
-            end.eq(r.snd_end + tx.length),
+            # One adder, which takes the FIN as its carry.
+            end.eq((Cat(C(1, 1), r.snd_end) + Cat(tx.close, tx.length))[1:]),
             delta.eq(tx.addr - r.snd_end),
             position.eq(free.position + r.rcv_base),
             gap.eq(r.rcv_edge - position),  # window left if the edge stays
@@ -144,7 +145,7 @@ class ApplicationEngine(wiring.Component):
             with m.State("TX-COMMIT"):
                 m.d.comb += [port.commit.eq(1), txs.o.ready.eq(1)]
                 with m.If(mine):
-                    self._enter(m, tx, end + tx.close, delta)
+                    self._enter(m, tx, end, delta)
                 with m.Else():
                     m.d.comb += self.count.service_errors.eq(1)
                 m.next = "SENT"

@@ -138,6 +138,7 @@ class CachedStore(SessionStore):
         self._requests(m)
         self._moves(m)
         m.d.comb += recycles.eq(pop[names.index("timer")] & self.recycling)
+        done = self._grants(m, owner, self.lends)
         with m.FSM(init="CLEAR") as fsm:
             self.fsm = fsm
             with m.State("CLEAR"):
@@ -165,11 +166,6 @@ class CachedStore(SessionStore):
             with m.State("LENT"):
                 m.d.sync += then.eq(self.now)
                 self._take(m, owner, record, back, changed)
-                done = Signal()
-                for k, name in enumerate(names):
-                    port = getattr(self, name)
-                    with m.If(owner == k):
-                        m.d.comb += [port.grant.eq(1), done.eq(port.commit)]
                 with m.If(done):
                     m.next = "RETURN"
             with m.State("RETURN"):

@@ -239,7 +239,7 @@ class TcpEngine(wiring.Component):
                 for n in ("idle", "done", "found", "session", "hash_valid", "hash")
             ],
             [getattr(rx, n).eq(getattr(table, n)) for n in ("free_valid", "free_session")],
-            self._removals(),
+            self._removals(m),
             rx.half_open.eq(self.store.half_open),
         ]
 
@@ -252,7 +252,7 @@ class TcpEngine(wiring.Component):
             return SessionIndex(config.sessions, config.width, base, numbers=numbers, ahead=1)
         return SessionTable(config)
 
-    def _removals(self):
+    def _removals(self, m):
         store, table = self.store, self.table
         if self.config.cache:
             return [
@@ -262,7 +262,9 @@ class TcpEngine(wiring.Component):
                 table.reap.payload.tuple.eq(store.reap_tuple),
                 store.reap_taken.eq(table.reap.ready),
             ]
-        return [table.reap.eq(store.reap), table.reap_session.eq(store.reap_session)]
+        # A cycle late: that a slot is free is found out from its whole record.
+        m.d.sync += [table.reap.eq(store.reap), table.reap_session.eq(store.reap_session)]
+        return []
 
     def _lists(self, m):
         store, events, timer = self.store, self.events, self.timer
@@ -363,16 +365,18 @@ class TcpEngine(wiring.Component):
         )
         unused = Signal(range(config.pool_segments + 1), init=config.pool_segments)
         free = Signal(range(config.pool_segments + 1), init=config.pool_segments)
+        given, segment = Signal(name="given"), Signal(config.segment_bits)
         fresh = unused != 0
+        m.d.sync += [given.eq(self.store.give), segment.eq(self.store.give_segment)]  # late, too
         m.d.comb += [
-            fifo.w_en.eq(self.store.give),
-            fifo.w_data.eq(self.store.give_segment),
+            fifo.w_en.eq(given),
+            fifo.w_data.eq(segment),
             pool.valid.eq(fresh | fifo.r_rdy),
             pool.payload.eq(Mux(fresh, unused - 1, fifo.r_data)),
             fifo.r_en.eq(pool.ready & ~fresh),
         ]
         m.d.sync += unused.eq(unused - (pool.ready & fresh))
-        m.d.sync += free.eq(free + self.store.give - pool.ready)
+        m.d.sync += free.eq(free + given - pool.ready)
         m.d.comb += self.csr.segments_free.eq(free)
 
     def _counters(self, m):

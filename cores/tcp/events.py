@@ -55,20 +55,20 @@ class EventEngine(wiring.Component):
         config, port = self.config, self.port
         n, s = len(config.ports), config.session_bits
         r, w = port.record, Handback(m, port)
-        event = Signal(EventLayout)
-        strobe, ready = Signal(), Signal(n)
+        event, told = Signal(EventLayout), Signal(EventLayout)
+        strobe, telling, ready = Signal(), Signal(name="telling"), Signal(n)
         settled = Signal(32)
         for k in range(n):
             out = self.event[k]
             m.d.comb += ready[k].eq(self.event_valid[k] & ~out.valid)
             with m.If(out.ready):
                 m.d.sync += out.valid.eq(0)
-            with m.If(strobe & (self.pick == k)):
-                m.d.sync += [out.valid.eq(1), out.payload.eq(event)]
+            with m.If(telling & (self.pick == k)):
+                m.d.sync += [out.valid.eq(1), out.payload.eq(told)]
         heads = Array(self.heads.word_select(k, s) for k in range(n))
-        m.d.comb += [
-            self.address.eq(Cat(r.first, port.session)),
-        ]
+        m.d.comb += self.address.eq(Cat(r.first, port.session))
+        # A cycle late, when the record is gone: `strobe` is found out from all of it.
+        m.d.sync += [told.eq(event), telling.eq(strobe)]
         position = Signal(32)
         m.d.sync += [
             settled.eq(r.snd_una - self.descriptor.end),
@@ -127,6 +127,8 @@ class EventEngine(wiring.Component):
                 with m.Elif(r.ev_closed & (r.count == 0)):
                     m.d.comb += [event.kind.eq(EventKind.CLOSED), event.ok.eq(r.ok)]
                     m.d.comb += [w.ev_closed.eq(0), strobe.eq(1)]
+                m.next = "TOLD"
+            with m.State("TOLD"):
                 m.next = "PICK"
         w.finish(m)
         return m

@@ -154,6 +154,8 @@ class SessionStore(wiring.Component):
             "recycle": recycling,
         }
 
+        lend = Signal()
+        done = self._grants(m, owner, lend)
         with m.FSM(init="CLEAR") as fsm:
             with m.State("CLEAR"):
                 m.d.comb += ram_w.en.eq(~0)
@@ -172,14 +174,11 @@ class SessionStore(wiring.Component):
                 m.next = "READ"
             with m.State("READ"):
                 m.d.comb += self.ready.eq(1)
+                m.d.comb += lend.eq(1)
                 m.d.sync += Value.cast(record).eq(places.unpack(ram_r.data))
                 m.next = "LENT"
             with m.State("LENT"):
                 m.d.comb += self.ready.eq(1)
-                done = Signal()
-                for k, port in enumerate(ports):
-                    with m.If(owner == k):
-                        m.d.comb += [port.grant.eq(1), done.eq(port.commit)]
                 m.d.sync += then.eq(self.now)
                 self._take(m, owner, record, back, changed)
                 with m.If(done):
@@ -216,6 +215,19 @@ class SessionStore(wiring.Component):
                         j = (k + j) % len(names)
                         with m.If(requests[j]):
                             m.d.comb += chosen.eq(j)
+
+    def _grants(self, m, owner, lend):
+        """From the cycle after ``lend`` up to the commit, whose strobe is returned: registers,
+        because what an engine hands back waits for its grant."""
+        ports = self._engine_ports()
+        grants, done = Signal(len(ports), name="grants"), Signal(name="done")
+        m.d.comb += [port.grant.eq(grants[k]) for k, port in enumerate(ports)]
+        m.d.comb += done.eq(Cat(grants[k] & port.commit for k, port in enumerate(ports)).any())
+        with m.If(lend):
+            m.d.sync += grants.eq(1 << owner)
+        with m.Elif(done):
+            m.d.sync += grants.eq(0)
+        return done
 
     def _take(self, m, owner, record, back, changed):
         """What the owner hands back. A number that one engine writes comes from there in any case;

@@ -91,6 +91,7 @@ class TransmitEngine(wiring.Component):
             m.d.sync += self.allowed.eq(allowed)
             allowed = self.allowed
         m.d.sync += [
+            self.unsent.eq((r.snd_nxt != r.snd_end) & ~r.blocked),  # in time for KIND
             self.limit.eq(r.snd_una[:near] + Mux(r.cwnd < allowed, r.cwnd, allowed)),
             self.quiet.eq(r.snd_una[:near] == r.snd_max[:near]),
             # A FIN may lie one past the edge.
@@ -150,6 +151,7 @@ class TransmitEngine(wiring.Component):
         one("again")  # from SND.UNA on, without moving SND.NXT
         one("newest")  # it begins where nothing was sent before
         one("alone")  # nothing before it is unacknowledged
+        one("unsent")  # SND.NXT is not the end of what is queued, and nothing blocks it
         one("quiet")  # nothing at all is unacknowledged
         one("whole")  # it goes to the descriptor's end
         one("slot", 3)  # descriptor, counted from the oldest
@@ -172,10 +174,9 @@ class TransmitEngine(wiring.Component):
     def _kind(self, m):
         r = self.port.record
         again = r.resend | r.probe
-        unsent = (r.snd_nxt != r.snd_end) & ~r.blocked
         full = r.flight == FLIGHT_MAX
         text = Signal()
-        m.d.comb += text.eq((r.phase == Phase.OPEN) & (again | unsent) & ~r.rst_due & ~r.syn_due)
+        m.d.comb += text.eq((r.phase == Phase.OPEN) & (again | self.unsent) & ~r.rst_due & ~r.syn_due)
         m.d.sync += [
             self.text.eq(text & ~full),
             self.stuck.eq(text & full),
