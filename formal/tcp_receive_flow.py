@@ -18,13 +18,14 @@ Not proved: that the engine gets on (its partners may stall it); a reset while r
 from amaranth.asserts import AnyConst
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Mux, Signal, Value
 from trebuchet.cores.tcp.record import Phase
+from trebuchet.cores.tcp.service import SESSION_WIDTH
 
 from .proof import Mutant, Proof
 from .stream import free, new_harness, stream_rules
 from .tcp_judge import SMALL
 from .tcp_receive import opened
 
-__all__ = ["PROOFS"]
+__all__ = ["STATES", "FlowProof", "PROOFS"]
 
 #: Cycles that a record is held before it is handed back: the pipelines are 6 deep.
 TIME = 7
@@ -32,6 +33,10 @@ STATES = ["IDLE", "LOOKUP", "DECIDE", "ROOM", "CLAIM", "WORK", "MAKE", "COMMIT",
 
 
 class FlowProof(Elaboratable):
+    """``states`` of the engine, and what a proof of more of them adds: see the hooks below."""
+
+    states = tuple(STATES)
+
     def __init__(self, dut):
         self.dut = dut
 
@@ -48,8 +53,8 @@ class FlowProof(Elaboratable):
         stream_rules(m, dut.verdict, Assert, "verdict")
         stream_rules(m, dut.reply, Assert, "reply")
         code = dut.fsm.encoding
-        assert set(code) == set(STATES)
-        self.at = {name: dut.fsm.state == code[name] for name in STATES}
+        assert set(code) == set(self.states)
+        self.at = {name: dut.fsm.state == code[name] for name in self.states}
         m.d.comb += Assert(sum(self.at.values()) == 1)
         self.busy, self.age, self.held = Signal(), Signal(range(TIME + 2)), Signal()
         self.given = Signal()
@@ -62,6 +67,19 @@ class FlowProof(Elaboratable):
         self._verdicts(m)
         self._replies(m)
         return m
+
+    # What engines with more states say otherwise.
+
+    def _dialogues(self):
+        """The segment is taken; no look-up is under way."""
+        return self.dut.finish, self.at["IDLE"]
+
+    def _more_ways(self, ways, counts, accept, known, room):
+        """Add to the ways, and to what counters count."""
+
+    def _vouched(self):
+        """May have a session without a SYN, however many handshakes are under way."""
+        return 0
 
     @staticmethod
     def _new(m, stream, name):
@@ -101,9 +119,10 @@ class FlowProof(Elaboratable):
         made = Signal()
         m.d.sync += made.eq(~dut.finish & (made | (port.commit & (self.age == 1))))
         handed = port.commit & ~port.request
+        taken, silent = self._dialogues()
         m.d.comb += [
             Assert(~dut.start | (dut.segment.valid & dut.idle & ~self.busy)),
-            Assert(dut.finish == dut.segment.ready),
+            Assert(taken == dut.segment.ready),
             Assert(~dut.finish | (self.busy & dut.done)),
             Assert(dut.insert == (dut.finish & made)),
             Assert(~port.request | self.busy),
@@ -115,8 +134,8 @@ class FlowProof(Elaboratable):
             Cover(handed & (self.age == TIME) & dut.count.accepted),
             Cover(dut.insert & (port.session != 0)),
             # Invariants.
-            Assert(self.busy == ~self.at["IDLE"]),
-            Assert(~self.busy | dut.segment.valid),
+            Assert(self.busy == ~silent),
+            Assert(self.at["IDLE"] | dut.segment.valid),
             Assert(self.held == (self.age != 0)),
             Assert(self.held == (self.at["WORK"] | self.at["MAKE"] | self.at["COMMIT"])),
             Assert(~self.at["WORK"] | ((dut.step + 1 == self.age) & (self.age < TIME))),
@@ -126,7 +145,7 @@ class FlowProof(Elaboratable):
             Assert(~self.at["MAKE"] | (dut.fresh == (self.age == 1))),
             Assert(self.at["IDLE"] | (dut.made == made)),
             Assert(~made | self.at["TAIL"]),
-            Assert(self.at["IDLE"] | self.at["LOOKUP"] | dut.done),
+            Assert(silent | self.at["LOOKUP"] | dut.done),
         ]
 
     def _accept(self):
@@ -141,23 +160,26 @@ class FlowProof(Elaboratable):
         """From each state to the next, by the first case that holds."""
         dut, port, seg, at = self.dut, self.dut.port, self.dut.segment.payload, self.at
         r, j = port.record, dut.j
-        accept, gone, reusable = self._accept(), Signal(), Signal()
-        m.d.sync += gone.eq(self.busy & ~dut.finish & (gone | (port.commit & port.request)))
+        phase = Value.cast(r.phase)  # a mutant's Phase is another class
+        accept, gone, reusable = self._accept() | self._vouched(), Signal(), Signal()
+        over = dut.segment.ready | at["IDLE"]
+        m.d.sync += gone.eq(~over & (gone | (port.commit & port.request)))
         m.d.sync += reusable.eq(
-            (r.phase == Phase.TIME_WAIT)
+            (phase == Phase.TIME_WAIT.value)
             & r.released
-            & accept
+            & self._accept()
             & j.ahead
             & (r.count == 0)
             & (r.flight == 0)
             & (r.rcv_nxt == r.rcv_pub)
         )
         known = dut.found & ~gone
-        room = dut.free_valid & (dut.half_open < dut.settings.half_open_limit)
+        room = dut.half_open < dut.settings.half_open_limit
+        room = dut.free_valid & (room | self._vouched())
         ended = self.age == TIME - 1
         ways = {
             "IDLE": [(dut.segment.valid & dut.idle, "LOOKUP")],
-            "LOOKUP": [(dut.done & (dut.hash_valid | ~seg.flags.syn), "DECIDE")],
+            "LOOKUP": [(dut.done & (dut.hash_valid | ~dut.hashed), "DECIDE")],
             "DECIDE": [
                 (known | (accept & room), "ROOM"),
                 (accept | seg.flags.rst, "TAIL"),
@@ -167,7 +189,7 @@ class FlowProof(Elaboratable):
             "CLAIM": [
                 (~port.grant, "CLAIM"),
                 (~known, "MAKE"),
-                (r.phase == Phase.FREE, "DECIDE"),
+                (phase == Phase.FREE.value, "DECIDE"),
                 (1, "WORK"),
             ],
             "WORK": [(ended & reusable, "MAKE"), (ended, "COMMIT")],
@@ -176,8 +198,17 @@ class FlowProof(Elaboratable):
             "REPLY": [(~dut.reply.valid, "TAIL")],
             "TAIL": [(~self.owes(seg) | ~dut.verdict.valid, "IDLE")],
         }
+        counts = {
+            "syn_rx": at["IDLE"] & dut.start & seg.flags.syn & ~seg.flags.ack & ~seg.flags.rst,
+            "refused_full": at["DECIDE"] & ~known & accept & ~dut.free_valid,
+            "refused_half_open": at["DECIDE"] & ~known & accept & dut.free_valid & ~room,
+            "time_wait_reused": at["WORK"] & ended & reusable,
+            "rst_tx": at["REPLY"] & ~dut.reply.valid,
+            "unknown": at["DECIDE"] & ~known & ~accept,
+        }
+        self._more_ways(ways, counts, accept, known, room)
         code = dut.fsm.encoding
-        after, begun = Signal(4), Signal()
+        after, begun = Signal.like(dut.fsm.state), Signal()
         for name, cases in ways.items():
             value = code[name]
             for condition, to in reversed(cases):
@@ -187,8 +218,9 @@ class FlowProof(Elaboratable):
         m.d.comb += [
             Assert(~begun | (dut.fsm.state == after)),
             Assert(at["IDLE"] | (dut.gone == gone)),
-            Assert(~gone | (dut.found & self.busy & ~at["LOOKUP"])),
         ]
+        if self.states == FlowProof.states:
+            m.d.comb += Assert(~gone | (dut.found & self.busy & ~at["LOOKUP"]))
         claims = at["ROOM"] | at["CLAIM"]
         m.d.comb += [
             Assert(~claims | (dut.fresh == ~known)),
@@ -198,16 +230,9 @@ class FlowProof(Elaboratable):
             Cover(at["MAKE"] & gone),
             Cover(at["REPLY"] & gone),
         ]
-        for name, value in (
-            ("syn_rx", dut.start & seg.flags.syn & ~seg.flags.ack & ~seg.flags.rst),
-            ("refused_full", at["DECIDE"] & ~known & accept & ~dut.free_valid),
-            ("refused_half_open", at["DECIDE"] & ~known & accept & dut.free_valid & ~room),
-            ("time_wait_reused", at["WORK"] & ended & reusable),
-            ("rst_tx", at["REPLY"] & ~dut.reply.valid),
-        ):
-            m.d.comb += Assert(dut.count[name] == value)
-        with m.If(at["DECIDE"]):
-            m.d.comb += Assert(dut.count.unknown == (~known & ~accept))
+        for name, value in counts.items():  # a segment of a closed session is unknown, too
+            unknown = at["COMMIT"] if name == "unknown" else 0
+            m.d.comb += Assert(unknown | (dut.count[name] == value))
         listens = Signal(range(3))  # how long the segment stands still
         m.d.sync += listens.eq(Mux(dut.segment.valid & ~dut.segment.ready, 2, 0))
         m.d.comb += Assert(~self.busy | (listens != 0))
@@ -224,7 +249,7 @@ class FlowProof(Elaboratable):
     def _verdicts(self, m):
         dut, seg, v = self.dut, self.dut.segment.payload, self.dut.verdict
         dropped, arrived = Signal(), Signal(16)
-        m.d.sync += [dropped.eq(dut.finish & self.owes(seg)), arrived.eq(seg.length)]
+        m.d.sync += [dropped.eq(dut.segment.ready & self.owes(seg)), arrived.eq(seg.length)]
         with m.If(dut.start):
             m.d.sync += self.given.eq(0)
         with m.Elif(self.new):
@@ -246,13 +271,11 @@ class FlowProof(Elaboratable):
         early = self.at["LOOKUP"] | self.at["DECIDE"] | self.at["ROOM"] | self.at["CLAIM"]
         m.d.comb += Assert(~(early | self.held) | ~self.given)
 
-    def _replies(self, m):
-        """RFC 9293, 3.10.7.1."""
-        seg, o = self.dut.segment.payload, self.dut.reply.payload
-        f = seg.flags
+    def _reply(self, seg, f):
+        """What answers the segment: RFC 9293, 3.10.7.1."""
         answer = (seg.seq + seg.length + f.syn + f.fin)[:32]
-        want = {
-            "session": (1 << len(o.session)) - 1,
+        return {
+            "session": (1 << SESSION_WIDTH) - 1,
             "mac": seg.mac,
             "ip": seg.ip,
             "remote_port": seg.remote_port,
@@ -265,6 +288,11 @@ class FlowProof(Elaboratable):
             "addr": 0,
             "length": 0,
         }
+
+    def _replies(self, m):
+        seg, o = self.dut.segment.payload, self.dut.reply.payload
+        f = seg.flags
+        want = self._reply(seg, f)
         m.d.comb += Assert(~self.at["REPLY"] | ~f.rst)
         with m.If(self.replied):
             m.d.comb += Assert(self.at["TAIL"] & ~f.rst)
@@ -297,9 +325,10 @@ PROOFS = (
             ),
             Mutant(
                 "acks_no_fin",
-                "seg.length + seg.flags.syn + seg.flags.fin",
-                "seg.length + seg.flags.syn",
+                "segment.length + segment.flags.syn + segment.flags.fin",
+                "segment.length + segment.flags.syn",
                 12,
+                where="trebuchet.cores.tcp.segment",
             ),
         ),
         assumes="the contracts of session table, store, memory and sender; registers stand still",

@@ -7,7 +7,7 @@ Not proved here: when a session is made (``tcp_receive_flow``).
 """
 
 from amaranth.asserts import AnyConst
-from amaranth.hdl import Assert, C, Cover, Elaboratable, Mux, Signal, Value
+from amaranth.hdl import Array, Assert, Assume, C, Cover, Elaboratable, Mux, Signal, Value
 from trebuchet.cores.tcp.record import Phase
 
 from .proof import Mutant, Proof
@@ -16,7 +16,7 @@ from .tcp_checkout import handed_back
 from .tcp_judge import ALL, SMALL
 from .tcp_receive import ACTIVE, first_of, opened
 
-__all__ = ["PROOFS"]
+__all__ = ["PROOFS", "MakeProof", "told"]
 
 
 class MakeProof(Elaboratable):
@@ -33,27 +33,42 @@ class MakeProof(Elaboratable):
         free(m, dut.segment.valid, port.grant, port.record, dut.now, dut.pool.valid, dut.half_open)
         free(m, dut.idle, dut.done, dut.found, dut.hash_valid, dut.hash, dut.free_valid)
         free(m, dut.session, dut.free_session, dut.verdict.ready, dut.reply.ready)
-        for value in (seg.as_value(), s.as_value(), dut.connect, dut.service):
+        still = [s.as_value(), dut.connect, dut.service]
+        if config.cookies:  # one comes after the other
+            free(m, seg)
+            past, ended = Signal(len(seg.as_value())), Signal(init=1)
+            m.d.sync += [past.eq(seg), ended.eq(dut.segment.ready)]
+            m.d.comb += Assume(ended | (seg.as_value() == past))
+        else:
+            still.append(seg.as_value())
+        for value in still:
             m.d.comb += value.eq(AnyConst(len(value)))
         asked = dut.connect if config.active else C(0)
+
+        back = dut.good if config.cookies else C(0)  # it is the ACK of a cookie
 
         # RFC 6528: a clock of its own, and the hash that the table gives.
         clock, iss = Signal(40), Signal(32)
         m.d.sync += clock.eq(clock + 1)
         with m.If(dut.done & ~port.grant):
             m.d.sync += iss.eq((dut.hash + clock[8:]) & ~1)  # even
+        with m.If(back):
+            m.d.sync += iss.eq(seg.ack & ~1)  # which is one more
         mss = Signal(16)
         limited = Mux(seg.mss < config.mss, seg.mss, config.mss)
         m.d.comb += mss.eq(first_of((seg.mss == 0, 536), (seg.mss < 64, 64), limited))
-        want = {name: seg.seq + 1 for name in ("rcv_base", "rcv_nxt", "rcv_pub", "rcv_cons")}
+        with m.If(back):
+            m.d.comb += mss.eq(told(config, seg.ack))
+        first = seg.seq + ~back  # of the stream
+        want = {name: first for name in ("rcv_base", "rcv_nxt", "rcv_pub", "rcv_cons")}
         want |= {name: iss + 1 for name in ("snd_nxt", "snd_max", "snd_end")}
         want |= {
             "phase": Mux(asked, Phase.SYN_SENT, Phase.SYN_RCVD),
             "opened": asked,
             "ev_open": asked,
-            "syn_due": 1,
+            "syn_due": ~back,
             "on_wheel": 1,
-            "rcv_edge": seg.seq + 1 + min(config.segment_size, 65535),
+            "rcv_edge": first + min(config.segment_size, 65535),
             "snd_una": iss,
             "recover": iss,
             "snd_wnd": seg.window,
@@ -65,7 +80,7 @@ class MakeProof(Elaboratable):
             "progress": dut.now,
         }
         if config.scaling:
-            want |= {"scaled": seg.scaled, "snd_shift": seg.scale, "snd_plain": 1}
+            want |= {"scaled": seg.scaled & ~back, "snd_shift": seg.scale, "snd_plain": 1}
         loose = {"segment", "kept_from", "kept_to", "challenge_time", "service"}
         accepted, granted = Signal(), Signal()
         m.d.sync += granted.eq(port.grant)  # at least a cycle before (tcp_receive_flow)
@@ -82,6 +97,8 @@ class MakeProof(Elaboratable):
             m.d.comb += Assert(~asked | (w.service == dut.service))
             if config.active:
                 m.d.comb += Cover(asked)
+            if config.cookies:
+                m.d.comb += [Cover(back & (mss == 536)), Cover(back & (mss == 1220))]
         m.d.comb += [
             Assert(dut.count.accepted == dut.peer_write),
             Assert((dut.handshake.clock == clock) & (dut.handshake.iss == iss) & ~iss[0]),
@@ -96,6 +113,11 @@ class MakeProof(Elaboratable):
     def _heard(s, seg):
         ports = [name for name in s.shape().members if name.startswith("port_")]
         return sum((s.listen[k] & (seg.local_port == s[name])) << k for k, name in enumerate(ports))
+
+
+def told(config, ack):
+    """The MSS that the cookie acknowledged by ``ack`` tells."""
+    return Array(min(size, config.mss) for size in (536, 1220, 1440, 1460))[ack[1:3]]
 
 
 def _in_handshake(name, old, new):

@@ -2,9 +2,20 @@
 
 from dataclasses import dataclass
 
-__all__ = ["RttState", "after", "rtt_update", "speck64_128"]
+__all__ = [
+    "COOKIE_SIZES",
+    "RttState",
+    "after",
+    "cookie_mss",
+    "rtt_update",
+    "speck64_128",
+    "syn_cookie",
+]
 
 _M32 = (1 << 32) - 1
+
+#: What a SYN cookie can say of the peer's MSS.
+COOKIE_SIZES = (536, 1220, 1440, 1460)
 
 
 def after(a, b):
@@ -48,3 +59,21 @@ def speck64_128(block, key, rounds=27):
         l.append(((_rotate(l[i], 24) + k) & _M32) ^ i)
         k = _rotate(k, 3) ^ l[-1]
     return x << 32 | y
+
+
+def syn_cookie(key, ip, port, service, slot, mss):
+    """The sequence number that stands for a SYN (RFC 4987, 3.6); ``mss`` 536 at least."""
+    block = ip << 32 | port << 16 | service << 13 | slot % (1 << 13)
+    size = max(k for k, least in enumerate(COOKIE_SIZES) if mss >= least)
+    return (speck64_128(block, key) & 0xFFFF_FFE0) | slot % 4 << 3 | size << 1
+
+
+def cookie_mss(key, ip, port, service, slots, ack):
+    """The MSS that came with the cookie, sent in one of ``slots``, that ``ack`` acknowledges.
+
+    None if it acknowledges none.
+    """
+    number = (ack - 1) & _M32
+    mss = COOKIE_SIZES[number >> 1 & 3]
+    good = any(syn_cookie(key, ip, port, service, slot, mss) == number for slot in slots)
+    return mss if good else None

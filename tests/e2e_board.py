@@ -6,6 +6,7 @@ import socket
 import sys
 import time
 
+from trebuchet.cores.tcp.config import TcpConfig
 from trebuchet.sim.build import build
 from trebuchet.sim.run import Board
 from trebuchet.sim.tops import MAC, fabric_source, source
@@ -65,8 +66,11 @@ def know_address(board):
 
 
 def impatient_fabric():
-    """The program of a shell without CPU that gives vanished peers up within seconds."""
-    return build(fabric_source(csr={"csr_tcp": _TIMES}))
+    """The program of a shell without CPU that gives vanished peers up within seconds.
+
+    When too many handshakes are under way it sends SYN cookies.
+    """
+    return build(fabric_source(TcpConfig(cookies=True), csr={"csr_tcp": _TIMES}))
 
 
 @contextlib.contextmanager

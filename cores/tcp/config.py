@@ -76,6 +76,9 @@ class TcpConfig:
     icmp : bool
         ICMP errors are heeded: the MSS follows the path's MTU, and a port that is unreachable ends
         an attempt to connect (:mod:`~trebuchet.cores.tcp.notice`).
+    cookies : bool
+        When no more handshakes may be under way, a SYN is answered by a SYN cookie instead of
+        nothing (:mod:`~trebuchet.cores.tcp.cookie`).
     inspect : bool
         Software can look at each session (:mod:`~trebuchet.cores.tcp.inspect`).
     cache : int or None
@@ -130,6 +133,7 @@ class TcpConfig:
     programmable: bool = True
     active: bool = False
     icmp: bool = False
+    cookies: bool = False
     inspect: bool = False
     cache: int | None = None
     state_base: int = 0
@@ -315,4 +319,4 @@ TINY = TcpConfig()
 #: 1,024 sessions in block RAM, for a data path of 64 bits.
 SMALL = replace(TINY, width=64, sessions=1024, rx_buffer=32768)
 #: 131,072 sessions in external memory, of which 1,024 at work are on chip.
-FULL = replace(SMALL, sessions=131072, cache=1024, segments=1024)
+FULL = replace(SMALL, sessions=131072, cache=1024, segments=1024, cookies=True)

@@ -8,7 +8,7 @@ from ..buffers import StreamFifo
 from ..memory import BEATS_WIDTH, MemorySignature
 from ..realign import PacketPrepend, PacketTrim
 from ..stream import PacketSignature
-from .receive import verdict_layout
+from .segment import verdict_layout
 
 __all__ = ["ReceiveDma", "written_layout"]
 
@@ -22,7 +22,7 @@ class ReceiveDma(wiring.Component):
     """Carries out one verdict per payload, in order.
 
     =============  ===  =====================================================================
-    ``verdict``    In   stream of :func:`~trebuchet.cores.tcp.receive.verdict_layout`
+    ``verdict``    In   stream of :func:`~trebuchet.cores.tcp.segment.verdict_layout`
     ``payload``    In   packet stream: one packet for each verdict with ``arrived`` > 0
     ``mem``        Out  memory port; writes only, tag 0
     ``written``    Out  stream of :func:`written_layout`, one for each verdict with ``commit``,

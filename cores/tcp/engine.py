@@ -226,12 +226,12 @@ class TcpEngine(wiring.Component):
                     m.d.comb += port.over.eq(event.payload.session)
 
     def _receive_side(self, m):
-        rx, table, seg = self.receive, self.table, self.receive.segment.payload
+        rx, table = self.receive, self.table
         wiring.connect(m, rx.verdict, self.dma.verdict)
         wiring.connect(m, self.dma.written, self.publish.written)
         wiring.connect(m, rx.reply, self.transmit.reply)
         m.d.comb += [
-            table.tuple.eq(Cat(seg.local_port, seg.remote_port, seg.ip)),
+            table.tuple.eq(self._looked_up()),
             table.key.eq(Cat(getattr(self.csr, f"isn_key_{k}") for k in range(4))),
             [getattr(table, n).eq(getattr(rx, n)) for n in ("start", "finish", "insert")],
             [
@@ -242,6 +242,11 @@ class TcpEngine(wiring.Component):
             self._removals(m),
             rx.half_open.eq(self.store.half_open),
         ]
+
+    def _looked_up(self):
+        seg = self.receive.segment.payload
+        peer = Cat(seg.local_port, seg.remote_port, seg.ip)
+        return Mux(self.receive.bakes, self.receive.block, peer) if self.config.cookies else peer
 
     def _table(self):
         config = self.config
@@ -256,7 +261,7 @@ class TcpEngine(wiring.Component):
         store, table = self.store, self.table
         if self.config.cache:
             return [
-                table.syn.eq(self.receive.segment.payload.flags.syn),
+                table.syn.eq(self.receive.hashed),
                 table.reap.valid.eq(store.reap),
                 table.reap.payload.session.eq(store.reap_session),
                 table.reap.payload.tuple.eq(store.reap_tuple),
@@ -382,13 +387,8 @@ class TcpEngine(wiring.Component):
     def _counters(self, m):
         csr, table = self.csr, self.table
         engines = (self.receive, self.transmit, self.timer, self.application)
-        sources = (receive, transmit, timer, application)
         for name in counters(self.config):
-            strobes = [
-                engine.count[name]
-                for engine, source in zip(engines, sources, strict=True)
-                if name in source.COUNTS
-            ]
+            strobes = [e.count[name] for e in engines if name in e.count.shape().members]
             if name in notice.COUNTS:
                 strobes = [self.receive.noticed[name]]
             together = Signal(range(len(strobes) + 1), name=f"count_{name}")

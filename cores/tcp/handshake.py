@@ -26,6 +26,8 @@ class Handshake(wiring.Component):
     ``iss``       Out  of the last ``take``: hash and clock (RFC 9293, 3.4.1)
     ``seq``       Out  the peer's sequence number behind its SYN
     ``edge``      Out  the end of the window that we then offer
+    ``made``      In   with ``config.cookies``: ``segment`` is the ACK of a cookie of ours, with
+                       which ``told``, an MSS, went; ``iss`` is the cookie, ``seq`` the ACK's own
     ============  ===  ======================================================================
 
     Latency: one cycle, two for ``service``, ``cwnd``, ``edge`` and what follows from ``iss``. There
@@ -49,6 +51,7 @@ class Handshake(wiring.Component):
                 "seq": Out(32),
                 "edge": Out(32),
             }
+            | ({"made": In(1), "told": In(11)} if config.cookies else {})
         )
         self.clock = Signal(40, init=config.isn_start << 8)
         self.iss_1 = Signal(32)
@@ -78,6 +81,10 @@ class Handshake(wiring.Component):
             m.d.sync += self.mss.eq(536)
         with m.Elif(seg.mss < 64):
             m.d.sync += self.mss.eq(64)
+        if config.cookies:
+            with m.If(self.made):
+                m.d.sync += [self.mss.eq(self.told), self.seq.eq(seg.seq)]
+                m.d.sync += self.iss.eq(seg.ack & 0xFFFF_FFFE)  # odd, since the cookie is even
         return m
 
     def peer(self, w):
@@ -85,7 +92,8 @@ class Handshake(wiring.Component):
         scaled = []
         if self.config.scaling:
             seg = self.segment
-            scaled = [w.scaled.eq(seg.scaled), w.snd_shift.eq(seg.scale), w.snd_plain.eq(1)]
+            both = seg.scaled & ~self.made if self.config.cookies else seg.scaled
+            scaled = [w.scaled.eq(both), w.snd_shift.eq(seg.scale), w.snd_plain.eq(1)]
         return [
             scaled,
             [w[name].eq(self.seq) for name in ("rcv_base", "rcv_nxt", "rcv_pub", "rcv_cons")],
@@ -98,7 +106,7 @@ class Handshake(wiring.Component):
         ]
 
     def new(self, w):
-        """Statements: record ``w`` is a session in SYN-RCVD, whose SYN-ACK is due."""
+        """Statements: record ``w`` is a session in SYN-RCVD, whose SYN-ACK is due, or was sent."""
         zero = ("ack_due", "rst_due", "resend", "probe", "keepalive", "check", "ev_closed", "ok")
         zero += ("released", "fin_seen", "fin_told", "fin_queued", "fin_acked", "passive", "opened")
         zero += ("has_segment", "credit", "recovering", "dup_acks", "first", "count", "ahead")
@@ -113,7 +121,7 @@ class Handshake(wiring.Component):
             [w[name].eq(self.iss) for name in ("snd_una", "recover")],
             w.service.eq(self.service),
             w.phase.eq(Phase.SYN_RCVD),
-            w.syn_due.eq(1),
+            w.syn_due.eq(~self.made if self.config.cookies else 1),
             w.ssthresh.eq(self.most),
             w.rto.eq(self.settings.rto_initial),
             w.deadline.eq(self.settings.rto_initial),

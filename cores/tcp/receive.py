@@ -4,7 +4,8 @@ from amaranth.hdl import C, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..memory import ADDR_WIDTH
+from .cookie import COUNTS as COOKIE_COUNTS
+from .cookie import CookieDialogue
 from .estimator import CONGESTION, RttEstimator
 from .handshake import Handshake
 from .judge import SegmentJudge
@@ -20,10 +21,9 @@ from .record import (
     record_layout,
 )
 from .registers import settings_layout
-from .segment import rx_segment_layout, tx_segment_layout
-from .service import SESSION_WIDTH
+from .segment import reset, rx_segment_layout, tx_segment_layout, verdict_layout
 
-__all__ = ["COUNTS", "WRITES", "ReceiveEngine", "verdict_layout", "writes"]
+__all__ = ["COUNTS", "WRITES", "ReceiveEngine", "counts", "writes"]
 
 
 #: Fields of the record this engine writes.
@@ -49,24 +49,12 @@ def writes(config):
     return WRITES + more
 
 
-def verdict_layout(config):
-    """What happens to one payload (and FIN): see :class:`~trebuchet.cores.tcp.dma.ReceiveDma`."""
-    return data.StructLayout(
-        {
-            "session": config.session_bits,
-            "addr": ADDR_WIDTH,  # of the first byte written
-            "arrived": config.payload_bits,  # bytes of the payload on the stream
-            "skip": config.payload_bits,  # of these, to leave out at the front
-            "length": config.payload_bits,  # to write, after that; the rest is dropped
-            "fin": 1,
-            "end": 32,  # rcv_pub once it is written
-            "commit": 1,  # 0: nothing to publish
-            "ahead": 1,  # written beyond a gap: nothing to publish yet
-        }
-    )
+def counts(config):
+    """What the engine counts."""
+    return COUNTS + COOKIE_COUNTS if config.cookies else COUNTS
 
 
-class ReceiveEngine(wiring.Component):
+class ReceiveEngine(CookieDialogue, wiring.Component):
     """Takes received segments one after the other, finds or makes their session, and updates it.
 
     ==============  ===  ======================================================================
@@ -77,14 +65,15 @@ class ReceiveEngine(wiring.Component):
     ``opened``      Out  strobe: ``port.session`` has gone from SYN-SENT to ESTABLISHED
     ``start`` …     …    the dialogue with :class:`~trebuchet.cores.tcp.table.SessionTable`
     ``port``        Out  checkout port
-    ``verdict``     Out  stream of :func:`verdict_layout`, one for each payload
+    ``verdict``     Out  stream of verdict_layout, one for each payload
     ``reply``       Out  stream of TxSegmentLayout: RST for segments without a session
     ``pool``        In   stream of free pool segments
     ``now``         In   time in ticks
     ``settings``    In   the programmable registers
     ``half_open``   In   sessions in SYN-RCVD
     ``peer``        Out  who the session ``port.session`` is with, to be kept if ``peer_write``
-    ``count``       Out  a strobe per entry of :data:`COUNTS`
+    ``count``       Out  a strobe per entry of :func:`counts`
+    ``bakes``       Out  with ``config.cookies``: look ``block`` up, for its hash, not the segment
     ==============  ===  ======================================================================
 
     About 24 cycles a segment (50 for a SYN), of which it holds the record for 7. It waits for the
@@ -122,14 +111,20 @@ class ReceiveEngine(wiring.Component):
                 "half_open": In(range(config.sessions + 1)),
                 "peer": Out(peer_layout()),
                 "peer_write": Out(1),
-                "count": Out(data.StructLayout({name: 1 for name in COUNTS})),
+                "count": Out(data.StructLayout({name: 1 for name in counts(config)})),
             }
+            | ({"bakes": Out(1), "block": Out(64)} if config.cookies else {})
             | (more or {})
         )
+        syn = self.segment.payload.flags.syn
+        #: The table is asked for a hash, too.
+        self.hashed = syn | self.bakes if config.cookies else syn
 
     # A segment's way: IDLE, LOOKUP (the table works), DECIDE, then CLAIM, WORK and COMMIT (there is
     # a session), CLAIM and MAKE (a new one) or REPLY (none), and TAIL, which frees the table and
-    # drops the payload if it has got no verdict yet.
+    # drops the payload if it has got no verdict yet. With a cookie DECIDE leads to BAKE, LOOKUP (of
+    # the hash), BAKED and TASTE; from there to REPLY or, with the ACK of one, to LOOKUP and MAKE,
+    # after which the ACK comes to IDLE once more and finds its session.
     def elaborate(self, platform):
         m = Module()
         config, seg, port = self.config, self.segment.payload, self.port
@@ -154,6 +149,9 @@ class ReceiveEngine(wiring.Component):
             & (r.released & accept & self.j.ahead)
             & ((r.count == 0) & (r.flight == 0) & (r.rcv_nxt == r.rcv_pub))
         )
+        if config.cookies:
+            self._cookies(m)
+            accept = accept | self.good
         with m.If(self.verdict.valid & self.verdict.ready):
             m.d.sync += self.verdict.valid.eq(0)
         with m.If(self.reply.valid & self.reply.ready):
@@ -162,12 +160,17 @@ class ReceiveEngine(wiring.Component):
         with m.FSM() as self.fsm:
             with m.State("IDLE"):
                 m.d.sync += [gone.eq(0), made.eq(0), owed.eq(seg.length != 0)]
+                if config.cookies:
+                    m.d.sync += [self.bakes.eq(0), self.good.eq(0)]
                 with m.If(self.segment.valid & self.idle):
                     m.d.comb += [self.start.eq(1), self.count.syn_rx.eq(syn_only & ~connects)]
                     m.next = "LOOKUP"
             with m.State("LOOKUP"):
-                with m.If(self.done & (self.hash_valid | ~seg.flags.syn)):
+                with m.If(self.done & (self.hash_valid | ~self.hashed)):
                     m.next = "DECIDE"
+                    if config.cookies:
+                        with m.If(self.bakes):
+                            m.next = "BAKED"
             with m.State("DECIDE"):
                 self._decide(m, accept, fresh, gone)
             with m.State("ROOM"):  # the verdict is given under the lock: have room for it first
@@ -210,12 +213,20 @@ class ReceiveEngine(wiring.Component):
                     self._reply(m)
                     m.next = "TAIL"
             with m.State("TAIL"):
-                with m.If(~owed | ~self.verdict.valid):
+                ended = ~owed | ~self.verdict.valid
+                if config.cookies:
+                    with m.If(made & self.good):  # the ACK now has a session: once more
+                        m.d.comb += [self.finish.eq(1), self.insert.eq(1)]
+                        m.next = "IDLE"
+                    ended = ended & ~(made & self.good)
+                with m.If(ended):
                     m.d.comb += [self.finish.eq(1), self.insert.eq(made)]
                     m.d.comb += [self.accepted.eq(made), self.segment.ready.eq(1)]
                     with m.If(owed):
                         self._drop(m)
                     m.next = "IDLE"
+            if config.cookies:
+                self._bake(m)
         self.w.finish(m)
         return m
 
@@ -231,10 +242,17 @@ class ReceiveEngine(wiring.Component):
             m.next = "TAIL"
             with m.If(~self.free_valid):
                 m.d.comb += self.count.refused_full.eq(1)
-            with m.Elif((self.half_open >= self.settings.half_open_limit) & ~connects):
+            with m.Elif((self.half_open >= self.settings.half_open_limit) & ~self._vouched()):
                 m.d.comb += self.count.refused_half_open.eq(1)
+                if self.config.cookies:
+                    with m.If(self.cookie.able):
+                        m.d.comb += self.count.refused_half_open.eq(0)
+                        m.next = "BAKE"
             with m.Else():
                 m.next = "ROOM"
+        if self.config.cookies:
+            with m.Elif(self._returns()):
+                m.next = "BAKE"
         with m.Else():
             m.d.comb += self.count.unknown.eq(1)
             m.next = "TAIL"
@@ -472,20 +490,8 @@ class ReceiveEngine(wiring.Component):
         m.d.sync += [verdict.fin.eq(0), verdict.ahead.eq(0)]
 
     def _reply(self, m):
-        """RST to a segment that belongs to no session (RFC 9293, 3.5.2)."""
-        seg, o = self.segment.payload, self.reply.payload
-        m.d.sync += [
-            self.reply.valid.eq(1),
-            o.eq(0),
-            o.session.eq((1 << SESSION_WIDTH) - 1),
-            o.mac.eq(seg.mac),
-            o.ip.eq(seg.ip),
-            o.remote_port.eq(seg.remote_port),
-            o.local_port.eq(seg.local_port),
-            o.flags.rst.eq(1),
-        ]
-        with m.If(seg.flags.ack):
-            m.d.sync += o.seq.eq(seg.ack)
-        with m.Else():
-            m.d.sync += o.ack.eq(seg.seq + seg.length + seg.flags.syn + seg.flags.fin)
-            m.d.sync += o.flags.ack.eq(1)
+        """Something to a segment that belongs to no session."""
+        m.d.sync += self.reply.valid.eq(1)
+        reset(m, self.reply.payload, self.segment.payload)
+        if self.config.cookies:
+            self._hand_out(m)

@@ -7,7 +7,8 @@ from ..csr import Register, RegisterBlock
 from .connect import connect_registers
 from .inspect import inspect_registers
 
-__all__ = ["COUNTERS", "ICMP_COUNTERS", "counters", "programmable", "settings_layout", "tcp_block"]
+__all__ = ["COOKIE_COUNTERS", "COUNTERS", "ICMP_COUNTERS", "counters", "programmable"]
+__all__ += ["settings_layout", "tcp_block"]
 
 #: Event counters: name and description. Engines raise strobes of these names.
 COUNTERS = {
@@ -43,11 +44,17 @@ ICMP_COUNTERS = {
     "icmp_soft": "ICMP errors that changed nothing",
     "icmp_ignored": "ICMP errors of no session, or of nothing that is under way",
 }
+#: Those of an engine that sends SYN cookies. What one stands for is not a SYN that was dropped.
+COOKIE_COUNTERS = {
+    "cookies_sent": "SYNs answered by a cookie",
+    "cookies_taken": "sessions made of a cookie that came back",
+}
 
 
 def counters(config):
     """The event counters of an engine: name and description."""
-    return COUNTERS | ICMP_COUNTERS if config.icmp else COUNTERS
+    more = ICMP_COUNTERS if config.icmp else {}
+    return COUNTERS | more | (COOKIE_COUNTERS if config.cookies else {})
 
 
 def programmable(config):

@@ -11,6 +11,7 @@ from ..memory import ADDR_WIDTH
 from .service import SESSION_WIDTH
 
 __all__ = ["FLAGS", "RxSegmentLayout", "TxSegmentLayout", "rx_segment_layout", "tx_segment_layout"]
+__all__ += ["reset", "verdict_layout"]
 
 #: The TCP control bits (RFC 9293, 3.1), in wire order: FIN is bit 0.
 FLAGS = data.StructLayout(
@@ -70,6 +71,41 @@ def tx_segment_layout(config=None):
     if config is not None and config.scaling:
         more |= {"scaled": 1}  # with ``mss``: a window scale option of ``config.shift``
     return _with(TxSegmentLayout, more)
+
+
+def verdict_layout(config):
+    """What happens to one payload (and FIN): see :class:`~trebuchet.cores.tcp.dma.ReceiveDma`."""
+    return data.StructLayout(
+        {
+            "session": config.session_bits,
+            "addr": ADDR_WIDTH,  # of the first byte written
+            "arrived": config.payload_bits,  # bytes of the payload on the stream
+            "skip": config.payload_bits,  # of these, to leave out at the front
+            "length": config.payload_bits,  # to write, after that; the rest is dropped
+            "fin": 1,
+            "end": 32,  # rcv_pub once it is written
+            "commit": 1,  # 0: nothing to publish
+            "ahead": 1,  # written beyond a gap: nothing to publish yet
+        }
+    )
+
+
+def reset(m, o, segment):
+    """Make register ``o`` the RST that answers ``segment``, of no session (RFC 9293, 3.5.2)."""
+    m.d.sync += [
+        o.eq(0),
+        o.session.eq((1 << SESSION_WIDTH) - 1),
+        o.mac.eq(segment.mac),
+        o.ip.eq(segment.ip),
+        o.remote_port.eq(segment.remote_port),
+        o.local_port.eq(segment.local_port),
+        o.flags.rst.eq(1),
+    ]
+    with m.If(segment.flags.ack):
+        m.d.sync += o.seq.eq(segment.ack)
+    with m.Else():
+        behind = segment.seq + segment.length + segment.flags.syn + segment.flags.fin
+        m.d.sync += [o.ack.eq(behind), o.flags.ack.eq(1)]
 
 
 def _with(layout, more):

@@ -176,7 +176,9 @@ class TransmitEngine(wiring.Component):
         again = r.resend | r.probe
         full = r.flight == FLIGHT_MAX
         text = Signal()
-        m.d.comb += text.eq((r.phase == Phase.OPEN) & (again | self.unsent) & ~r.rst_due & ~r.syn_due)
+        m.d.comb += text.eq(
+            (r.phase == Phase.OPEN) & (again | self.unsent) & ~r.rst_due & ~r.syn_due
+        )
         m.d.sync += [
             self.text.eq(text & ~full),
             self.stuck.eq(text & full),

@@ -1,0 +1,181 @@
+"""SYN cookies (RFC 4987, 3.6): sequence numbers that remember a handshake nobody keeps.
+
+When as many handshakes are under way as may be, a SYN is answered without a session: what would be
+in its record is in the SYN-ACK's sequence number, and comes back with the peer's ACK.
+"""
+
+from amaranth.hdl import C, Cat, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from .record import TIME_WIDTH, record_layout
+from .segment import rx_segment_layout
+
+__all__ = ["COUNTS", "SIZES", "CookieDialogue", "SynCookie"]
+
+#: What the engine counts of cookies: one strobe each.
+COUNTS = ("cookies_sent", "cookies_taken")
+#: The peer's MSS as a cookie tells it: the largest of these that it takes. To a peer that does not
+#: even take the first, which every host does (RFC 9293, 3.7.1), none is sent.
+SIZES = (536, 1220, 1440, 1460)
+#: A cookie holds until the end of the slot after its own: 32 to 65 seconds of milliseconds.
+SLOT_LOG2 = 15
+#: Slots before one comes again: three days. A cookie is no use to anybody but the host that got it.
+SLOT_WIDTH = 13
+
+
+class SynCookie(wiring.Component):
+    """Makes cookies, and knows them again.
+
+    =============  ===  ======================================================================
+    ``segment``    In   a SYN to answer or an ACK to look at, still from three cycles before any
+                        output is looked at
+    ``mss``        In   with a SYN: the peer's MSS
+    ``service``    In   which service listens at its port
+    ``now``        In   time in ticks
+    ``hold``       In   ``block`` is being hashed: it stays, whatever the time is
+    ``sent``       In   strobe: ``number`` was sent
+    ``block``      Out  64 bits, looked up like a tuple for its hash
+    ``hash``       In   32 bits, keyed, right two cycles before ``number`` and ``good`` are
+    ``able``       Out  of a SYN: ``number`` can stand for it
+    ``number``     Out  of a SYN: the sequence number to answer with, an even one
+    ``plausible``  Out  of an ACK: it could be that of a cookie sent in this slot or the one before
+    ``good``       Out  of a plausible ACK: it is
+    ``told``       Out  of a good ACK: the peer's MSS
+    =============  ===  ======================================================================
+
+    A cookie's bits, from the top: 27 of the keyed hash of the peer's address and port, the service
+    and the slot of time; the slot's lowest two; two for the MSS; 0. So one guess in 134 million is
+    right, and only of slots in which cookies were sent: otherwise ``plausible`` is 0. A window
+    scale option is forgotten, as by a peer that has none.
+
+    No stream, no back-pressure. *Reset*: no cookie has been sent.
+    """
+
+    def __init__(self, config):
+        self.config = config
+        super().__init__(
+            {
+                "segment": In(rx_segment_layout(config)),
+                "mss": In(11),
+                "service": In(record_layout(config).members["service"]),
+                "now": In(TIME_WIDTH),
+                "hold": In(1),
+                "sent": In(1),
+                "block": Out(64),
+                "hash": In(32),
+                "able": Out(1),
+                "number": Out(32),
+                "plausible": Out(1),
+                "good": Out(1),
+                "told": Out(11),
+            }
+        )
+        self.slot = Signal(SLOT_WIDTH)
+        self.then = Signal(SLOT_WIDTH)  # of the cookie
+        self.served = Signal(2)  # cookies were sent: in this slot, in the one before
+
+    def elaborate(self, platform):
+        m = Module()
+        seg, slot, served = self.segment, self.slot, self.served
+        half, begins = Signal(), Signal()  # of the time that two slots take; a slot does
+        m.d.sync += [half.eq(self.now[SLOT_LOG2]), begins.eq(self.now[SLOT_LOG2] ^ half)]
+        # The cookie's slot may be the one before by the time that it is sent.
+        m.d.sync += served.eq(served | self.sent.replicate(2))
+        with m.If(begins):
+            m.d.sync += [slot.eq(slot + 1), served.eq(Cat(self.sent, served[0] | self.sent))]
+
+        past = (slot - 1)[:SLOT_WIDTH]
+        theirs = seg.ack[3:5]  # of the number behind the cookie, which is even
+        now, before = theirs == slot[:2], theirs == past[:2]
+        with m.If(~self.hold):
+            m.d.sync += [
+                self.then.eq(Mux(seg.flags.syn | now, slot, past)),
+                self.block.eq(Cat(self.then, C(0, 16 - SLOT_WIDTH), seg.remote_port, seg.ip)),
+                self.block[SLOT_WIDTH:16].eq(self.service),
+            ]
+        size = Signal(2)
+        for k, least in enumerate(SIZES[1:], 1):
+            with m.If(self.mss >= least):
+                m.d.comb += size.eq(k)
+        m.d.sync += [
+            self.able.eq(self.mss >= SIZES[0]),
+            self.number.eq(Cat(C(0, 1), size, self.then[:2], self.hash[5:])),
+            self.plausible.eq(seg.ack[0] & ((now & served[0]) | (before & served[1]))),
+            self.good.eq(seg.ack[5:] == self.hash[5:]),
+        ]
+        with m.Switch(seg.ack[1:3]):
+            for k, value in enumerate(SIZES):
+                with m.Case(k):
+                    m.d.sync += self.told.eq(min(value, self.config.mss))
+        return m
+
+
+class CookieDialogue:
+    """What :class:`~trebuchet.cores.tcp.receive.ReceiveEngine` does with cookies: methods of it.
+
+    The hash comes from the table, whose cipher has nothing else to do meanwhile: ``block`` is
+    looked up as if it were a tuple. What is found under it does not matter.
+
+    A SYN takes one more look-up, an ACK that could be a cookie's two, and one of a session that it
+    has made a third. An ACK whose session is gone can make it once more if it comes again within
+    the cookie's time, as with all SYN cookies: the peer then answers with a RST.
+    """
+
+    def _cookies(self, m):
+        m.submodules.cookie = self.cookie = cookie = SynCookie(self.config)
+        new = self.handshake
+        self.good = Signal()  # the segment is the ACK of a cookie of ours
+        m.d.comb += [
+            cookie.segment.eq(self.segment.payload),
+            cookie.mss.eq(new.mss),
+            cookie.service.eq(new.service),
+            cookie.now.eq(self.now),
+            cookie.hold.eq(self.bakes),
+            cookie.hash.eq(self.hash),
+            self.block.eq(cookie.block),
+            new.made.eq(self.good),
+            new.told.eq(cookie.told),
+        ]
+
+    def _vouched(self):
+        """The session may be made however many handshakes are under way."""
+        return self.connects | self.good if self.config.cookies else self.connects
+
+    def _returns(self):
+        """A segment without a session may be the ACK of a cookie."""
+        flags = self.segment.payload.flags
+        listens = self.handshake.local.any() & self.settings.enable & ~self.connects
+        return flags.ack & ~flags.syn & ~flags.rst & listens & self.cookie.plausible
+
+    def _bake(self, m):
+        """States: one look-up ends, another begins."""
+        syn = self.segment.payload.flags.syn
+        with m.State("BAKE"):
+            m.d.comb += self.finish.eq(1)
+            m.d.sync += self.bakes.eq(1)
+            m.next = "ANEW"
+        with m.State("ANEW"):
+            with m.If(self.idle):
+                m.d.comb += self.start.eq(1)
+                m.next = "LOOKUP"
+        with m.State("BAKED"):  # the hash is there, and what follows from it in a cycle
+            m.next = "TASTE"
+        with m.State("TASTE"):
+            m.next = "REPLY"
+            with m.If(~syn & self.cookie.good):
+                m.d.comb += [self.finish.eq(1), self.count.cookies_taken.eq(1)]
+                m.d.sync += [self.bakes.eq(0), self.good.eq(1)]
+                m.next = "ANEW"
+            with m.Elif(~syn):
+                m.d.comb += self.count.unknown.eq(1)
+
+    def _hand_out(self, m):
+        """In REPLY, to a SYN: the SYN-ACK with the cookie."""
+        config, o = self.config, self.reply.payload
+        with m.If(self.bakes & self.segment.payload.flags.syn):
+            m.d.comb += [self.cookie.sent.eq(1), self.count.cookies_sent.eq(1)]
+            m.d.comb += self.count.rst_tx.eq(0)
+            m.d.sync += [o.flags.rst.eq(0), o.flags.syn.eq(1), o.seq.eq(self.cookie.number)]
+            m.d.sync += [o.ack.eq(self.handshake.seq), o.mss.eq(config.mss)]
+            m.d.sync += o.window.eq(min(config.window, 65535))

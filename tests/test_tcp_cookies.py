@@ -1,0 +1,339 @@
+"""SYN cookies: the component against its model, and the engine when too many handshakes go on."""
+
+from dataclasses import replace
+
+import pytest
+from streams import make_rng, run, seeds
+from tcp_bench import ACK, M32, RST, SMALL, SYN, Peer, Service, World
+from trebuchet.cores.tcp.cookie import SIZES, SLOT_LOG2, SynCookie
+from trebuchet.cores.tcp.registers import COOKIE_COUNTERS, tcp_block
+from trebuchet.models.tcp import COOKIE_SIZES, cookie_mss, speck64_128, syn_cookie
+
+#: Nothing is sent again while a test looks on.
+COOKIES = replace(SMALL, cookies=True, half_open=2, rto_initial=2000)
+EXTERNAL = replace(COOKIES, cache=4, wheel=128)
+KINDS = pytest.mark.parametrize("config", [COOKIES, EXTERNAL], ids=["ram", "cache"])
+KEY = SMALL.isn_key
+SLOT = 1 << SLOT_LOG2
+
+
+class Baker:
+    """A :class:`SynCookie` with a table's cipher beside it."""
+
+    def __init__(self, ctx, dut, key):
+        self.ctx, self.dut, self.key, self.now = ctx, dut, key, 0
+
+    async def show(self, ip, port, service, **fields):
+        """A segment stands still, and is hashed as the engine does it."""
+        ctx, seg = self.ctx, self.dut.segment
+        for name, value in {"ip": ip, "remote_port": port, **fields}.items():
+            ctx.set(seg[name], value)
+        ctx.set(self.dut.service, service)
+        ctx.set(self.dut.hold, 0)
+        await ctx.tick().repeat(3)
+        ctx.set(self.dut.hold, 1)
+        block = ctx.get(self.dut.block)
+        await ctx.tick().repeat(2)
+        ctx.set(self.dut.hash, speck64_128(block, self.key) & M32)
+        await ctx.tick().repeat(2)
+
+    async def pass_time(self, ticks):
+        """Time goes by, a slot at most in a step."""
+        end = self.now + ticks
+        while self.now < end:
+            self.now = min(end, self.now + SLOT)
+            self.ctx.set(self.dut.now, self.now % (1 << 24))
+            await self.ctx.tick().repeat(3)
+
+    async def bake(self, ip, port, service, mss):
+        self.ctx.set(self.dut.mss, mss)
+        await self.show(ip, port, service, flags={"syn": 1}, ack=0)
+        number = self.ctx.get(self.dut.number)
+        self.ctx.set(self.dut.sent, 1)
+        await self.ctx.tick()
+        self.ctx.set(self.dut.sent, 0)
+        return number
+
+    async def taste(self, ip, port, service, ack):
+        await self.show(ip, port, service, flags={"ack": 1}, ack=ack & M32)
+        get, dut = self.ctx.get, self.dut
+        return get(dut.told) if get(dut.plausible) and get(dut.good) else None
+
+
+@seeds(3)
+def test_cookies_are_the_models(seed):
+    """Random peers and times, honest and not."""
+    dut, rng = SynCookie(SMALL), make_rng(seed, "cookies")
+    key = rng.getrandbits(128)
+
+    async def bench(ctx):
+        baker, sent = Baker(ctx, dut, key), []
+        assert await baker.taste(1, 2, 0, syn_cookie(key, 1, 2, 0, 0, 1460) + 1) is None
+        for _ in range(40):
+            await baker.pass_time(rng.choice([0, 0, 1, rng.randrange(SLOT), 2 * SLOT]))
+            slot = baker.now >> SLOT_LOG2
+            who = rng.getrandbits(32), rng.getrandbits(16), rng.randrange(3)
+            mss = rng.choice([536, 1219, 1220, 1439, 1440, 1459, 1460, rng.randint(536, 1460)])
+            number = await baker.bake(*who, mss)
+            assert number == syn_cookie(key, *who, slot, mss)
+            sent.append((who, number))
+            who, number = rng.choice(sent[-8:])
+            if rng.random() < 0.5:
+                number ^= 1 << rng.randrange(32)
+            slots = (slot, slot - 1)
+            assert await baker.taste(*who, number + 1) == cookie_mss(
+                key, *who, slots, (number + 1) & M32
+            )
+        other = (who[0] ^ 1 << rng.randrange(32), *who[1:])
+        number = await baker.bake(*who, 1460)
+        assert await baker.taste(*who, number + 1) == 1460
+        assert await baker.taste(*other, number + 1) is None
+        assert await baker.taste(who[0], who[1], (who[2] + 1) % 3, number + 1) is None
+
+    run(dut, bench, limit=20_000, seed=seed)
+
+
+def test_a_cookie_holds_for_its_slot_and_the_next():
+    """To the tick; after a slot without any, none is believed at all."""
+    dut, who = SynCookie(SMALL), (7, 8, 1)
+
+    async def bench(ctx):
+        baker = Baker(ctx, dut, KEY)
+        await baker.pass_time(5 * SLOT - 1)
+        number = await baker.bake(*who, 1300)
+        await baker.pass_time(1)
+        assert await baker.taste(*who, number + 1) == 1220
+        await baker.pass_time(SLOT - 1)
+        assert await baker.taste(*who, number + 1) == 1220
+        await baker.pass_time(1)
+        assert await baker.taste(*who, number + 1) is None
+        fresh = syn_cookie(KEY, *who, 6, 1460)
+        assert await baker.taste(*who, fresh + 1) is None, "none was sent in slot 6 or 5"
+
+    run(dut, bench, limit=5_000)
+
+
+@pytest.mark.parametrize("late", range(1, 11))
+def test_a_slot_that_ends_under_a_cookie(late):
+    """Whenever the slot ends, before, while or after the number is made, the ACK is good."""
+    dut, who = SynCookie(SMALL), (7, 8, 1)
+
+    async def bench(ctx):
+        baker = Baker(ctx, dut, KEY)
+        number = await baker.bake(*who, 1460)
+        await ctx.tick().repeat(12)
+        assert await baker.taste(*who, number + 1) == 1460
+
+    async def clock(ctx):
+        await ctx.tick().repeat(late)
+        ctx.set(dut.now, SLOT)
+
+    run(dut, bench, clock, limit=200)
+
+
+def counts(ctx, world):
+    names = [*COOKIE_COUNTERS, "refused_half_open", "accepted", "established"]
+    return {name: world.csr(ctx, name) for name in names}
+
+
+async def crowd(ctx, world, count=2):
+    """Handshakes that nobody completes, as many as may be."""
+    peers = [Peer(world, rport=9000 + k, isn=77 * k) for k in range(count)]
+    for peer in peers:
+        peer.syn()
+        peer.ack = ((await peer.get(ctx))["seq"] + 1) & M32
+    return peers
+
+
+async def gone(ctx, peers):
+    """They leave."""
+    for peer in peers:
+        peer.raw(peer.seq, flags=RST)
+    await peers[0].world.drained(ctx)
+
+
+@KINDS
+@seeds(2)
+def test_a_handshake_without_a_session(config, seed):
+    """Nothing is kept of the SYN; the ACK makes the session, and what comes with it is taken."""
+    world = World(config, seed=seed, services=[Service(echo=True), Service(), Service()])
+
+    async def script(ctx, world):
+        others = await crowd(ctx, world)
+        rng = make_rng(seed, "peer")
+        peer = Peer(world, isn=rng.getrandbits(32), rport=rng.getrandbits(16), mss=1300)
+        peer.syn()
+        syn_ack = await peer.get(ctx)
+        assert (syn_ack["flags"], syn_ack["ack"]) == (SYN | ACK, peer.seq)
+        assert (syn_ack["mss"], syn_ack["length"]) == (config.mss, 0)
+        assert syn_ack["window"] == config.window
+        want = syn_cookie(KEY, peer.ip, peer.rport, 0, 0, 1300)
+        assert syn_ack["seq"] == want
+        assert (world.csr(ctx, "sessions_used"), world.csr(ctx, "half_open")) == (2, 2)
+        peer.syn()  # again, as if that had been lost
+        assert (await peer.get(ctx))["seq"] == want
+        peer.ack = (want + 1) & M32
+        text = rng.randbytes(700)
+        peer.send(text)  # the ACK by itself was lost, too
+        data = b""
+        while len(data) < len(text):
+            s = await peer.get(ctx)
+            assert s["flags"] & ACK
+            data += s["data"]
+            peer.ack = (want + 1 + len(data)) & M32
+        assert data == text
+        assert counts(ctx, world) == {
+            "cookies_sent": 2, "cookies_taken": 1, "refused_half_open": 0,
+            "accepted": 3, "established": 1,
+        }  # fmt: skip
+        peer.send()
+        peer.raw(peer.seq, flags=RST)
+        await gone(ctx, others)
+
+    world.run(script, limit=200_000)
+
+
+@KINDS
+def test_what_is_no_cookie_is_reset(config):
+    """Guesses, cookies of others, and ACKs when none was sent: a RST each, and no session."""
+
+    async def script(ctx, world):
+        peer = Peer(world)
+        guess = (syn_cookie(KEY, peer.ip, peer.rport, 0, 0, 1460) + 1) & M32
+        peer.raw(5000, ack=guess)
+        s = await peer.get(ctx)
+        assert (s["flags"], s["seq"]) == (RST, guess)
+        others = await crowd(ctx, world)
+        peer.syn()
+        cookie = (await peer.get(ctx))["seq"]
+        wrong = [cookie, cookie + 2, cookie + 1 ^ 1 << 31, cookie + 1 ^ 1 << 5, cookie + 1 ^ 8]
+        for ack in wrong:
+            peer.raw(peer.seq, ack=ack & M32)
+            s = await peer.get(ctx)
+            assert (s["flags"], s["seq"]) == (RST, ack & M32)
+        stranger = Peer(world, rport=peer.rport + 1)
+        stranger.raw(peer.seq, ack=(cookie + 1) & M32)
+        assert (await stranger.get(ctx))["flags"] == RST
+        for flags in (ACK | SYN, ACK | RST):  # neither is the ACK of one
+            peer.raw(peer.seq, ack=(cookie + 1) & M32, flags=flags)
+        assert (await peer.get(ctx))["flags"] == RST
+        await world.quiet(ctx, 5)
+        closed = Peer(world, port=81)
+        closed.raw(peer.seq, ack=(cookie + 1) & M32)
+        assert (await closed.get(ctx))["flags"] == RST
+        assert counts(ctx, world)["cookies_taken"] == 0
+        assert world.csr(ctx, "sessions_used") == 2
+        await gone(ctx, others)
+
+    World(config).run(script)
+
+
+@KINDS
+@seeds(2)
+def test_a_crowd_gets_in(config, seed):
+    """With room for one handshake, more peers than that all get their answers."""
+    config = replace(config, half_open=1)
+    world = World(config, seed=seed, services=[Service(echo=True) for _ in config.ports])
+
+    async def script(ctx, world):
+        rng = make_rng(seed, "crowd")
+        peers = [Peer(world, rport=4000 + k, isn=rng.getrandbits(32)) for k in range(6)]
+        for peer in peers:
+            peer.syn()
+        answers, got = {}, {peer.rport: b"" for peer in peers}
+        while len(answers) < len(peers):
+            s = await world.get(ctx)
+            assert s["flags"] == SYN | ACK
+            answers[s["remote_port"]] = s["seq"]
+        rng.shuffle(peers)
+        for peer in peers:
+            peer.ack = (answers[peer.rport] + 1) & M32
+            peer.send(b"%d" % peer.rport)
+        while any(len(text) < 4 for text in got.values()):
+            s = await world.get(ctx)
+            got[s["remote_port"]] += s["data"] if s["seq"] == answers[s["remote_port"]] + 1 else b""
+        assert got == {peer.rport: b"%d" % peer.rport for peer in peers}
+        assert world.csr(ctx, "cookies_taken") >= 1
+        for peer in peers:
+            peer.ack = (answers[peer.rport] + 5) & M32
+            peer.send()
+            peer.raw(peer.seq, flags=RST)
+        await world.drained(ctx)
+
+    world.run(script, limit=200_000)
+
+
+@KINDS
+def test_no_slot_no_session(config):
+    """A good cookie, but every session is taken: as if the ACK had been lost, then it is served."""
+
+    async def script(ctx, world):
+        others = await crowd(ctx, world)
+        peer = Peer(world, rport=5000)
+        peer.syn()
+        cookie = (await peer.get(ctx))["seq"]
+        rest = [Peer(world, rport=6000 + k) for k in range(config.sessions - 2)]
+        for other in rest:
+            await other.open(ctx)
+        peer.ack = (cookie + 1) & M32
+        peer.raw(peer.seq)
+        await world.until(ctx, lambda: world.csr(ctx, "refused_full") == 1)
+        await world.quiet(ctx, 10)
+        others[0].raw(others[0].seq, flags=RST)
+        await world.until(ctx, lambda: world.csr(ctx, "sessions_used") < config.sessions)
+        peer.send(b"now")
+        await peer.expect(ctx, ack=peer.seq)
+        for other in (peer, *rest):
+            other.raw(other.seq, flags=RST)
+        await gone(ctx, others[1:])
+
+    World(config).run(script, limit=200_000)
+
+
+def test_a_small_mss_and_a_scaled_window():
+    """Who takes less than 536 bytes gets no cookie; a window scale option is forgotten."""
+    config = replace(COOKIES, scaling=True)
+
+    async def script(ctx, world):
+        others = await crowd(ctx, world)
+        small = Peer(world, rport=5000, mss=535)
+        small.syn()
+        await world.quiet(ctx, 5)
+        assert counts(ctx, world)["refused_half_open"] == 1
+        peer = Peer(world, rport=5001, mss=536, scale=4)
+        peer.syn()
+        s = await peer.get(ctx)
+        assert not s["scaled"]
+        peer.ack = (s["seq"] + 1) & M32
+        peer.window = 1072
+        peer.raw(peer.seq, scale=9)  # not a SYN's: to be ignored
+        await world.until(ctx, lambda: world.services[0].log)
+        session = world.services[0].log[-1][1]
+        world.services[0].send(session, bytes(3000))
+        for _ in range(2):
+            assert (await peer.get(ctx))["length"] == 536
+        await world.quiet(ctx, 5)
+        peer.raw(peer.seq, flags=RST)
+        await gone(ctx, others)
+
+    World(config).run(script)
+
+
+def test_without_cookies_nothing_is_different():
+    """Their counters are not there, and SYNs above the limit are refused."""
+    names = {r.name for r in tcp_block(SMALL).registers}
+    assert not names & set(COOKIE_COUNTERS)
+    assert {r.name for r in tcp_block(COOKIES).registers} - names == set(COOKIE_COUNTERS)
+
+    async def script(ctx, world):
+        others = await crowd(ctx, world)
+        Peer(world, rport=5000).syn()
+        await world.quiet(ctx, 5)
+        assert world.csr(ctx, "refused_half_open") == 1
+        await gone(ctx, others)
+
+    World(replace(COOKIES, cookies=False)).run(script)
+
+
+def test_sizes_are_the_models():
+    assert SIZES == COOKIE_SIZES
