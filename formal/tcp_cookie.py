@@ -178,10 +178,10 @@ class CookieFlow(FlowProof):
         with m.Elif(at["IDLE"]):
             m.d.sync += tried.eq(0)
         baked = at["TASTE"] | (at["REPLY"] & dut.bakes)
-        bakes = ("IDLE", "LOOKUP", "BAKED", "TASTE", "REPLY", "TAIL", "ANEW")
+        bakes = ("LOOKUP", "BAKED", "TASTE", "REPLY", "TAIL", "ANEW")
         m.d.comb += [
-            Assert(at["IDLE"] | (dut.good == tried)),
-            Assert(~dut.good | at["IDLE"] | (f.ack & ~f.syn & ~f.rst)),
+            Assert(dut.good == (tried & ~at["IDLE"])),
+            Assert(~dut.good | (f.ack & ~f.syn & ~f.rst)),
             Assert(~baked | (cookie.good == right)),
             Assert(~baked | (cookie.number[5:] == dut.hash[5:])),
             Assert(~(at["BAKED"] | baked) | (dut.bakes & dut.hash_valid)),
@@ -189,8 +189,9 @@ class CookieFlow(FlowProof):
             Assert(~baked | ~self.given),
             Assert(~at["ANEW"] | (dut.owed == self.owes(seg))),
             Assert(~dut.bakes | Cat(at[name] for name in bakes).any()),
-            Assert(~dut.bakes | at["IDLE"] | ~dut.good),
-            Assert(~dut.bakes | at["IDLE"] | (~f.rst & (f.ack != f.syn))),
+            Assert(~dut.bakes | ~dut.good),
+            Assert(~(at["IDLE"] & dut.start) | (~dut.bakes & ~dut.good)),
+            Assert(~dut.bakes | (~f.rst & (f.ack != f.syn))),
             Assert(~(at["BAKE"] | at["ANEW"]) | ~dut.made),
             Cover(dut.count.cookies_taken),
             Cover(dut.insert & dut.good),

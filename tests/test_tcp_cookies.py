@@ -337,3 +337,32 @@ def test_without_cookies_nothing_is_different():
 
 def test_sizes_are_the_models():
     assert SIZES == COOKIE_SIZES
+
+
+def test_the_next_segment_is_looked_up_as_what_it_is():
+    """Right behind a SYN that gets a cookie, and behind the ACK of one, comes another's data."""
+
+    async def script(ctx, world):
+        peer = Peer(world)
+        await peer.open(ctx)
+        others = await crowd(ctx, world)
+        new = Peer(world, rport=5000)
+        new.syn()
+        peer.send(b"one")
+        cookie = (await new.get(ctx))["seq"]
+        await peer.expect(ctx)
+        new.ack = (cookie + 1) & M32
+        wrong = Peer(world, rport=5001)
+        wrong.raw(new.seq, ack=new.ack)
+        peer.send(b"two")
+        assert (await wrong.get(ctx))["flags"] == RST
+        await peer.expect(ctx)
+        new.raw(new.seq)
+        peer.send(b"three")
+        await peer.expect(ctx)
+        for other in (peer, new):
+            other.raw(other.seq, flags=RST)
+        await gone(ctx, others)
+
+    for config in (COOKIES, EXTERNAL):
+        World(config).run(script)

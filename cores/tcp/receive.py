@@ -160,8 +160,6 @@ class ReceiveEngine(CookieDialogue, wiring.Component):
         with m.FSM() as self.fsm:
             with m.State("IDLE"):
                 m.d.sync += [gone.eq(0), made.eq(0), owed.eq(seg.length != 0)]
-                if config.cookies:
-                    m.d.sync += [self.bakes.eq(0), self.good.eq(0)]
                 with m.If(self.segment.valid & self.idle):
                     m.d.comb += [self.start.eq(1), self.count.syn_rx.eq(syn_only & ~connects)]
                     m.next = "LOOKUP"
@@ -215,6 +213,8 @@ class ReceiveEngine(CookieDialogue, wiring.Component):
             with m.State("TAIL"):
                 ended = ~owed | ~self.verdict.valid
                 if config.cookies:
+                    with m.If(self.finish):
+                        m.d.sync += [self.bakes.eq(0), self.good.eq(0)]
                     with m.If(made & self.good):  # the ACK now has a session: once more
                         m.d.comb += [self.finish.eq(1), self.insert.eq(1)]
                         m.next = "IDLE"
