@@ -34,7 +34,8 @@ class Drop(Exception):
 class Segment:
     """The fields of a TCP segment; ``mac`` and ``ip`` are the peer's.
 
-    No option: ``mss`` 0, ``scale`` (the shift of RFC 7323) None.
+    No option: ``mss`` 0, ``scale`` (the shift of RFC 7323) None, ``permits`` (SACK) False,
+    ``blocks`` (pairs of edges, RFC 2018) empty.
     """
 
     mac: bytes
@@ -48,6 +49,8 @@ class Segment:
     mss: int
     payload: bytes
     scale: int | None = None
+    permits: bool = False
+    blocks: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -109,8 +112,8 @@ def is_for_toe(frame, mac, ip, enable=True):
 
 
 def find_options(options):
-    """MSS (0: none) and shift (None: none) of the last proper options of these kinds."""
-    mss, scale, at = 0, None, 0
+    """The fields of a :class:`Segment` that proper options give; the last of each kind counts."""
+    found, at = {"mss": 0}, 0
     while at < len(options):
         kind = options[at]
         if kind == 0:
@@ -122,11 +125,16 @@ def find_options(options):
             break
         length = options[at + 1]
         if kind == 2 and length == 4 and at + 4 <= len(options):
-            mss = _number(options[at + 2 : at + 4])
+            found["mss"] = _number(options[at + 2 : at + 4])
         if kind == 3 and length == 3 and at + 3 <= len(options):
-            scale = min(14, options[at + 2])
+            found["scale"] = min(14, options[at + 2])
+        if kind == 4 and length == 2:
+            found["permits"] = True
+        if kind == 5 and length % 8 == 2 and at + length <= len(options):
+            edges = [_number(options[k : k + 4]) for k in range(at + 2, at + length, 4)]
+            found["blocks"] = tuple(zip(edges[::2], edges[1::2], strict=True))
         at += length
-    return mss, scale
+    return found
 
 
 def parse_segment(frame, error=False):
@@ -149,7 +157,6 @@ def parse_segment(frame, error=False):
         raise Drop("ip_checksum")
     if checksum(packet[12:20] + b"\0\x06" + len(tcp).to_bytes(2, "big") + tcp):
         raise Drop("tcp_checksum")
-    mss, scale = find_options(tcp[20:offset])
     return Segment(
         mac=frame[6:12],
         ip=_number(packet[12:16]),
@@ -159,9 +166,8 @@ def parse_segment(frame, error=False):
         ack=_number(tcp[8:12]),
         flags=tcp[13],
         window=_number(tcp[14:16]),
-        mss=mss,
         payload=tcp[offset:],
-        scale=scale,
+        **find_options(tcp[20:offset]),
     )
 
 
@@ -197,14 +203,19 @@ def parse_icmp_error(frame, mac, ip, error=False):
     )
 
 
-def build_segment(segment, mac, ip, ttl=64, *, scaling=False):
+def build_segment(segment, mac, ip, ttl=64, *, scaling=False, sack=False):
     """The frame that the sender makes of a segment; ``mac`` and ``ip`` are this board's.
 
-    ``scaling``: its SYNs have room for a window scale option.
+    ``scaling``, ``sack``: its SYNs have room for these options.
     """
     options = b"\x02\x04" + segment.mss.to_bytes(2, "big") if segment.mss else b""
     if scaling and segment.mss:
         options += b"\1" * 4 if segment.scale is None else bytes([1, 3, 3, segment.scale])
+    if sack and segment.mss:
+        options += bytes([1, 1, 4, 2]) if segment.permits else b"\1" * 4
+    if segment.blocks:
+        options += bytes([1, 1, 5, 2 + 8 * len(segment.blocks)])
+        options += b"".join(e.to_bytes(4, "big") for edges in segment.blocks for e in edges)
     addresses = ip.to_bytes(4, "big") + segment.ip.to_bytes(4, "big")
     tcp = bytearray(
         segment.local_port.to_bytes(2, "big")

@@ -77,3 +77,15 @@ def cookie_mss(key, ip, port, service, slots, ack):
     mss = COOKIE_SIZES[number >> 1 & 3]
     good = any(syn_cookie(key, ip, port, service, slot, mss) == number for slot in slots)
     return mss if good else None
+
+
+def join_runs(runs, begin, end, ahead):
+    """Runs kept beyond gaps when text from ``begin`` to ``end`` has come, and where its run ends.
+
+    Runs are pairs of distances from RCV.NXT, newest first (RFC 2018, 4); the text is in none of
+    them afterwards if it is not ``ahead``.
+    """
+    touching = [r for r in runs if r[0] <= end and begin <= r[1]]
+    rest = [r for r in runs if r not in touching]
+    whole = (min([begin, *(r[0] for r in touching)]), max([end, *(r[1] for r in touching)]))
+    return ([whole] if ahead else []) + rest, whole[1]

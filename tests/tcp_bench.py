@@ -104,7 +104,7 @@ class World:
 
     def send(
         self, seq, ack=0, flags=ACK, data=b"", window=65535, mss=0, rport=4000, port=7, ip=None,
-        scale=None,
+        scale=None, permits=False,
     ):  # fmt: skip
         """A segment arrives."""
         fields = {
@@ -121,6 +121,8 @@ class World:
         }
         if self.config.scaling:
             fields |= {"scaled": (scale is not None, 1), "scale": (scale or 0, 4)}
+        if self.config.sack:
+            fields |= {"permits": (permits, 1)}
         self.segments.queue.append(_pack(fields))
         n = self.config.width // 8
         for at in range(0, len(data), n):
@@ -393,9 +395,17 @@ class Peer:
     """A TCP client by hand: keeps the numbers, sends what the test says."""
 
     def __init__(
-        self, world, isn=1000, rport=4000, port=7, ip=SERVER_IP_PEER, mss=1460, scale=None
+        self,
+        world,
+        isn=1000,
+        rport=4000,
+        port=7,
+        ip=SERVER_IP_PEER,
+        mss=1460,
+        scale=None,
+        permits=False,
     ):
-        self.scale = scale
+        self.scale, self.permits = scale, permits
         self.world, self.rport, self.port, self.ip, self.mss = world, rport, port, ip, mss
         self.isn, self.seq, self.ack = isn, isn & M32, 0
         self.window = 65535
@@ -412,7 +422,8 @@ class Peer:
         self.seq = (self.seq + len(data) + bool(flags & FIN)) & M32
 
     def syn(self):
-        self.raw(self.isn, ack=0, flags=SYN, mss=self.mss, scale=self.scale)
+        more = {"scale": self.scale, "permits": self.permits}
+        self.raw(self.isn, ack=0, flags=SYN, mss=self.mss, **more)
         self.seq = (self.isn + 1) & M32
 
     async def open(self, ctx):

@@ -21,7 +21,7 @@ from trebuchet.models.net import FLAG_NAMES, Drop, parse_segment
 COUNTERS = [r.name for r in PARSER_BLOCK.registers]
 #: First bytes of an address that a host may have.
 HOSTS = [k for k in range(1, 224) if k != 127]
-ALL_OPTIONS = TcpConfig(scaling=True)
+ALL_OPTIONS = TcpConfig(scaling=True, sack=True)
 
 
 def expected(frames):
@@ -41,6 +41,8 @@ def as_dict(segment, config=None):
     more = {}
     if config is not None and config.scaling:
         more = {"scaled": segment.scale is not None, "scale": segment.scale or 0}
+    if config is not None and config.sack:
+        more |= {"permits": segment.permits}
     flags = {name: segment.flags >> i & 1 for i, name in enumerate(FLAG_NAMES)}
     return {
         "mac": int.from_bytes(segment.mac, "little"),

@@ -18,6 +18,10 @@ from trebuchet.cores.tcp.config import TcpConfig
 from trebuchet.cores.tcp.sender import Sender
 from trebuchet.models.net import FLAG_NAMES, Segment, build_segment, parse_segment
 
+SCALES = TcpConfig(scaling=True, segment_log2=20)
+SACKS = TcpConfig(runs=2, sack=True)
+ALL = replace(SCALES, runs=4, sack=True)
+
 
 def random_segment(rng, length, memory, mss=None):
     """A model segment, and where in memory its payload lies."""
@@ -44,6 +48,11 @@ def descriptor(segment, addr, session, length=None, config=None):
     more = {}
     if config is not None and config.scaling:
         more = {"scaled": segment.scale is not None}
+    if config is not None and config.sack:
+        edges = [e for edges in segment.blocks for e in edges]
+        low = (1 << config.place_bits) - 1
+        places = sum((e & low) << config.place_bits * k for k, e in enumerate(edges))
+        more |= {"permits": segment.permits, "blocks": len(segment.blocks), "places": places}
     return {
         **more,
         "session": session,
@@ -65,7 +74,7 @@ def send(items, memory, seed, *, width=32, pressure=True, latency=(4, 40), limit
     """Send (segment, addr) items; compare frames, ``sent`` and counters; return the cycles."""
     dut = Sender(width, **kw)
     config = kw.get("config")
-    scaling = config is not None and config.scaling
+    options = {n: config is not None and getattr(config, n) for n in ("scaling", "sack")}
 
     def rng_for(name):
         return make_rng(seed, name) if pressure else None
@@ -82,7 +91,7 @@ def send(items, memory, seed, *, width=32, pressure=True, latency=(4, 40), limit
         rng = rng_for("get")
         for segment, _ in items:
             frame = await packet_get(ctx, dut.frame, rng=rng)
-            assert frame == (build_segment(segment, MAC, OUR_IP, scaling=scaling), False)
+            assert frame == (build_segment(segment, MAC, OUR_IP, **options), False)
         assert ctx.get(dut.csr.frames) == len(items)
         assert ctx.get(dut.csr.payload_bytes) == sum(len(s.payload) for s, _ in items)
 
@@ -130,7 +139,7 @@ def test_random_segments(width, seed):
 
 
 @pytest.mark.parametrize("width", [32, 64])
-@pytest.mark.parametrize("config", [TcpConfig(scaling=True, segment_log2=20)])
+@pytest.mark.parametrize("config", [SCALES, SACKS, ALL], ids=["scale", "sack", "all"])
 @seeds(2)
 def test_all_options(width, config, seed):
     rng = make_rng(seed, f"options/{width}")
@@ -138,8 +147,14 @@ def test_all_options(width, config, seed):
     items = []
     for _ in range(30):
         segment, addr = random_segment(rng, rng.choice([0, 0, 1, 5, 6, 50]), memory)
-        scale = config.shift if segment.mss and rng.random() < 0.6 else None
-        items.append((replace(segment, scale=scale), addr))
+        syn = segment.mss != 0
+        scale = config.shift if config.scaling and syn and rng.random() < 0.6 else None
+        permits = config.sack and syn and rng.random() < 0.6
+        blocks = ()
+        if config.sack and not syn and not segment.payload and rng.random() < 0.8:
+            edges = [(segment.ack + rng.randrange(60_000)) % (1 << 32) for _ in range(8)]
+            blocks = tuple(zip(edges[::2], edges[1::2], strict=True))[: rng.randint(1, config.runs)]
+        items.append((replace(segment, scale=scale, permits=permits, blocks=blocks), addr))
     send(items, memory, seed, width=width, config=config)
 
 

@@ -159,7 +159,7 @@ class ApplicationEngine(wiring.Component):
         if config.ack_delay:  # a peer that may send half a window can wait for its next ACK
             left = (r.rcv_edge - r.rcv_pub)[: config.window_bits].as_signed()
             tell = left < config.window // 2
-        with m.If(everything & (r.rcv_nxt == r.rcv_pub) & ~r.kept):  # nor is anything written
+        with m.If(everything & (r.rcv_nxt == r.rcv_pub) & (r.kept == 0)):  # nor is anything written
             m.d.comb += w.has_segment.eq(0)
         receiving = (r.phase == Phase.OPEN) & ~r.fin_seen
         if config.sliding:

@@ -43,6 +43,11 @@ class TcpConfig:
     scaling : bool
         Windows are scaled (RFC 7323) if the peer scales them, too: ours so far that the whole
         segment can be announced, the peer's so that up to 2 MiB may be under way to it.
+    runs : int
+        Runs of bytes a session keeps while something before them is missing, 1 to 4
+        (:mod:`~trebuchet.cores.tcp.runs`).
+    sack : bool
+        ACKs tell peers that permit it which runs are kept (RFC 2018).
     pool_base : int
         Address of the pool, a multiple of the segment size.
     mss : int
@@ -109,6 +114,8 @@ class TcpConfig:
     segment_log2: int = 15
     max_window: int = 65535
     scaling: bool = False
+    runs: int = 1
+    sack: bool = False
     pool_base: int = 0
     mss: int = 1460
     rx_buffer: int = 4096
@@ -177,6 +184,7 @@ class TcpConfig:
             f"a multiple of {self.segment_size} with the pool inside the memory",
             self.pool_base,
         )
+        _check(1 <= self.runs <= 4, "Kept runs", "1 to 4", self.runs)
         _check(536 <= self.mss <= 1460, "MSS", "536 to 1460", self.mss)
         _check(
             2048 <= self.rx_buffer <= 32768 and not self.rx_buffer & (self.rx_buffer - 1),

@@ -101,6 +101,8 @@ class ConnectPort(wiring.Component):
         ]
         if self.config.scaling:
             m.d.comb += request.scaled.eq(1)  # what our SYN offers
+        if self.config.sack:
+            m.d.comb += request.permits.eq(1)
         # A segment that has been offered stays until it is taken.
         between = ~self.segment.valid | self.segment.ready
         mine = self.closed & (self.over == self.session)

@@ -89,13 +89,15 @@ class Handshake(wiring.Component):
 
     def peer(self, w):
         """Statements: the fields of record ``w`` that follow from the peer's SYN."""
-        scaled = []
+        options, seg = [], self.segment
         if self.config.scaling:
-            seg = self.segment
             both = seg.scaled & ~self.made if self.config.cookies else seg.scaled
-            scaled = [w.scaled.eq(both), w.snd_shift.eq(seg.scale), w.snd_plain.eq(1)]
+            options = [w.scaled.eq(both), w.snd_shift.eq(seg.scale), w.snd_plain.eq(1)]
+        if self.config.sack:
+            both = seg.permits & ~self.made if self.config.cookies else seg.permits
+            options.append(w.sack.eq(both))
         return [
-            scaled,
+            options,
             [w[name].eq(self.seq) for name in ("rcv_base", "rcv_nxt", "rcv_pub", "rcv_cons")],
             w.rcv_edge.eq(self.edge),
             w.snd_wnd.eq(self.segment.window),

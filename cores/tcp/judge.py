@@ -26,13 +26,8 @@ def judgement_layout(config):
         "take": 16,  # new bytes after them that fit the window
         "whole": 1,  # nothing behind them is cut off
         "next": 32,  # RCV.NXT after `take` bytes
-        # The segment's text, and what is kept from beyond a gap.
-        "keep": 1,  # ahead, whole in the window, and there is nothing kept that it does not extend
-        "append": 1,  # it begins where that ends
-        "reach": 1,  # it ends in what is kept, or behind it: the gap is closed
-        "jump": 1,  # it ends in it
-        "end": config.place_bits,  # where its text ends
-        "kept_to": 32,  # where what is kept ends
+        "keep": 1,  # there is text, ahead and whole in the window, and no FIN before it
+        "end": config.place_bits,  # where it ends
         # Its acknowledgement.
         "ack_new": 1,  # SND.UNA < SEG.ACK <= SND.MAX
         "ack_same": 1,  # SEG.ACK = SND.UNA
@@ -72,7 +67,7 @@ class SegmentJudge(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         self._text(m)
-        self._kept(m)
+        self._ahead(m)
         self._ack(m)
         return m
 
@@ -114,34 +109,25 @@ class SegmentJudge(wiring.Component):
             j.next.eq(r.rcv_nxt + Mux(r.fin_seen | j.ahead, 0, take)),
         ]
 
-    def _kept(self, m):
+    def _ahead(self, m):
+        """Of text beyond a gap: whether it may be kept."""
         seg, r, j = self.segment, self.record, self.judgement
         bits = self.config.place_bits
-        end, off, room = (Signal(bits, name=n) for n in ("end", "kept_off", "kept_room"))
-        past_from, to_end = Signal(bits), Signal(bits)
-        beyond = Signal(bits)  # from RCV.NXT to the end of what is kept
+        end, off, room = (Signal(bits, name=n) for n in ("end", "off_ahead", "room_ahead"))
         space = Signal(signed(bits))  # between the segment's begin and the right edge
-        joins, whole = Signal(), Signal()
+        whole = Signal()
         m.d.sync += [
             # 1
             end.eq(seg.seq + seg.length),
             off.eq(seg.seq - r.rcv_nxt),
             room.eq(r.rcv_edge - r.rcv_nxt),
-            beyond.eq(r.kept_to - r.rcv_nxt),
-            j.append.eq(seg.seq[:bits] == r.kept_to),
             # 2
             j.end.eq(end),
-            past_from.eq(end - r.kept_from),
-            to_end.eq(r.kept_to - end),
             space.eq(room - off),
-            joins.eq(~r.kept | j.append | (end == r.kept_from)),
-            j.kept_to.eq(r.rcv_nxt + beyond),
             # 3
             whole.eq(seg.length <= space),
-            j.reach.eq(r.kept & ~past_from[-1]),
-            j.jump.eq(r.kept & ~past_from[-1] & ~to_end[-1] & (to_end != 0)),
             # 4
-            j.keep.eq(j.in_window & j.ahead & whole & joins & (seg.length != 0) & ~r.fin_seen),
+            j.keep.eq(j.in_window & j.ahead & whole & (seg.length != 0) & ~r.fin_seen),
         ]
 
     def _ack(self, m):

@@ -1,9 +1,9 @@
 """What a session takes in external memory: a line, and an extension while something is in flight.
 
 A *line* is 64 bytes: who the session is with, in its first 14, the part of the record that cannot
-be told from the rest, and in the last bit whether the extension counts. An *extension* is 112 bytes
-in a place of 128: the four descriptors, 16 bytes each, then the rest of the record. All numbers
-are little-endian. All lines are first, then all extensions: a session takes 64 bytes at rest.
+be told from the rest, and in the last bit whether the extension counts. An *extension* is at most
+128 bytes: the four descriptors, 16 bytes each, then the rest of the record. All numbers are
+little-endian. All lines are first, then all extensions: a session takes 64 bytes at rest.
 
 A session is *at rest* if nothing is queued, sent and unacknowledged, received and unconsumed, kept
 beyond a gap, or timed; or if there is no session. What the extension would say then follows from
@@ -16,27 +16,35 @@ fields                                 at rest
 ``recover``                            is not after ``snd_una``; any such value means the same
 ``rcv_pub``                            ``rcv_nxt``
 ``rcv_cons``                           ``rcv_nxt``, less the peer's FIN
-all other fields of the extension      0, or without meaning: ``segment``, ``kept_from``,
-                                       ``kept_to``, ``rtt_seq``, ``rtt_start``, ``progress``
+all other fields of the extension      0, or without meaning: ``segment``, the runs' places,
+                                       ``rtt_seq``, ``rtt_start``, ``progress``
 =====================================  ==========================================================
 """
 
 from amaranth.hdl import C, Cat, Shape, Value
 from amaranth.lib import data
 
-from .record import Phase, descriptor_layout, peer_layout, record_layout
+from .record import RUNS, Phase, descriptor_layout, peer_layout, record_layout
 
 __all__ = ["DESCRIPTOR_BITS", "EXTENSION", "EXTENSION_BYTES", "LINE_BYTES", "at_rest"]
-__all__ += ["extension_layout", "line_layout", "pack_line", "rest_layout", "unpack", "whole"]
+__all__ += [
+    "extension_layout",
+    "extension_used",
+    "line_layout",
+    "pack_line",
+    "rest_layout",
+    "unpack",
+    "whole",
+]
 
 #: Bytes of a line, and of a place for an extension.
 LINE_BYTES, EXTENSION_BYTES = 64, 128
-#: Bits of a descriptor's place in the extension, and of all that is used of it.
+#: Bits of a descriptor's place in the extension.
 DESCRIPTOR_BITS = 128
-_EXTENSION_USED = 112 * 8
 
 #: Fields of the record that are in the extension. All others are in the line.
-EXTENSION = ("rcv_pub", "rcv_cons", "has_segment", "segment", "kept", "kept_from", "kept_to")
+EXTENSION = ("rcv_pub", "rcv_cons", "has_segment", "segment", "kept")
+EXTENSION += tuple(name for names in RUNS for name in names)
 EXTENSION += ("snd_nxt", "snd_max", "snd_end", "recover", "recovering", "count", "ahead", "flight")
 EXTENSION += ("rtt_on", "rtt_seq", "rtt_start", "progress")
 #: Of those, which must be 0 at rest.
@@ -65,10 +73,15 @@ def line_layout(config):
 def extension_layout(config):
     """The rest of the record, which is behind the descriptors."""
     layout = _part(config, True)
-    room = _EXTENSION_USED - 4 * DESCRIPTOR_BITS
+    room = 8 * EXTENSION_BYTES - 4 * DESCRIPTOR_BITS
     if layout.size > room or descriptor_layout().size > DESCRIPTOR_BITS:
         raise ValueError(f"Extension must be {room} bits long at most, not {layout.size}")
     return layout
+
+
+def extension_used(config):
+    """Bytes of an extension that are moved, a multiple of 16."""
+    return -(-(4 * DESCRIPTOR_BITS + extension_layout(config).size) // 128) * 16
 
 
 def whole(config, rest, extension):

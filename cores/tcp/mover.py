@@ -11,6 +11,7 @@ from .line import (
     LINE_BYTES,
     at_rest,
     extension_layout,
+    extension_used,
     line_layout,
     pack_line,
     rest_layout,
@@ -137,7 +138,8 @@ class LineMover(wiring.Component):
             m.d.sync += [cmd.valid.eq(1), cmd.payload.eq(offer)]
 
     def _beats(self, extension):
-        return (112 if extension else LINE_BYTES) * 8 // self.config.width
+        used = extension_used(self.config) if extension else LINE_BYTES
+        return used * 8 // self.config.width
 
     def _where(self, number, extension):
         base, size = self.config.state_base, LINE_BYTES

@@ -1,6 +1,6 @@
 """TCP options at line rate: finds the MSS option (RFC 9293, 3.2), and others that are wanted.
 
-Sources: RFC 9293, 3.1 and 3.2; RFC 7323, 2.2 and 2.3 (window scale).
+Sources: RFC 9293, 3.1 and 3.2; RFC 7323, 2.2 and 2.3 (window scale); RFC 2018, 2 (SACK-permitted).
 """
 
 from amaranth import C, Cat, Module, Mux, Signal
@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 __all__ = ["MssOption"]
 
-_EOL, _NOP, _MSS, _SCALE = 0, 1, 2, 3
+_EOL, _NOP, _MSS, _SCALE, _PERMITTED = 0, 1, 2, 3, 4
 #: Largest shift; a larger one counts as this (RFC 7323, 2.3).
 _MOST = 14
 
@@ -28,18 +28,19 @@ class MssOption(wiring.Component):
     ``mss``     Out   16           value of the MSS option, 0 if there was none
     ``scaled``  Out   1            (``scaling`` only) there was a window scale option
     ``scale``   Out   4            (``scaling`` only) its shift, at most 14
+    ``permits`` Out   1            (``sack`` only) there was a SACK-permitted option
     ==========  ====  ===========  ===============================================================
 
     The walk ends at EOL, at an option whose length is 0 or 1, and at one whose length byte is
     outside the options. An option that has another length than it should have (MSS 4, window scale
-    3) or does not fit is ignored; of several the last one counts. Words of cycle k are in ``mss``
-    in cycle k + 2, and in the other outputs.
+    3, SACK-permitted 2) or does not fit is ignored; of several the last one counts. Words of cycle
+    k are in ``mss`` in cycle k + 2, and in the other outputs.
 
-    Parameters: ``lanes``; ``scaling``: the window scale option is wanted, too.
+    Parameters: ``lanes``; ``scaling``, ``sack``: the options that are wanted, too.
     """
 
-    def __init__(self, lanes=1, scaling=False):
-        self.lanes, self.scaling = lanes, scaling
+    def __init__(self, lanes=1, scaling=False, sack=False):
+        self.lanes, self.scaling, self.sack = lanes, scaling, sack
         super().__init__(
             {
                 "clear": In(1),
@@ -50,6 +51,7 @@ class MssOption(wiring.Component):
                 "mss": Out(16),
             }
             | ({"scaled": Out(1), "scale": Out(4)} if scaling else {})
+            | ({"permits": Out(1)} if sack else {})
         )
         #: Bytes to the next option, and whether the walk is over.
         self.position, self.stopped = Signal(6), Signal()
@@ -75,6 +77,8 @@ class MssOption(wiring.Component):
             m.d.sync += [position.eq(0), stopped.eq(0), self.mss.eq(0)]
             if self.scaling:
                 m.d.sync += [self.scaled.eq(0), self.scale.eq(0)]
+            if self.sack:
+                m.d.sync += self.permits.eq(0)
         return m
 
     def _classify(self, m, lane, byte):
@@ -82,6 +86,7 @@ class MssOption(wiring.Component):
         enable = Signal(name=f"en{lane}")
         m.d.sync += enable.eq(self.en[lane])
         step = {"en": enable, "stop": [], "mss": [], "to": [], "value": [], "scale": []}
+        step["permits"] = []
         raw = Signal(40, name=f"raw{lane}")
         m.d.sync += raw.eq(Cat(*byte[2:7]))
         for a in range(4):
@@ -107,6 +112,10 @@ class MssOption(wiring.Component):
                 scale = Signal(name=f"scale{lane}_{a}")
                 m.d.sync += scale.eq((kind == _SCALE) & (length == 3) & ~outside_shift)
                 step["scale"].append((scale, raw[8 * a : 8 * a + 8]))
+            if self.sack:
+                permits = Signal(name=f"permits{lane}_{a}")
+                m.d.sync += permits.eq((kind == _PERMITTED) & (length == 2))
+                step["permits"].append(permits)
         return step
 
     def _walk(self, m, lane, step, position, stopped, mss):
@@ -133,5 +142,8 @@ class MssOption(wiring.Component):
                 scale, shift = step["scale"][a]
                 with m.If(here[a] & scale & ~step["stop"][a]):
                     m.d.sync += [self.scaled.eq(1), self.scale.eq(Mux(shift > _MOST, _MOST, shift))]
+            if self.sack:
+                with m.If(here[a] & step["permits"][a] & ~step["stop"][a]):
+                    m.d.sync += self.permits.eq(1)
         m.d.comb += halt.eq(stopped | Cat(*(h & step["stop"][a] for a, h in enumerate(here))).any())
         return after, halt, value

@@ -98,6 +98,7 @@ class Parser(wiring.Component):
         self.buffer_bytes = buffer_bytes
         self.segments = segments
         self.scaling = config is not None and config.scaling
+        self.sack = config is not None and config.sack
         self.layout = rx_segment_layout(config)
         super().__init__(
             {
@@ -262,7 +263,7 @@ class Parser(wiring.Component):
     def _options(self, m, b, c, f):
         """A word of options goes to the search when the one after it is known, too."""
         lanes = self.width // 32
-        m.submodules.option = option = MssOption(lanes, self.scaling)
+        m.submodules.option = option = MssOption(lanes, self.scaling, self.sack)
         waiting, pending, fire = Signal(), Signal(), Signal()
         self.waiting = waiting
         m.d.comb += [
@@ -392,6 +393,8 @@ class Parser(wiring.Component):
         ]
         if self.scaling:
             m.d.comb += [segment.scaled.eq(option.scaled), segment.scale.eq(option.scale)]
+        if self.sack:
+            m.d.comb += segment.permits.eq(option.permits)
         kept = Signal()
         m.d.sync += [kept.eq(keep), self.csr.segments.eq(self.csr.segments + kept)]
 

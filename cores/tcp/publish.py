@@ -76,7 +76,7 @@ class PublishEngine(wiring.Component):
         """RFC 9293, 3.8.6.3, RFC 5681, 4.2: not the second ACK in a row waits, nor that of a FIN or
         of what belongs to a gap; nor any if the timer's next visit is too far off."""
         r, w, note = self.port.record, self.port.result, self.written.payload
-        wait = r.near & ~r.ack_wait & ~r.ack_now & ~r.kept & ~note.fin
+        wait = r.near & ~r.ack_wait & ~r.ack_now & (r.kept == 0) & ~note.fin
         m.d.comb += [w.ack_due.eq(r.ack_due | ~wait), w.ack_wait.eq(wait), w.busy.eq(1)]
         m.d.comb += w.ack_now.eq(r.ack_now & (note.end != r.rcv_nxt))
 

@@ -19,8 +19,10 @@ from .record import (
     opening,
     peer_layout,
     record_layout,
+    run_names,
 )
 from .registers import settings_layout
+from .runs import KeptRuns
 from .segment import reset, rx_segment_layout, tx_segment_layout, verdict_layout
 
 __all__ = ["COUNTS", "WRITES", "ReceiveEngine", "counts", "writes"]
@@ -30,7 +32,7 @@ __all__ = ["COUNTS", "WRITES", "ReceiveEngine", "counts", "writes"]
 WRITES = ("service", *KILL_WRITES)
 WRITES += ("fin_seen", "fin_told", "fin_queued", "fin_acked", "passive", "opened")
 WRITES += ("rcv_base", "rcv_nxt", "rcv_pub", "rcv_cons", "rcv_edge", "has_segment", "segment")
-WRITES += ("kept", "kept_from", "kept_to")
+WRITES += ("kept",)
 WRITES += ("snd_una", "snd_nxt", "snd_max", "snd_end", "snd_wnd", "mss", "cwnd", "credit")
 WRITES += ("ssthresh", "recover", "recovering", "dup_acks", "first", "count", "ahead", "flight")
 WRITES += ("srtt8", "rttvar4", "rtt_valid", "rtt_on", "rto", "retries", "deadline", "progress")
@@ -44,7 +46,9 @@ COUNTS += ("kept", "pool_dry", "fast_retransmits", "time_wait_reused")
 
 def writes(config):
     """Fields of the record this engine writes."""
-    more = ("scaled", "snd_shift", "snd_plain") if config.scaling else ()
+    more = tuple(name for names in run_names(config) for name in names)
+    more += ("scaled", "snd_shift", "snd_plain") if config.scaling else ()
+    more += ("sack",) if config.sack else ()
     more += ("ack_wait", "ack_now", "near", "busy") if config.ack_delay else ()
     return WRITES + more
 
@@ -135,6 +139,7 @@ class ReceiveEngine(CookieDialogue, wiring.Component):
         self.j = judge.judgement
         self._arithmetic(m)
         self._handshake(m)
+        self._gaps(m)
         r = port.record
         syn_only = seg.flags.syn & ~seg.flags.ack & ~seg.flags.rst
         self.connects = connects = self.connect if config.active else C(0)
@@ -193,6 +198,12 @@ class ReceiveEngine(CookieDialogue, wiring.Component):
                     with m.If(reusable):
                         m.d.comb += self.count.time_wait_reused.eq(1)
                         m.next = "MAKE"
+                    with m.Elif((r.kept != 0) | self.j.keep):
+                        m.d.comb += self.gaps.start.eq(1)
+                        m.next = "GAPS"
+            with m.State("GAPS"):
+                with m.If(self.gaps.done):
+                    m.next = "COMMIT"
             with m.State("MAKE"):
                 m.d.comb += [port.commit.eq(1), self.count.accepted.eq(1)]
                 m.d.sync += made.eq(fresh)
@@ -292,6 +303,17 @@ class ReceiveEngine(CookieDialogue, wiring.Component):
             new.settings.eq(self.settings),
             new.take.eq(self.done & ~self.port.grant),
             new.hash.eq(self.hash),
+        ]
+
+    def _gaps(self, m):
+        """What is kept beyond gaps, and the text. Right in COMMIT if there was any, or will be."""
+        r, j, bits = self.port.record, self.j, self.config.place_bits
+        m.submodules.gaps = self.gaps = gaps = KeptRuns(self.config)
+        m.d.comb += [
+            gaps.record.eq(r),
+            gaps.ahead.eq(j.ahead),
+            gaps.begin.eq(Mux(j.ahead, self.segment.payload.seq, r.rcv_nxt)),
+            gaps.end.eq(Mux(j.ahead, j.end, j.next[:bits])),
         ]
 
     def _make(self, m):
@@ -436,24 +458,23 @@ class ReceiveEngine(CookieDialogue, wiring.Component):
     def _text(self, m):
         """The segment's data and FIN."""
         seg, j, r, w = self.segment.payload, self.j, self.port.record, self.w
-        fin, write = self.fin, Signal()
-        fits = r.has_segment | (j.take == 0) & ~j.keep | self.pool.valid
-        with m.If(j.ahead & ~j.keep):
+        fin, write, keep = self.fin, Signal(), j.keep & ~self.gaps.full
+        fits = r.has_segment | (j.take == 0) & ~keep | self.pool.valid
+        with m.If(j.ahead & ~keep):
             text = (seg.length != 0) | seg.flags.fin
             m.d.comb += [w.ack_due.eq(r.ack_due | text), self.count.out_of_order.eq(text)]
         with m.Elif(~fits):
             m.d.comb += self.count.pool_dry.eq(1)
         with m.Elif(j.ahead):
-            m.d.comb += [write.eq(1), w.ack_due.eq(1), self.count.kept.eq(1), w.kept.eq(1)]
-            with m.If(~r.kept | ~j.append):
-                m.d.comb += w.kept_from.eq(seg.seq)
-            with m.If(~r.kept | j.append):
-                m.d.comb += w.kept_to.eq(j.end)
+            m.d.comb += [write.eq(1), w.ack_due.eq(1), self.count.kept.eq(1), self._keep()]
         with m.Elif((j.take != 0) | fin):
-            m.d.comb += [write.eq(1), w.fin_seen.eq(fin), w.kept.eq(r.kept & ~j.reach & ~fin)]
-            m.d.comb += w.rcv_nxt.eq(self.end)
+            m.d.comb += [write.eq(1), w.fin_seen.eq(fin), w.rcv_nxt.eq(self.end)]
+            with m.If(r.kept != 0):
+                m.d.comb += self._keep()
+            with m.If(fin):  # nothing comes behind it
+                m.d.comb += w.kept.eq(0)
             if self.config.ack_delay:
-                m.d.comb += w.ack_now.eq(r.ack_now | r.kept)
+                m.d.comb += w.ack_now.eq(r.ack_now | (r.kept != 0))
         with m.Elif(seg.length != 0):  # a closed window, or text after the FIN
             m.d.comb += [w.ack_due.eq(1), self.count.out_of_window.eq(1)]
         with m.If(write):
@@ -462,11 +483,21 @@ class ReceiveEngine(CookieDialogue, wiring.Component):
                 m.d.comb += [w.has_segment.eq(1), w.segment.eq(self.place)]
                 m.d.comb += self.pool.ready.eq(~r.has_segment)
 
+    def _keep(self):
+        """The record's runs are those with the text, or without what it has reached."""
+        w, gaps = self.w, self.gaps
+        places = zip(run_names(self.config), gaps.runs, strict=True)
+        return [
+            w.kept.eq(gaps.count),
+            [[w[begin].eq(run.begin), w[end].eq(run.end)] for (begin, end), run in places],
+        ]
+
     def _order(self, m):
         """The verdict, should the text go to memory; its place there."""
         seg, j, r = self.segment.payload, self.j, self.port.record
-        self.fin = fin = seg.flags.fin & j.whole & ~r.fin_seen & ~j.ahead & ~j.jump
-        self.end = Mux(j.jump, j.kept_to, j.next + fin)  # RCV.NXT after it, unless it is ahead
+        jump = (r.kept != 0) & self.gaps.jump
+        self.fin = fin = seg.flags.fin & j.whole & ~r.fin_seen & ~j.ahead & ~jump
+        self.end = Mux(jump, self.gaps.edge, j.next + fin)  # RCV.NXT after it, unless it is ahead
         self.place = segment = Mux(r.has_segment, r.segment, self.pool.payload)
         offset = (Mux(j.ahead, seg.seq, r.rcv_nxt) - r.rcv_base)[: self.config.segment_log2]
         base = self.config.pool_base >> self.config.segment_log2

@@ -28,7 +28,8 @@ from amaranth.lib.wiring import In, Out
 from .service import TAG_WIDTH
 
 __all__ = ["TIME_WIDTH", "CheckoutSignature", "Handback", "Phase", "descriptor_layout", "kill"]
-__all__ += ["opening", "peer_layout", "record_layout", "send_window", "FLIGHT_MAX", "NUMBERS"]
+__all__ += ["opening", "peer_layout", "record_layout", "run_names", "send_window"]
+__all__ += ["FLIGHT_MAX", "NUMBERS", "RUNS", "RUNS_MAX"]
 
 
 def wake_width(window=512, windows=64):
@@ -40,9 +41,13 @@ def wake_width(window=512, windows=64):
 TIME_WIDTH = 24
 #: Data segments of one session that may be between engine and sender.
 FLIGHT_MAX = 15
+#: Runs of bytes that can be kept beyond gaps, and where the record says where they are.
+RUNS_MAX = 4
+RUNS = [(f"kept_from{k}", f"kept_to{k}") for k in ("", *range(1, RUNS_MAX))]
 #: The record's numbers. The store keeps each in places of its own, so one that is not handed back
 #: as changed stays as it is without having to be carried through engine and store.
-NUMBERS = ("rcv_base", "rcv_nxt", "rcv_pub", "rcv_cons", "rcv_edge", "kept_from", "kept_to")
+NUMBERS = ("rcv_base", "rcv_nxt", "rcv_pub", "rcv_cons", "rcv_edge")
+NUMBERS += tuple(name for names in RUNS for name in names)
 NUMBERS += ("snd_una", "snd_nxt", "snd_max", "snd_end", "snd_wnd", "mss", "cwnd", "credit")
 NUMBERS += ("ssthresh", "recover", "srtt8", "rttvar4", "rtt_seq", "rtt_start", "rto")
 NUMBERS += ("deadline", "progress")
@@ -57,6 +62,11 @@ class Phase(enum.Enum, shape=3):
     TIME_WAIT = 3
     CLOSED = 4
     SYN_SENT = 5  # only if ``config.active``
+
+
+def run_names(config):
+    """Pairs of the fields that say where a run kept beyond a gap begins and ends."""
+    return RUNS[: config.runs]
 
 
 def record_layout(config):
@@ -82,9 +92,10 @@ def record_layout(config):
         "rcv_edge": 32,  # right edge of the announced window
         "has_segment": 1,
         "segment": config.segment_bits,
-        "kept": 1,  # bytes from kept_from to kept_to are in memory, those before them are missing
-        "kept_from": config.place_bits,
-        "kept_to": config.place_bits,
+        # Runs of bytes that are in memory, while those before them are missing: how many; the one
+        # with the newest segment first, low bits of where each begins and ends.
+        "kept": config.runs.bit_length(),
+        **{name: config.place_bits for names in run_names(config) for name in names},
         # Send.
         "snd_una": 32,
         "snd_nxt": 32,
@@ -143,6 +154,8 @@ def record_layout(config):
             "snd_shift": 4,  # of the peer's windows
             "snd_plain": 1,  # snd_wnd was that of a SYN, which is never shifted
         }
+    if config.sack:
+        fields["sack"] = 1  # ACKs tell what is kept: both SYNs said so (or ours offers it)
     if config.ack_delay:
         fields |= {
             "ack_wait": 1,  # what has come is to be acknowledged, at the next visit at the latest

@@ -62,6 +62,8 @@ def rx_segment_layout(config=None):
     if config is not None and config.scaling:
         # The window scale option (RFC 7323, 2.2): whether there was one; its shift, at most 14.
         more |= {"scaled": 1, "scale": 4}
+    if config is not None and config.sack:
+        more |= {"permits": 1}  # the option SACK-permitted (RFC 2018, 2)
     return _with(RxSegmentLayout, more)
 
 
@@ -70,6 +72,11 @@ def tx_segment_layout(config=None):
     more = {}
     if config is not None and config.scaling:
         more |= {"scaled": 1}  # with ``mss``: a window scale option of ``config.shift``
+    if config is not None and config.sack:
+        # With ``mss``: the option SACK-permitted. Without it and text: how many of ``places`` a
+        # SACK option is to tell, pairs of the low bits of edges, the first pair at the bottom.
+        more |= {"permits": 1, "blocks": config.runs.bit_length()}
+        more |= {"places": 2 * config.runs * config.place_bits}
     return _with(TxSegmentLayout, more)
 
 

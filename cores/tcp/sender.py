@@ -1,7 +1,7 @@
 """Transmit side: segments in, Ethernet frames with their payload from memory out.
 
 Sources: RFC 791, RFC 6864 section 4.1 (ID of atomic datagrams), RFC 9293 section 3.1, RFC 1071,
-RFC 7323 section 2.2 (window scale option).
+RFC 7323 section 2.2 (window scale option), RFC 2018 sections 2 and 3 (SACK options).
 """
 
 from amaranth import C, Cat, Module, Mux, Signal
@@ -55,7 +55,9 @@ class Sender(wiring.Component):
     ===========  ====  =======================  ==================================================
 
     Frames have TTL 64, DF, ID 0, no IP options, and of TCP options MSS alone when ``mss`` is not 0;
-    behind it, with ``config.scaling``, the window scale option if ``scaled``, or as much NOP.
+    behind it, with ``config.scaling``, the window scale option if ``scaled``, or as much NOP, and
+    with ``config.sack`` SACK-permitted if ``permits``, or as much NOP. Without ``mss`` and payload,
+    ``blocks`` SACK blocks; their upper bits are those of places from ``ack`` on.
     ``mac`` and ``ip`` stand still while segments are inside.
     A segment without payload touches no memory. A ``length`` above ``max_payload`` is cut to it
     (counter ``cut``); the peer then sees a shorter segment, which TCP repairs.
@@ -100,14 +102,16 @@ class Sender(wiring.Component):
         self.max_payload = max_payload
         self.config = config
         self.scaling = config is not None and config.scaling
+        self.sack = config is not None and config.sack
         layout = tx_segment_layout(config)
         #: What the emitting side needs to know of a segment.
         self.meta_layout = data.StructLayout(
             {name: field.shape for name, field in layout if name not in ("session", "addr")}
         )
-        #: Words of options in a SYN; bytes of the longest header.
-        self.words = 2 if self.scaling else 1
+        #: Words of options in a SYN; bytes of its header, and of the longest header.
+        self.words = 1 + self.scaling + self.sack
         self.longest = _HEADER + 4 * self.words
+        self.most = _HEADER + 4 + 8 * config.runs if self.sack else self.longest
         super().__init__(
             {
                 "segment": In(stream.Signature(layout)),
@@ -194,7 +198,9 @@ class Sender(wiring.Component):
         """
         meta, payload_sum = Signal(self.meta_layout), Signal(16)
         self.meta, self.payload_sum = meta, payload_sum  # for proofs
-        self.last_header = -(-self.longest // (self.width // 8)) - 1
+        n = self.width // 8
+        self.last_header = -(-self.longest // n) - 1
+        longest = -(-max(self.most, self.longest) // n) - 1
         most = self.longest + self.max_payload
 
         def one(name, shape=1):
@@ -212,8 +218,10 @@ class Sender(wiring.Component):
         one("summing")  # the first pass
         one("summed")  # both sums are there
         # Places in the two passes, which never need the header at the same time.
-        one("at", range(self.last_header + 1))
-        one("beat", range(-(-most // (self.width // 8)) + 1))
+        one("at", range(longest + 1))
+        one("beat", range(-(-most // n) + 1))
+        if self.sack:  # a header with blocks takes more beats
+            self.last_header = Mux(meta.blocks != 0, longest, self.last_header)
         select = Mux(self.summing, self.at, self.beat)
         header = self._header(m, meta, select)
         self._prepare(m, ready, begin, meta_next, sum_next)
@@ -223,9 +231,13 @@ class Sender(wiring.Component):
     def _prepare(self, m, ready, begin, meta_next, sum_next):
         """Take a segment over, sum its header, and keep both until its header has gone."""
         meta = self.meta
-        longest, has = self.longest, meta.mss != 0
+        has = meta.mss != 0
         late = self.width == 64  # the checksums come while the frame goes out already
-        with m.FSM(name="prepare"):
+        words = Mux(has, self.words, 0)
+        if self.sack:
+            words = Mux(has, self.words, Mux(meta.blocks != 0, 1 + 2 * meta.blocks, 0))
+        options = words << 2
+        with m.FSM(name="prepare") as prepare:
             with m.State("IDLE"):
                 m.d.sync += [meta.eq(meta_next), self.payload_sum.eq(sum_next)]
                 m.d.sync += [self.ip_check.eq(0), self.tcp_check.eq(0)]
@@ -236,9 +248,9 @@ class Sender(wiring.Component):
             with m.State("SIZE"):
                 m.d.sync += [
                     self.with_mss.eq(has),
-                    self.ip_length.eq(meta.length + Mux(has, longest - 14, _HEADER - 14)),
-                    self.tcp_length.eq(meta.length + Mux(has, longest - 34, _HEADER - 34)),
-                    self.length.eq(meta.length + Mux(has, longest, _HEADER)),
+                    self.ip_length.eq(meta.length + options + _HEADER - 14),
+                    self.tcp_length.eq(meta.length + options + _HEADER - 34),
+                    self.length.eq(meta.length + options + _HEADER),
                     self.csr.payload_bytes.eq(self.csr.payload_bytes + meta.length),
                 ]
                 m.next = "SUM"
@@ -262,6 +274,7 @@ class Sender(wiring.Component):
             with m.State("HEADER"):
                 with m.If(self.header_gone):
                     m.next = "IDLE"
+        self.own = prepare.ongoing("HEADER")  # the header is that of the frame going out
 
     def _sums(self, m, header):
         """Both checksums, in time for the second pass.
@@ -278,7 +291,7 @@ class Sender(wiring.Component):
         m.d.sync += [
             summand.eq(header),
             keep_ip.eq(self._keep(self.at, 14, 34)),
-            keep_tcp.eq(self._keep(self.at, 26, self.longest)),
+            keep_tcp.eq(self._keep(self.at, 26, max(self.most, self.longest))),
             adds.eq(self.summing),
             starts.eq(self.summing & (self.at == 0)),
             ends.eq(self.at == self.last_header),
@@ -320,7 +333,7 @@ class Sender(wiring.Component):
         m.d.comb += move.eq(~one.frame | ~frame.valid | frame.ready)
         with m.If(move):
             m.d.sync += [one.eq(zero), word.eq(header)]
-            with m.If(beat > self.last_header):  # the header is another frame's
+            with m.If(~self.own):
                 m.d.sync += word.eq(0)
 
         # Stage 2: the output register.
@@ -353,6 +366,22 @@ class Sender(wiring.Component):
                 tail.eq(Mux(short, -_MIN_FRAME % n, -length[:bits])),
             ]
 
+    def _blocks(self, meta, option, network):
+        """Octets of options, a SYN's or SACK's, and words of the header."""
+        bits, has = self.config.place_bits, meta.blocks != 0
+        octets = [C(1, 8), C(1, 8), C(5, 8), Cat(C(2, 3), meta.blocks, C(0, 8))[:8]]
+        for k in range(2 * self.config.runs):
+            off = (meta.places[bits * k : bits * (k + 1)] - meta.ack)[:bits]
+            shown = meta.blocks > k // 2
+            octets += [Mux(shown, octet, C(0, 8)) for octet in network((meta.ack + off)[:32])]
+        short = [C(0, 8)] * (len(octets) - len(option))
+        option = [
+            Mux(self.with_mss, a, Mux(has, b, C(0, 8)))
+            for a, b in zip(option + short, octets, strict=True)
+        ]
+        words = Mux(has, 6 + 2 * meta.blocks, 5)
+        return option, Mux(self.with_mss, 5 + self.words, words)
+
     def _keep(self, beat, begin, end):
         """Which half words of a beat lie in bytes ``begin`` .. ``end`` of the frame."""
         n = self.width // 8
@@ -372,12 +401,15 @@ class Sender(wiring.Component):
         def wire(value):  # already in wire order
             return [value.word_select(i, 8) for i in range(len(value) // 8)]
 
-        option = [Mux(with_mss, 2, C(0, 8)), Mux(with_mss, 4, C(0, 8))]
-        more = []
+        option = [C(2, 8), C(4, 8), *network(meta.mss)]
         if self.scaling:  # NOP, kind, length, shift; or four NOPs
-            chosen = [Mux(meta.scaled, code, C(1, 8)) for code in (1, 3, 3, self.config.shift)]
-            more = [Mux(with_mss, code, C(0, 8)) for code in chosen]
-        offset = [C(1, 1) if self.scaling else ~with_mss, with_mss, C(1, 2)]  # 5 words, or 6 (7)
+            option += [Mux(meta.scaled, C(b, 8), C(1, 8)) for b in (1, 3, 3, self.config.shift)]
+        if self.sack:
+            option += [Mux(meta.permits, C(b, 8), C(1, 8)) for b in (1, 1, 4, 2)]
+        option = [Mux(with_mss, octet, C(0, 8)) for octet in option]
+        words = 5 + Mux(with_mss, self.words, C(0, 3))
+        if self.sack:
+            option, words = self._blocks(meta, option, network)
         octets = [
             *wire(meta.mac),
             *wire(self.mac),
@@ -391,15 +423,13 @@ class Sender(wiring.Component):
             *network(meta.remote_port),
             *network(meta.seq),
             *network(meta.ack),
-            Cat(C(0, 4), *offset),
+            Cat(C(0, 4), words[:4]),
             meta.flags.as_value(),
             *network(meta.window),
             *wire(self.tcp_check),
             C(0, 8),
             C(0, 8),
             *option,
-            *network(meta.mss),
-            *more,
         ]
         header = Signal(self.width)
         with m.Switch(beat):

@@ -13,6 +13,7 @@ from .record import (
     descriptor_layout,
     opening,
     peer_layout,
+    run_names,
     send_window,
 )
 from .segment import tx_segment_layout
@@ -280,3 +281,8 @@ class TransmitEngine(wiring.Component):
             ]
             if self.config.scaling:
                 m.d.sync += p.scaled.eq(r.syn_due & r.scaled)
+            if self.config.sack:
+                tells = r.sack & ~r.syn_due & ~r.rst_due & (self.length == 0) & ~self.fin
+                places = Cat(r[name] for names in run_names(self.config) for name in names)
+                m.d.sync += [p.permits.eq(r.sack), p.blocks.eq(Mux(tells, r.kept, 0))]
+                m.d.sync += p.places.eq(places)
