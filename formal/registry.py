@@ -105,6 +105,7 @@ MODULES = (
     "tcp_publish",
     "tcp_receive",
     "tcp_receive_flow",
+    "tcp_runs",
     "tcp_cookie",
     "tcp_receive_make",
     "tcp_receive_rules",

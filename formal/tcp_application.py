@@ -161,7 +161,7 @@ class ApplicationProof(Elaboratable):
             m.d.comb += self.counted.service_errors.eq(1)
         with m.Else():
             m.d.comb += lent.put(rcv_cons=place)
-            with m.If((gain == told) & (r.rcv_nxt == r.rcv_pub) & ~r.kept):
+            with m.If((gain == told) & (r.rcv_nxt == r.rcv_pub) & (r.kept == 0)):
                 m.d.comb += lent.put(has_segment=0)
             if config.sliding:
                 ring, most, edge = (Signal(32, name=n) for n in ("ring", "most", "edge"))
@@ -246,8 +246,8 @@ MUTANTS = (
     Mutant("releases_what_lives", "r.released | over", "1", 14),
     Mutant(
         "frees_the_segment_early",
-        "with m.If(everything & (r.rcv_nxt == r.rcv_pub) & ~r.kept)",
-        "with m.If(everything & ~r.kept)",
+        "with m.If(everything & (r.rcv_nxt == r.rcv_pub) & (r.kept == 0))",
+        "with m.If(everything & (r.kept == 0))",
         14,
     ),
     Mutant(

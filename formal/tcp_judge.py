@@ -5,8 +5,8 @@ both of which are arbitrary. The core sees the low 32 bits of the sums. It is wr
 3.4 and 3.10.7.4, RFC 5961 and the data sheets. Any segment is judged, at any distance below 2**31,
 across the wrap.
 
-What the core says of text is specified for acceptable segments, what it says of the run kept beyond
-a gap for those that are judged by it: nobody looks at the rest.
+What the core says of text is specified for acceptable segments: nobody looks at the rest. The
+same numbers are those of ``KeptRuns`` (``tcp_runs``): runs, like texts, are pairs of distances.
 
 With ``scaling`` the same holds of windows of up to 2 MiB.
 
@@ -19,6 +19,7 @@ from dataclasses import replace
 from amaranth.asserts import AnyConst
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Mux, Signal, Value, signed
 from trebuchet.cores.tcp.config import TcpConfig
+from trebuchet.cores.tcp.record import run_names
 
 from .proof import Mutant, Proof
 from .stream import new_harness
@@ -28,7 +29,7 @@ __all__ = ["PROOFS", "ALL", "SMALL", "Numbers", "matured"]
 #: Nothing here depends on how many services and sessions there are.
 SMALL = TcpConfig(sessions=2, ports=(7, 80), segments=2, programmable=False)
 #: With every option.
-ALL = replace(SMALL, active=True, scaling=True, segment_log2=20, ack_delay=40)
+ALL = replace(SMALL, active=True, scaling=True, segment_log2=20, ack_delay=40, runs=4, sack=True)
 
 
 def matured(m, cycles):
@@ -48,18 +49,17 @@ def constant(m, name, shape):
 class Numbers:
     """A segment and a record, both constant, by the distances of their numbers.
 
-    ``edge``, ``kept_from``, ``kept_to``, ``seq``, ``end`` (of the text) and ``seq_end`` (with FIN)
-    are distances from RCV.NXT, the others from SND.UNA. Each is chosen freely, as far as 32 bits
-    can tell its sign. All other fields are arbitrary.
+    ``edge``, ``runs`` (each where it begins and ends), ``seq``, ``end`` (of the text) and
+    ``seq_end`` (with FIN) are distances from RCV.NXT, the others from SND.UNA. Each is chosen
+    freely, as far as 32 bits can tell its sign. All other fields are arbitrary.
     """
 
-    def __init__(self, m, seg, r, bits=17):
-        self.m, self.bits = m, bits
+    def __init__(self, m, seg, r, config=SMALL):
+        self.m, self.bits = m, config.window_bits
+        bits, self.names = self.bits, run_names(config)
         self.base_nxt, self.base_una = constant(m, "base_nxt", 32), constant(m, "base_una", 32)
-        self.edge, self.kept_from, self.kept_to = (
-            constant(m, f"d_{name}", shape)
-            for name, shape in (("edge", signed(bits)), ("kept_from", bits), ("kept_to", bits))
-        )
+        self.edge = constant(m, "d_edge", signed(bits))
+        self.runs = [tuple(constant(m, f"d_{n}", bits) for n in names) for names in self.names]
         self.seq, self.ack = constant(m, "d_seq", signed(32)), constant(m, "d_ack", signed(32))
         self.snd_nxt, self.snd_max = (constant(m, f"d_snd_{name}", bits) for name in ("nxt", "max"))
         self.snd_end = constant(m, "d_snd_end", 31)
@@ -72,7 +72,8 @@ class Numbers:
         ]
         una, nxt = self.base_una, self.base_nxt
         told = {"rcv_nxt": nxt, "rcv_edge": nxt + self.edge, "snd_una": una}
-        told |= {f"kept_{k}": nxt + getattr(self, f"kept_{k}") for k in ("from", "to")}
+        for names, run in zip(self.names, self.runs, strict=True):
+            told |= {name: nxt + place for name, place in zip(names, run, strict=True)}
         told |= {f"snd_{k}": una + getattr(self, f"snd_{k}") for k in ("nxt", "max", "end")}
         told |= {"recover": una + self.recover, "rtt_seq": una + self.timed}
         said = {"seq": nxt + self.seq, "ack": una + self.ack}
@@ -88,16 +89,22 @@ class Numbers:
             Assume((self.edge >= 0) | ((self.edge == -1) & r.fin_seen)),
             Assume(self.snd_nxt <= self.snd_max),
             Assume(self.snd_max <= self.snd_end),
-            Assume(~r.kept | (self.kept_from > 0)),
-            Assume(~r.kept | (self.kept_from < self.kept_to)),
-            Assume(~r.kept | (self.kept_to <= self.edge)),
-            Assume(~(r.kept & r.fin_seen)),
+            *(Assume(rule) for rule in self.lying(r.kept, self.runs)),
+            Assume((r.kept == 0) | ~r.fin_seen),
         ]
+
+    def lying(self, kept, runs, begin=0):
+        """Rules: ``kept`` runs lie in the window, beyond ``begin``, and none touches another."""
+        for k, (start, end) in enumerate(runs):
+            yield (kept <= k) | ((begin < start) & (start < end) & (end <= self.edge))
+            for first, last in runs[:k]:
+                yield (kept <= k) | (end < first) | (last < start)
+        yield kept <= len(runs)
 
     def judged(self, m, j, r, check):
         """State with ``check``, ``Assert`` or ``Assume``, that ``j`` is the right judgement."""
         self._text(m, j, r, check)
-        self._kept(m, j, r, check)
+        self._ahead(m, j, r, check)
         self._ack(m, j, check)
 
     def _text(self, m, j, r, check):
@@ -122,21 +129,13 @@ class Numbers:
                 check(ahead | r.fin_seen | (j.whole == (self.end <= edge))),
             ]
 
-    def _kept(self, m, j, r, check):
+    def _ahead(self, m, j, r, check):
         text = self.end > self.seq
         whole = (self.seq > 0) & text & (self.end <= self.edge)
-        extends = ~r.kept | (self.seq == self.kept_to) | (self.end == self.kept_from)
         m.d.comb += [
-            check(j.keep == (whole & extends & ~r.fin_seen)),
+            check(j.keep == (whole & ~r.fin_seen)),
             check(j.end == (self.base_nxt + self.end)[: self.bits + 1]),
-            check(~r.kept | (j.kept_to == (self.base_nxt + self.kept_to)[:32])),
         ]
-        with m.If(j.keep & r.kept):
-            m.d.comb += check(j.append == (self.seq == self.kept_to))
-        with m.If(j.valid & ~j.ahead):
-            closes = r.kept & (self.end >= self.kept_from)
-            m.d.comb += check(j.reach == closes)
-            m.d.comb += check(j.jump == (closes & (self.end < self.kept_to)))
 
     def _ack(self, m, j, check):
         new, same = (self.ack > 0) & (self.ack <= self.snd_max), self.ack == 0
@@ -165,7 +164,7 @@ class JudgeProof(Elaboratable):
         m = new_harness()
         m.submodules.dut = dut = self.dut
         seg, r, j = dut.segment, dut.record, dut.judgement
-        numbers = Numbers(m, seg, r, dut.config.window_bits)
+        numbers = Numbers(m, seg, r, dut.config)
         m.d.comb += numbers.sound(r)
         with m.If(matured(m, 4)):
             numbers.judged(m, j, r, Assert)
@@ -174,11 +173,7 @@ class JudgeProof(Elaboratable):
                 Cover(j.valid & (j.skip != 0) & (j.take != 0) & ~j.whole),
                 Cover(j.valid & (seg.seq == r.rcv_edge) & j.ahead),
                 Cover(j.valid & r.fin_seen & (numbers.edge < 0)),
-                Cover(j.keep & ~r.kept),
-                Cover(j.keep & r.kept & j.append),
-                Cover(j.keep & r.kept & ~j.append),
-                Cover(j.valid & j.jump & (j.kept_to < r.rcv_nxt)),
-                Cover(j.valid & j.reach & ~j.jump),
+                Cover(j.keep & (seg.seq > r.rcv_edge)),
                 Cover(j.ack_new & (seg.ack < r.snd_una) & j.ack_past_nxt),
                 Cover(j.ack_bad & (numbers.ack < 0)),
             ]
@@ -244,7 +239,7 @@ PROOFS = (
             Mutant("reads_unsigned", "j.previous.eq(off == -1)", "j.previous.eq(off[:31] == -1)"),
             Mutant("fin_ends_nowhere", "((left == 0) & seg.flags.fin)", "(left == 0)"),
             Mutant("acks_the_unsent", "(gained[:n] <= out)),", "(gained[: n - 1] <= out)),"),
-            Mutant("joins_any", "(end == r.kept_from)", "(end != r.kept_from)"),
+            Mutant("keeps_what_is_cut", "seg.length <= space", "seg.length <= space + 1"),
         ),
         assumes=_RULES,
     ),

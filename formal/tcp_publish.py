@@ -64,7 +64,7 @@ class PublishProof(Elaboratable):
     def _delay(self, m, lent, note):
         """RFC 9293, 3.8.6.3, and RFC 5681, 4.2: which ACK may wait, if the next visit is near."""
         r = lent.record
-        gap = r.kept | r.ack_now
+        gap = (r.kept != 0) | r.ack_now
         with m.If(lent.phase == OPEN):
             m.d.comb += lent.put(ack_wait=0, busy=1)
             with m.If(~(gap | note.fin | r.ack_wait) & r.near):
@@ -111,7 +111,7 @@ EDGE_MUTANTS = (
 )
 DELAY_MUTANTS = (
     Mutant("every_third", "r.near & ~r.ack_wait &", "r.near &"),
-    Mutant("gaps_wait", "~r.ack_now & ~r.kept &", "~r.ack_now &"),
+    Mutant("gaps_wait", "~r.ack_now & (r.kept == 0) &", "~r.ack_now &"),
     Mutant("the_end_waits", " & ~note.fin\n", "\n"),
     Mutant("nobody_looks", "wait = r.near &", "wait ="),
 )

@@ -8,9 +8,10 @@ it writes, of its counters, its demand for a pool segment and its verdict:
 
 The specification sorts segments into kinds of which each is exactly one, and says of each field
 which kinds change it and to what. It takes the segment's judgement (proved in ``tcp_judge``), the
-new time-out and the new congestion window from the engine's parts as they are, and holds their
-inputs against the record. As it looks at one cycle of an engine in any state whatever, with any
-record, any segment and any time, it is proved without bound.
+new time-out, the new congestion window and the runs kept beyond gaps (``tcp_runs``) from the
+engine's parts as they are, and holds their inputs against the record. As it looks at one cycle of
+an engine in any state whatever, with any record, any segment and any time, it is proved without
+bound.
 
 Not proved here: the third, a new session (``tcp_receive_make``); that the parts have had the time
 they need (``tcp_receive_flow``); what the fields mean together (``tcp_receive_rules``).
@@ -19,7 +20,7 @@ they need (``tcp_receive_flow``); what the fields mean together (``tcp_receive_r
 from dataclasses import replace
 
 from amaranth.hdl import Assert, C, Cover, Elaboratable, Fragment, Mux, Signal, Value
-from trebuchet.cores.tcp.record import Phase
+from trebuchet.cores.tcp.record import Phase, run_names
 
 from .proof import Mutant, Proof
 from .stream import free, new_harness
@@ -105,11 +106,13 @@ class Kinds:
         named("partial", new & r.recovering & ~j.ack_recovered)
         named("sampled", (new | (self.opens & j.ack_new)) & r.rtt_on & j.ack_timed)
         # Its text.
-        named("gap", taken & j.ahead & ~j.keep)
-        place = r.has_segment | dut.pool.valid | ((j.take == 0) & ~j.keep)
+        keep = j.keep & ~dut.gaps.full
+        named("gap", taken & j.ahead & ~keep)
+        place = r.has_segment | dut.pool.valid | ((j.take == 0) & ~keep)
         named("dry", taken & ~self.gap & ~place)
-        named("keeps", taken & j.ahead & j.keep & place)
-        named("fin", f.fin & j.whole & ~r.fin_seen & ~j.ahead & ~j.jump)
+        named("keeps", taken & j.ahead & keep & place)
+        named("jumps", (r.kept != 0) & dut.gaps.jump)
+        named("fin", f.fin & j.whole & ~r.fin_seen & ~j.ahead & ~self.jumps)
         here = taken & ~j.ahead & place
         named("accepts", here & ((j.take != 0) | self.fin))
         named("stale", here & ~self.accepts & (seg.length != 0))
@@ -128,6 +131,7 @@ def update(dut, k):
     if dut.config.scaling:
         other |= r.snd_plain  # of a SYN, whose digits mean other bytes
     mss, first = dut.handshake.mss, dut.handshake.seq  # of a SYN: tcp_receive_make
+    joins = k.keeps | (k.accepts & (r.kept != 0))  # text and runs: tcp_runs
     rules = {
         "phase": [
             (over, Phase.CLOSED),
@@ -159,13 +163,20 @@ def update(dut, k):
         **{name: [(syncs, first)] for name in ("rcv_base", "rcv_pub", "rcv_cons")},
         "rcv_edge": [(syncs, dut.handshake.edge)],
         "mss": [(syncs, mss)],
-        "rcv_nxt": [(syncs, first), (k.accepts & j.jump, j.kept_to), (k.accepts, j.next + k.fin)],
+        "rcv_nxt": [
+            (syncs, first),
+            (k.accepts & k.jumps, dut.gaps.edge),
+            (k.accepts, j.next + k.fin),
+        ],
         "fin_seen": [(k.accepts, k.fin)],
         "has_segment": [(k.keeps | (k.accepts & (j.take != 0)), 1)],
         "segment": [(k.keeps | (k.accepts & (j.take != 0)), held(dut))],
-        "kept": [(k.keeps, 1), (k.accepts & (j.reach | k.fin), 0)],
-        "kept_from": [(k.keeps & ~(r.kept & j.append), seg.seq[: len(r.kept_from)])],
-        "kept_to": [(k.keeps & (~r.kept | j.append), j.end)],
+        "kept": [(k.accepts & k.fin, 0), (joins, dut.gaps.count)],
+        **{
+            name: [(joins, run[side])]
+            for names, run in zip(run_names(dut.config), dut.gaps.runs, strict=True)
+            for name, side in zip(names, ("begin", "end"), strict=True)
+        },
         # Send.
         "snd_una": [(k.new | k.opens, seg.ack)],
         "snd_nxt": [(k.new & j.ack_past_nxt, seg.ack)],
@@ -196,7 +207,9 @@ def update(dut, k):
         rules["scaled"], rules["snd_shift"] = [(syncs, seg.scaled)], [(syncs, seg.scale)]
         rules["snd_plain"] = [(syncs, 1), (acks, 0)]
     if dut.config.ack_delay:  # RFC 5681, 4.2
-        rules["ack_now"] = [(k.accepts & r.kept, 1)]
+        rules["ack_now"] = [(k.accepts & (r.kept != 0), 1)]
+    if dut.config.sack:
+        rules["sack"] = [(syncs, seg.permits)]
     return {name: first_of(*cases, r[name]) for name, cases in rules.items()}
 
 
@@ -321,6 +334,13 @@ class UpdateProof(Elaboratable):
         inner = dut.judge
         m.d.comb += Assert(inner.segment.as_value() == dut.segment.payload.as_value())
         m.d.comb += Assert(inner.record.as_value() == r.as_value())
+        gaps, low = dut.gaps, len(dut.gaps.begin)
+        m.d.comb += [
+            Assert(gaps.record.as_value() == r.as_value()),
+            Assert(gaps.ahead == j.ahead),
+            Assert(gaps.begin == Mux(j.ahead, dut.segment.payload.seq, r.rcv_nxt)[:low]),
+            Assert(gaps.end == Mux(j.ahead, j.end, j.next)[:low]),
+        ]
 
 
 _ASSUMES = "nothing of the record, the segment, the time or the judgement"

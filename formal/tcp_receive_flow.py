@@ -5,7 +5,8 @@ and sender that keep their contracts:
 
 * one lookup a segment, from a valid segment to its end, which takes the segment;
 * a request for a record lasts until it is granted, for the same session; the record is handed back
-  once, at most seven cycles later, waiting for nobody;
+  once, seven cycles later, or as many more as it takes to join the text with what is kept beyond
+  gaps, waiting for nobody;
 * the judgement, the new time-out and the numbers of a new session have had the time they need;
 * the stream rules of verdict and reply; each payload gets exactly one verdict, dropped if it was
   not ordered to be written;
@@ -27,9 +28,11 @@ from .tcp_receive import opened
 
 __all__ = ["STATES", "FlowProof", "PROOFS"]
 
-#: Cycles that a record is held before it is handed back: the pipelines are 6 deep.
-TIME = 7
-STATES = ["IDLE", "LOOKUP", "DECIDE", "ROOM", "CLAIM", "WORK", "MAKE", "COMMIT", "REPLY", "TAIL"]
+#: Cycles that a record is held before it is handed back: the pipelines are 6 deep. How many more
+#: ``KeptRuns`` takes, beside one for each run.
+TIME, JOIN = 7, 3
+STATES = ["IDLE", "LOOKUP", "DECIDE", "ROOM", "CLAIM", "WORK", "MAKE", "GAPS", "COMMIT", "REPLY"]
+STATES += ["TAIL"]
 
 
 class FlowProof(Elaboratable):
@@ -56,7 +59,8 @@ class FlowProof(Elaboratable):
         assert set(code) == set(self.states)
         self.at = {name: dut.fsm.state == code[name] for name in self.states}
         m.d.comb += Assert(sum(self.at.values()) == 1)
-        self.busy, self.age, self.held = Signal(), Signal(range(TIME + 2)), Signal()
+        self.long = TIME + dut.config.runs + JOIN
+        self.busy, self.age, self.held = Signal(), Signal(range(self.long + 2)), Signal()
         self.given = Signal()
         self.new, self.replied = (
             self._new(m, s, n) for s, n in ((dut.verdict, "v"), (dut.reply, "r"))
@@ -119,6 +123,8 @@ class FlowProof(Elaboratable):
         made = Signal()
         m.d.sync += made.eq(~dut.finish & (made | (port.commit & (self.age == 1))))
         handed = port.commit & ~port.request
+        timely = (self.age == TIME) | (self.age == self.long)
+        joins = self.at["GAPS"]
         taken, silent = self._dialogues()
         m.d.comb += [
             Assert(~dut.start | (dut.segment.valid & dut.idle & ~self.busy)),
@@ -129,17 +135,21 @@ class FlowProof(Elaboratable):
             Assert(~wants | (port.request & (port.session == session))),
             Assert(~self.held | (port.session == session)),
             Assert(~port.commit | port.grant),
-            Assert(self.age <= TIME),
-            Assert(~handed | (self.age == TIME) | ((self.age == 1) & dut.count.accepted)),
+            Assert(self.age <= self.long),
+            Assert(~handed | timely | ((self.age == 1) & dut.count.accepted)),
             Cover(handed & (self.age == TIME) & dut.count.accepted),
+            Cover(handed & (self.age == self.long)),
             Cover(dut.insert & (port.session != 0)),
             # Invariants.
             Assert(self.busy == ~silent),
             Assert(self.at["IDLE"] | dut.segment.valid),
             Assert(self.held == (self.age != 0)),
-            Assert(self.held == (self.at["WORK"] | self.at["MAKE"] | self.at["COMMIT"])),
+            Assert(self.held == (self.at["WORK"] | self.at["MAKE"] | joins | self.at["COMMIT"])),
+            Assert(~joins | ((self.age >= TIME) & (self.age < self.long))),
+            Assert(dut.gaps.go == Mux(joins, (1 << self.age) >> TIME, 0)[: len(dut.gaps.go)]),
+            Assert(dut.gaps.done == (joins & (self.age == self.long - 1))),
             Assert(~self.at["WORK"] | ((dut.step + 1 == self.age) & (self.age < TIME))),
-            Assert(~self.at["COMMIT"] | (self.age == TIME)),
+            Assert(~self.at["COMMIT"] | timely),
             Assert(~self.at["MAKE"] | (self.age == TIME) | (self.age == 1)),
             Assert(~self.at["WORK"] | ~dut.fresh),
             Assert(~self.at["MAKE"] | (dut.fresh == (self.age == 1))),
@@ -177,6 +187,7 @@ class FlowProof(Elaboratable):
         room = dut.half_open < dut.settings.half_open_limit
         room = dut.free_valid & (room | self._vouched())
         ended = self.age == TIME - 1
+        joins = (r.kept != 0) | j.keep
         ways = {
             "IDLE": [(dut.segment.valid & dut.idle, "LOOKUP")],
             "LOOKUP": [(dut.done & (dut.hash_valid | ~dut.hashed), "DECIDE")],
@@ -192,7 +203,8 @@ class FlowProof(Elaboratable):
                 (phase == Phase.FREE.value, "DECIDE"),
                 (1, "WORK"),
             ],
-            "WORK": [(ended & reusable, "MAKE"), (ended, "COMMIT")],
+            "WORK": [(ended & reusable, "MAKE"), (ended & joins, "GAPS"), (ended, "COMMIT")],
+            "GAPS": [(self.age == self.long - 1, "COMMIT")],
             "MAKE": [(1, "TAIL")],
             "COMMIT": [(dut.answer_rst, "REPLY"), (1, "TAIL")],
             "REPLY": [(~dut.reply.valid, "TAIL")],

@@ -8,7 +8,7 @@ Not proved here: when a session is made (``tcp_receive_flow``).
 
 from amaranth.asserts import AnyConst
 from amaranth.hdl import Array, Assert, Assume, C, Cover, Elaboratable, Mux, Signal, Value
-from trebuchet.cores.tcp.record import Phase
+from trebuchet.cores.tcp.record import Phase, run_names
 
 from .proof import Mutant, Proof
 from .stream import free, new_harness
@@ -81,7 +81,8 @@ class MakeProof(Elaboratable):
         }
         if config.scaling:
             want |= {"scaled": seg.scaled & ~back, "snd_shift": seg.scale, "snd_plain": 1}
-        loose = {"segment", "kept_from", "kept_to", "challenge_time", "service"}
+        loose = {"segment", "challenge_time", "service"}
+        loose |= {name for names in run_names(config) for name in names}
         accepted, granted = Signal(), Signal()
         m.d.sync += granted.eq(port.grant)  # at least a cycle before (tcp_receive_flow)
         m.d.comb += accepted.eq(port.commit & dut.count.accepted & granted)

@@ -4,26 +4,28 @@ Numbers are distances that never wrap (``tcp_judge``), from an arbitrary RCV.NXT
 sound record and any segment:
 
 * RCV.NXT moves on by what was accepted: an arbitrary byte that it passes is written by this segment
-  or lies in the run kept beyond the gap; it stays in the window, but for a FIN right behind it;
-* the run kept claims an arbitrary byte only if it did before, or this segment writes it; the record
-  stays sound;
+  or lies in a run kept beyond a gap; it stays in the window, but for a FIN right behind it;
+* runs kept claim an arbitrary byte only if they did before, or this segment writes it; the record
+  stays sound: no run touches another, or RCV.NXT;
 * SND.UNA moves to SEG.ACK or not at all, never beyond SND.MAX; SND.UNA <= SND.NXT <= SND.MAX;
 * RST ends a session exactly at RCV.NXT, and changes nothing else anywhere else but what a challenge
   ACK needs; nor does SYN (RFC 5961);
 * the phase takes only the ways of RFC 9293, 3.3.2; what has been seen of FINs is not forgotten.
 
-Taken from other proofs: the judgement (``tcp_judge``), and that it is ready and the verdict's
+Taken from other proofs: the judgement (``tcp_judge``), the runs joined (``tcp_runs``), and that
+they are ready and the verdict's
 register empty when the record is handed back (``tcp_receive_flow``).
 """
 
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Signal, Value, signed
-from trebuchet.cores.tcp.record import Phase
+from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Mux, Signal, Value, signed
+from trebuchet.cores.tcp.record import Phase, run_names
 
 from .proof import Mutant, Proof
 from .stream import free, new_harness
 from .tcp_checkout import handed_back
 from .tcp_judge import SMALL, Numbers, constant
 from .tcp_receive import opened
+from .tcp_runs import joined
 
 __all__ = ["PROOFS"]
 
@@ -46,13 +48,16 @@ class Harness(Elaboratable):
         free(m, dut.pool.valid, dut.pool.payload, dut.half_open, dut.session, dut.found)
         free(m, dut.hash_valid, dut.hash, dut.free_valid, dut.free_session)
         free(m, dut.verdict.ready, dut.reply.ready)
-        self.n = Numbers(m, seg, self.r)
+        self.n = n = Numbers(m, seg, self.r, dut.config)
         m.d.comb += self.n.sound(self.r)
         m.d.comb += Assume(seg.length <= dut.config.rx_buffer)
         back = Signal()
         m.d.comb += back.eq(port.commit & ~port.request & ~dut.peer_write)
         with m.If(back):
-            self.n.judged(m, dut.j, self.r, Assume)
+            n.judged(m, dut.j, self.r, Assume)
+            with m.If((self.r.kept != 0) | dut.j.keep):
+                begin, end = Mux(dut.j.ahead, n.seq, 0), Mux(dut.j.ahead, n.end, dut.j.take)
+                joined(m, dut.gaps, n, self.r.kept, dut.j.ahead, begin, end, Assume)
             m.d.comb += Assume(~dut.verdict.valid)
         self.rules(m, back)
         return m
@@ -64,32 +69,40 @@ class BytesProof(Harness):
     def rules(self, m, back):
         n, r, x, v = self.n, self.r, self.x, self.dut.verdict
         place, here = constant(m, "place", 18), Signal(signed(32))
-        passed, start, end = Signal(32), Signal(18), Signal(18)
+        passed = Signal(32)
         m.d.comb += [
             passed.eq(x.rcv_nxt - r.rcv_nxt),
-            start.eq(x.kept_from - r.rcv_nxt),
-            end.eq(x.kept_to - r.rcv_nxt),
             here.eq(n.seq + v.payload.skip),
         ]
+        runs = []  # afterwards
+        for k, names in enumerate(run_names(self.dut.config)):
+            run = Signal(n.bits + 1, name=f"start_{k}"), Signal(n.bits + 1, name=f"stop_{k}")
+            m.d.comb += [s.eq(x[name] - r.rcv_nxt) for s, name in zip(run, names, strict=True)]
+            runs.append(run)
+
+        def inside(kept, runs):
+            return Cat(
+                (kept > k) & (start <= place) & (place < stop)
+                for k, (start, stop) in enumerate(runs)
+            ).any()
+
         fin = x.fin_seen & ~r.fin_seen
         with m.If(back):
             m.d.comb += [
                 Assert((passed == 0) | (passed <= n.edge + fin)),
                 Assert(~fin | (passed == n.seq_end)),
                 Assert(~r.fin_seen | (passed == 0)),
-                Assert(~x.kept | ((passed < start) & (start < end) & (end <= n.edge))),
-                Assert(~(x.kept & x.fin_seen)),
-                Cover(r.kept & ~x.kept & (passed > n.end)),
-                Cover(r.kept & x.kept & (start == n.seq)),
+                *(Assert(rule) for rule in n.lying(x.kept, runs, passed)),
+                Assert((x.kept == 0) | ~x.fin_seen),
+                Cover((r.kept != 0) & (x.kept == 0) & (passed > n.end)),
+                Cover((r.kept != 0) & (x.kept != 0) & (runs[0][0] == n.seq)),
                 Cover(fin & (n.seq < 0) & (n.edge == passed)),
             ]
         claimed, had, moved = Signal(), Signal(), Signal()
         m.d.sync += [
-            claimed.eq(
-                back & ((place + fin < passed) | (x.kept & (start <= place) & (place < end)))
-            ),
-            had.eq(r.kept & (n.kept_from <= place) & (place < n.kept_to)),
-            moved.eq(back & ((passed != 0) | x.kept)),
+            claimed.eq(back & ((place + fin < passed) | inside(x.kept, runs))),
+            had.eq(inside(r.kept, n.runs)),
+            moved.eq(back & ((passed != 0) | (x.kept != 0))),
         ]
         with m.If(claimed & ~had):
             m.d.comb += [
@@ -215,11 +228,11 @@ PROOFS = (
         depth=1,
         cover_depth=14,
         mutants=(
-            Mutant("jumps_always", "Mux(j.jump, j.kept_to,", "Mux(j.reach, j.kept_to,", 14),
             Mutant(
-                "starts_anywhere", "with m.If(~r.kept | ~j.append):", "with m.If(~j.append):", 14
+                "jumps_always", "jump = (r.kept != 0) & self.gaps.jump", "jump = self.gaps.jump", 14
             ),
-            Mutant("forgets_the_run", "r.kept & ~j.reach & ~fin", "r.kept", 14),
+            Mutant("forgets_a_fin", "m.d.comb += w.kept.eq(0)", "pass", 14),
+            Mutant("passes_a_run", "with m.If(r.kept != 0):", "with m.If(0):", 14),
         ),
         assumes=_ASSUMES,
     ),
