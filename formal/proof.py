@@ -1,5 +1,6 @@
 """What a proof is: a harness around a core, and mutants of the core that it must catch."""
 
+import ast
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -77,7 +78,9 @@ def mutated(module, mutant):
         raise TrebuchetError(f"mutant {mutant.name!r} must be in the package of {module.__name__}")
     finder = _Finder(importlib.import_module(mutant.where), mutant)
     kept = {n: m for n, m in sys.modules.items() if n.startswith(f"{package}.")}
-    for name in sorted(kept, reverse=True):  # a part before the package that it is in
+    # All others stay: the proof's classes of theirs, enumerations for one, are then the mutant's.
+    users = _users(kept, mutant.where)
+    for name in sorted(users, reverse=True):  # a part before the package that it is in
         parent, _, leaf = name.rpartition(".")
         # `from . import part` imports nothing if there is an attribute of that name.
         vars(sys.modules[parent]).pop(leaf, None)
@@ -87,12 +90,35 @@ def mutated(module, mutant):
         return importlib.import_module(module.__name__)
     finally:
         sys.meta_path.remove(finder)
-        for name in [n for n in sys.modules if n.startswith(f"{package}.")]:
-            del sys.modules[name]
+        for name in users:
+            sys.modules.pop(name, None)
         sys.modules.update(kept)
         for name, m in kept.items():
             parent, _, leaf = name.rpartition(".")
             setattr(sys.modules[parent], leaf, m)
+
+
+def _users(modules, name):
+    """``name``, and those of ``modules`` that import it or one of its users."""
+    imports = {n: _imports(m) for n, m in modules.items()}
+    users, before = {name}, set()
+    while users != before:
+        before = users
+        users = before | {n for n, names in imports.items() if names & before}
+    return users & modules.keys()
+
+
+def _imports(module):
+    """Names of modules that a module may import (and of what it takes from them)."""
+    names = set()
+    for node in ast.walk(ast.parse(Path(module.__file__).read_text())):
+        if isinstance(node, ast.ImportFrom):
+            package = "." * node.level + (node.module or "")
+            package = importlib.util.resolve_name(package, module.__package__)
+            names |= {package, *(f"{package}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+    return names
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.machinery.SourceFileLoader):

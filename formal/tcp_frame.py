@@ -404,8 +404,10 @@ PROOFS = (
         depth=2,
         cover_depth=32,
         mutants=(
-            Mutant("scales_always", "Mux(meta.scaled, code, C(1, 8))", "C(code, 8)", 24),
-            Mutant("a_word_short", "self.words = 2 if self.scaling else 1", "self.words = 1", 24),
+            Mutant("scales_always", "Mux(meta.scaled, C(b, 8), C(1, 8))", "C(b, 8)", 24),
+            Mutant(
+                "a_word_short", "self.words = 1 + self.scaling + self.sack", "self.words = 1", 24
+            ),
         ),
         assumes="beats of the payload stay until the next one is read",
         not_proved="64 bits; which segment it is (tcp_sender_order); a reset while running",

@@ -348,6 +348,8 @@ _ASSUMES = "nothing of the record, the segment, the time or the judgement"
 ACTIVE = replace(SMALL, active=True)
 
 
+ARRIVAL = "trebuchet.cores.tcp.arrival"
+
 PROOFS = (
     Proof(
         name="tcp_receive_all",
@@ -372,20 +374,40 @@ PROOFS = (
         depth=1,
         cover_depth=13,
         mutants=(
-            Mutant("any_syn_ack", "with m.If(flags.ack & ~j.ack_new):", "with m.If(0):", 13),
+            Mutant(
+                "any_syn_ack",
+                "with m.If(flags.ack & ~j.ack_new):",
+                "with m.If(0):",
+                13,
+                where=ARRIVAL,
+            ),
             Mutant(
                 "any_reset",
                 "with m.If(flags.ack):\n                m.d.comb += [kill",
                 "with m.If(1):\n                m.d.comb += [kill",
                 13,
+                where=ARRIVAL,
             ),
-            Mutant("tells_twice", "w.ev_open.eq(r.ev_open), self.opened", "self.opened", 13),
-            Mutant("keeps_the_syn", "w.syn_due.eq(0), w.check.eq(1)", "w.check.eq(1)", 13),
+            Mutant(
+                "tells_twice",
+                "w.ev_open.eq(r.ev_open), self.opened",
+                "self.opened",
+                13,
+                where=ARRIVAL,
+            ),
+            Mutant(
+                "keeps_the_syn",
+                "w.syn_due.eq(0), w.check.eq(1)",
+                "w.check.eq(1)",
+                13,
+                where=ARRIVAL,
+            ),
             Mutant(
                 "no_ack_of_the_syn",
                 "w.snd_una.eq(seg.ack), w.ack_due.eq(1)",
                 "w.snd_una.eq(seg.ack)",
                 13,
+                where=ARRIVAL,
             ),
         ),
         assumes=_ASSUMES,
@@ -399,7 +421,9 @@ PROOFS = (
         build=lambda cores: UpdateProof(cores.ReceiveEngine(SMALL)),
         depth=1,
         cover_depth=13,
-        mutants=(Mutant("no_limit", "| (r.challenges != 3)", "| (r.challenges == 3)", 13),),
+        mutants=(
+            Mutant("no_limit", "| (r.challenges != 3)", "| (r.challenges == 3)", 13, where=ARRIVAL),
+        ),
         assumes=_ASSUMES,
         not_proved="a reset while running; see the module's docstring",
     ),

@@ -192,6 +192,8 @@ class RulesProof(Harness):
 
 _ASSUMES = "a sound record: RCV.NXT < kept <= edge <= RCV.NXT + 65535; SND.NXT <= SND.MAX"
 
+ARRIVAL = "trebuchet.cores.tcp.arrival"
+
 PROOFS = (
     Proof(
         name="tcp_receive_rules",
@@ -202,19 +204,29 @@ PROOFS = (
         depth=1,
         cover_depth=13,
         mutants=(
-            Mutant("falls_behind", "with m.If(j.ack_past_nxt):", "with m.If(0):", 13),
-            Mutant("any_rst_in_window", "with m.If(j.exact):", "with m.If(j.in_window):", 13),
+            Mutant(
+                "falls_behind", "with m.If(j.ack_past_nxt):", "with m.If(0):", 13, where=ARRIVAL
+            ),
+            Mutant(
+                "any_rst_in_window",
+                "with m.If(j.exact):",
+                "with m.If(j.in_window):",
+                13,
+                where=ARRIVAL,
+            ),
             Mutant(
                 "syn_is_heeded",
                 "with m.Elif(flags.syn):\n            with m.If((r",
                 "with m.Elif(flags.syn & 0):\n            with m.If((r",
                 13,
+                where=ARRIVAL,
             ),
             Mutant(
                 "leaves_time_wait",
                 "with m.Elif(r.phase == Phase.TIME_WAIT):",
                 "with m.Elif(0):",
                 13,
+                where=ARRIVAL,
             ),
         ),
         assumes=_ASSUMES,
@@ -226,13 +238,11 @@ PROOFS = (
         module="trebuchet.cores.tcp.receive",
         build=lambda cores: BytesProof(cores.ReceiveEngine(SMALL)),
         depth=1,
-        cover_depth=14,
+        cover_depth=20,
         mutants=(
-            Mutant(
-                "jumps_always", "jump = (r.kept != 0) & self.gaps.jump", "jump = self.gaps.jump", 14
-            ),
-            Mutant("forgets_a_fin", "m.d.comb += w.kept.eq(0)", "pass", 14),
-            Mutant("passes_a_run", "with m.If(r.kept != 0):", "with m.If(0):", 14),
+            Mutant("fin_before_a_run", "& ~j.ahead & ~jump", "& ~j.ahead", 20),
+            Mutant("forgets_a_fin", "m.d.comb += w.kept.eq(0)", "pass", 20, where=ARRIVAL),
+            Mutant("passes_a_run", "with m.If(r.kept != 0):", "with m.If(0):", 20, where=ARRIVAL),
         ),
         assumes=_ASSUMES,
     ),

@@ -118,6 +118,8 @@ class TransmitProof(Elaboratable):
         return m
 
 
+ARRIVAL = "trebuchet.cores.tcp.arrival"
+
 PROOFS = (
     Proof(
         name="tcp_windows_receive",
@@ -128,9 +130,15 @@ PROOFS = (
         depth=1,
         cover_depth=13,
         mutants=(
-            Mutant("same_digits", "other |= r.snd_plain", "other |= 0", 13),
-            Mutant("gaps_can_wait", "w.ack_now.eq(r.ack_now | r.kept)", "w.ack_now.eq(0)", 13),
-            Mutant("always_plain", "w.snd_plain.eq(0)", "w.snd_plain.eq(1)", 13),
+            Mutant("same_digits", "other |= r.snd_plain", "other |= 0", 13, where=ARRIVAL),
+            Mutant(
+                "gaps_can_wait",
+                "w.ack_now.eq(r.ack_now | (r.kept != 0))",
+                "w.ack_now.eq(0)",
+                13,
+                where=ARRIVAL,
+            ),
+            Mutant("always_plain", "w.snd_plain.eq(0)", "w.snd_plain.eq(1)", 13, where=ARRIVAL),
         ),
         assumes="a segment stays until it is taken; nothing of the record or the judgement",
         not_proved="a reset while running; the other fields (tcp_receive_all)",
