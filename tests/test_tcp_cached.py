@@ -40,7 +40,7 @@ def random_record(rng, config=CONFIG):
         record |= {"flight": 0, "rtt_on": 0, "rcv_pub": record["rcv_nxt"]}
         record["rcv_cons"] = (record["rcv_nxt"] - record["fin_seen"]) & M32
     if rng.random() < 0.3:
-        name = rng.choice(line.EXTENSION)
+        name = rng.choice(list(line.extension_layout(config).members))
         record[name] ^= 1 << rng.randrange(width(record_layout(config).members[name]))
     return record
 
@@ -89,7 +89,7 @@ class Packer(wiring.Component):
             self.rests.eq(line.at_rest(self.record)),
             self.line.eq(line.pack_line(config, self.record, self.peer, ~self.rests)),
             Value.cast(again).eq(line.unpack(config, packed.rest)),
-            [rest[name].eq(self.record[name]) for name in line.EXTENSION],
+            [rest[name].eq(self.record[name]) for name in line.extension_layout(config).members],
             Value.cast(self.back).eq(line.whole(config, packed.rest, again)),
             Value.cast(self.whole).eq(line.whole(config, packed.rest, rest)),
             self.peer_back.eq(packed.peer),
