@@ -1,8 +1,8 @@
 """Proofs of the search for options in ``cores/tcp/options.py``.
 
-The specification (RFC 9293, 3.1 and 3.2; RFC 7323, 2.2 and 2.3) walks the options byte after byte.
-After each word the core is where the walk is: its MSS, and its shift, are those found so far, and
-it has stopped, or stands as far before the next option; so for any words, in any lanes, with any
+The specification (RFC 9293, 3.1 and 3.2; RFC 7323, 2.2 and 2.3; RFC 2018, 2) walks the options
+byte after byte. After each word the core is where the walk is: its MSS, its shift, and whether SACK
+is permitted, are those found so far, and it has stopped, or stands as far before the next option; so for any words, in any lanes, with any
 pauses, one header after another.
 
 Not proved: options of more than ten words, which the header has no room for.
@@ -19,14 +19,20 @@ WORDS = 10
 
 
 class Walk:
-    """A walk: ``rest`` bytes before the next option, or ``stopped``; ``mss``, ``shift`` so far."""
+    """A walk: ``rest`` bytes before the next option, or ``stopped``; what it has found so far.
 
-    def __init__(self, name, scaling):
-        self.scaling = scaling
-        widths = (("rest", 8), ("stopped", 1), ("mss", 16), ("scaled", 1), ("scale", 4))
-        widths = widths if scaling else widths[:3]
+    ``every``: not the MSS alone.
+    """
+
+    def __init__(self, name, every):
+        self.every = every
+        widths = (("rest", 8), ("stopped", 1), ("mss", 16))
+        if every:
+            widths += (("permits", 1), ("scaled", 1), ("scale", 4))
         self.fields = [Signal(width, name=f"{name}_{k}") for k, width in widths]
-        self.rest, self.stopped, self.mss, *self.shift = self.fields
+        self.rest, self.stopped, self.mss, *more = self.fields
+        if every:
+            self.permits, *self.shift = more
 
     def clear(self):
         return [field.eq(0) for field in self.fields]
@@ -39,7 +45,7 @@ class Walk:
         window, walk = Cat(word, following), self
         for i in range(4):
             kind, length, high, low = (window.word_select(i + k, 8) for k in range(4))
-            after = Walk(f"{name}_{i}", self.scaling)
+            after = Walk(f"{name}_{i}", self.every)
             m.d.comb += after.copy(walk)
             known = 1 if i < 3 else more  # its length lies within the options
             with m.If(walk.stopped):
@@ -52,7 +58,9 @@ class Walk:
                 m.d.comb += after.rest.eq(length - 1)
                 with m.If((kind == 2) & (length == 4) & (1 if i == 0 else more)):
                     m.d.comb += after.mss.eq((high << 8) | low)
-                if self.scaling:
+                if self.every:
+                    with m.If((kind == 4) & (length == 2)):
+                        m.d.comb += after.permits.eq(1)
                     with m.If((kind == 3) & (length == 3) & (1 if i < 2 else more)):
                         m.d.comb += Cat(after.shift).eq(Cat(C(1, 1), Mux(high < 14, high, 14)))
             walk = after
@@ -109,6 +117,8 @@ class OptionsProof(Elaboratable):
         if dut.scaling:
             m.d.comb += [
                 Assert(Cat(dut.scaled, dut.scale) == Cat(stands.shift)),
+                Assert(dut.permits == stands.permits),
+                Cover(dut.permits & ~dut.scaled & (fed > 2)),
                 Cover(dut.scaled & (dut.scale == 14) & (dut.mss != 0) & (fed > 2)),
             ]
         return m
@@ -139,16 +149,17 @@ PROOFS = tuple(
 ) + (
     Proof(
         name="tcp_options_all",
-        core="cores.tcp.options.MssOption(2, scaling=True)",
-        says="the same; and so are whether there is a window scale option, and its shift",
+        core="cores.tcp.options.MssOption(2, scaling=True, sack=True)",
+        says="the same; and so are window scale, its shift, and SACK-permitted",
         module="trebuchet.cores.tcp.options",
-        build=lambda cores: OptionsProof(cores.MssOption(2, scaling=True)),
+        build=lambda cores: OptionsProof(cores.MssOption(2, scaling=True, sack=True)),
         depth=2,
         cover_depth=8,
         mutants=(
             Mutant("a_shift_of_15", "_MOST = 14", "_MOST = 15", 6),
             Mutant("a_long_option", "(length == 3) & ~outside_shift", "~outside_shift", 6),
             Mutant("shifts_beyond", "if a > 1 else 0", "if a > 2 else 0", 6),
+            Mutant("any_length", "(kind == _PERMITTED) & (length == 2)", "kind == _PERMITTED", 6),
         ),
         assumes="at most ten words of options a header",
     ),

@@ -1,4 +1,4 @@
-"""Proofs of scaled windows and delayed ACKs in the engines that take and send segments.
+"""Proofs of scaled windows, delayed ACKs and SACK in the engines that take and send segments.
 
 *Receive*: of a record of an engine with every option, what a segment makes of the fields that the
 options add, and of ``blocked``, is what RFC 7323, 2.2 and 2.3, and RFC 5681, 4.2, say.
@@ -6,15 +6,17 @@ options add, and of ``blocked``, is what RFC 7323, 2.2 and 2.3, and RFC 5681, 4.
 *Transmit*: before it is looked at, the limit of what is sent is SND.UNA and the smaller of the
 congestion window and the peer's, shifted unless it is a SYN's; what is announced is what is left
 before the edge, shifted but in a SYN, and 0 behind the edge; a SYN has the option if the record
-says so; whatever is sent takes a waiting ACK along, and nothing else does.
+says so; whatever is sent takes a waiting ACK along, and nothing else does; pure ACKs tell which
+runs are kept, as RFC 2018, 2 to 4, says.
 
 Not proved: the other fields with these options (``tcp_receive_all`` proves them of the receive
 engine; the transmit engine's are those of ``tcp_transmit_next``, which has no options).
 """
 
 from amaranth.asserts import AnyConst, AnySeq
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Mux, Signal, Value
+from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Mux, Signal, Value
 from trebuchet.cores.tcp.config import TcpConfig
+from trebuchet.cores.tcp.record import run_names
 
 from .proof import Mutant, Proof
 from .stream import free, new_harness
@@ -26,7 +28,10 @@ __all__ = ["PROOFS"]
 
 #: Fields that options add to a record, or to the rules of.
 FIELDS = ("scaled", "snd_shift", "snd_plain", "blocked", "ack_now", "ack_wait", "near", "busy")
-TRANSMIT = TcpConfig(sessions=2, ports=(7,), scaling=True, segment_log2=20, ack_delay=40)
+FIELDS += ("sack",)
+TRANSMIT = TcpConfig(
+    sessions=2, ports=(7,), scaling=True, segment_log2=20, ack_delay=40, runs=2, sack=True
+)
 #: Windows that need a shift of 15 bits and less: of the peer, any; ours is that of 1 MiB.
 MOST = (1 << 21) - 1
 
@@ -114,6 +119,17 @@ class TransmitProof(Elaboratable):
                 Cover(r.syn_due & o.payload.scaled & (told == 65535)),
                 Cover(~r.syn_due & r.scaled & (o.payload.window == 1 << 15)),
             ]
+        # RFC 2018, 2 and 3: in SYNs that it is permitted; in pure ACKs what is kept.
+        silent = ~r.rst_due & ~r.syn_due & (o.payload.length == 0) & ~o.payload.flags.fin
+        tells = silent & r.sack & (r.kept != 0)
+        places = Cat(r[name] for names in run_names(config) for name in names)
+        with m.If(sent):
+            m.d.comb += [
+                Assert(o.payload.blocks == Mux(tells, r.kept, 0)),
+                Assert(~tells | (o.payload.places == places)),
+                Assert(~r.syn_due | (o.payload.permits == r.sack)),
+                Cover(o.payload.blocks == 2),
+            ]
         m.d.comb += Cover(lent & (held == 2) & (theirs == MOST) & (r.cwnd == MOST))
         return m
 
@@ -145,9 +161,9 @@ PROOFS = (
     ),
     Proof(
         name="tcp_windows_transmit",
-        core="cores.tcp.transmit.TransmitEngine(2 sessions, scaling, delayed ACKs)",
+        core="cores.tcp.transmit.TransmitEngine(2 sessions, scaling, delayed ACKs, SACK)",
         says="windows are shifted both ways, but for those of SYNs, in time; an ACK that "
-        "waits goes with what is sent",
+        "waits goes with what is sent; pure ACKs tell what is kept",
         module="trebuchet.cores.tcp.transmit",
         build=lambda cores: TransmitProof(cores.TransmitEngine(TRANSMIT)),
         depth=2,
@@ -161,6 +177,7 @@ PROOFS = (
                 9,
                 where="trebuchet.cores.tcp.record",
             ),
+            Mutant("blocks_with_data", "(self.length == 0) & ~self.fin", "~self.fin", 14),
             Mutant("acks_once_more", "w.ack_wait.eq(0)", "w.ack_wait.eq(r.ack_wait)", 9),
         ),
         assumes="the store lends any record after any wait, the same each time",
