@@ -28,7 +28,7 @@ __all__ = ["PROOFS"]
 
 LONGEST, ADDS = 1460, 4
 #: An engine with every option; the shift that it announces is 5.
-ALL = TcpConfig(scaling=True, segment_log2=20)
+ALL = TcpConfig(scaling=True, segment_log2=20, runs=2, sack=True)
 
 
 class AnyChecksum(Elaboratable):
@@ -71,7 +71,10 @@ def _bytes(*values):
 def _octets(seg, mac, ip, sizes, checks, config):
     """The header of a frame, as long as it may be; then zeros."""
     has = seg.mss != 0
-    longer = config is not None and config.scaling
+    longer = config is not None
+    words = Mux(has, 8 if longer else 6, 5)
+    if longer:
+        words = Mux(seg.blocks != 0, 6 + 2 * seg.blocks, words)
     frame = [*_wire(seg.mac), *_wire(mac), *_bytes(0x08, 0x00)]
     frame += [*_bytes(0x45, 0x00), *_network(sizes[0]), *_bytes(0, 0, 0x40, 0, 64, 6)]
     frame += [*_wire(checks[0]), *_network(ip), *_network(seg.ip)]
@@ -79,13 +82,24 @@ def _octets(seg, mac, ip, sizes, checks, config):
     frame += [
         *_network(seg.seq),
         *_network(seg.ack),
-        Mux(has, Const(0x70 if longer else 0x60, 8), Const(0x50, 8)),
+        (words << 4)[:8],
     ]
     frame += [seg.flags.as_value(), *_network(seg.window), *_wire(checks[1]), *_bytes(0, 0)]
-    frame += [Mux(has, b, Const(0, 8)) for b in (*_bytes(2, 4), *_network(seg.mss))]
-    if longer:  # RFC 7323, 2.2
-        codes = zip((1, 3, 3, config.shift), (1, 1, 1, 1), strict=True)
-        frame += [Mux(has, Mux(seg.scaled, a, Const(b, 8)), 0)[:8] for a, b in codes]
+    options = [*_bytes(2, 4), *_network(seg.mss)]
+    told = []  # RFC 2018, 3
+    if longer:  # RFC 7323, 2.2; RFC 2018, 2
+        codes = ((seg.scaled, (1, 3, 3, config.shift)), (seg.permits, (1, 1, 4, 2)))
+        options += [Mux(said, *_bytes(b, 1)) for said, code in codes for b in code]
+        told = [*_bytes(1, 1, 5), (2 + 8 * seg.blocks)[:8]]
+        for k in range(2 * config.runs):
+            low = config.place_bits
+            place = seg.places.word_select(k, low)
+            # The first number from ACK on that has these low bits.
+            edge = Cat(place, (seg.ack[low:] + (place < seg.ack[:low]))[: 32 - low])
+            told += [Mux(seg.blocks > k // 2, octet, 0) for octet in _network(edge)]
+    none = [*_bytes(0)] * max(len(options), len(told))
+    both = zip((options + none)[: len(none)], (told + none)[: len(none)], strict=True)
+    frame += [Mux(has, a, Mux(seg.blocks != 0, b, 0) if longer else 0)[:8] for a, b in both]
     return [*frame, *_bytes(0, 0)]
 
 
@@ -117,8 +131,8 @@ class FrameProof(Elaboratable):
     def __init__(self, cores, config=None):
         self.cores, self.config = cores, config
         #: Of the options in a SYN, in bytes; of the longest header, in beats.
-        self.options = 4 if config is None else 8
-        self.header = (54 + self.options + 3) // 4
+        self.options = 4 if config is None else 12
+        self.most = self.short = self.header = (54 + self.options + 3) // 4
 
     def elaborate(self, platform):
         m = new_harness()
@@ -128,8 +142,12 @@ class FrameProof(Elaboratable):
         self.seg = dut.meta
         free(m, dut.segment.valid, dut.segment.payload, dut.frame.ready, dut.sent.ready)
         m.d.comb += [dut.mac.eq(AnyConst(48)), dut.ip.eq(AnyConst(32))]
+        if self.config is not None:  # SACK blocks are longer
+            self.most = (54 + 4 + 8 * self.config.runs + 3) // 4
+            self.header = Mux(self.seg.blocks != 0, self.most, self.header)
         (stored,) = inside.part("metas").read_ports
         m.d.comb += Assume(stored.data.length <= LONGEST)  # tcp_sender_order proves it
+        m.d.comb += Assume(self._told_well(stored.data))
         self.begin = inside["begin"]
         self._sizes(m)
         self._summed(m)
@@ -139,6 +157,13 @@ class FrameProof(Elaboratable):
         self._invariants(m)
         return m
 
+    def _told_well(self, seg):
+        """Blocks go without text and MSS, as the transmit engine has it (tcp_windows_transmit)."""
+        if self.config is None:
+            return 1
+        pure = (seg.length == 0) & (seg.mss == 0)
+        return (seg.blocks == 0) | (pure & (seg.blocks <= self.config.runs))
+
     def _at(self, *names):
         return Cat(self.inside.state(name, "prepare") for name in names).any()
 
@@ -146,13 +171,18 @@ class FrameProof(Elaboratable):
         seg, has = self.seg, self.seg.mss != 0
         self.ip_size, self.tcp_size, self.size = (Signal(16, name=f"size{k}") for k in range(3))
         self.beats, self.texts, self.head = (Signal(10, name=f"beats{k}") for k in range(3))
+        options = Mux(has, self.options, 0)
+        if self.config is not None:
+            options = Mux(seg.blocks != 0, 4 + 8 * seg.blocks, options)
+        self.last = Signal(10, name="beats3")
         padded = Mux(self.size < 60, 60, self.size)
         self.empty = (-padded)[:2]
         m.d.comb += [
-            self.size.eq(14 + 20 + 20 + Mux(has, self.options, 0) + seg.length),
+            self.size.eq(14 + 20 + 20 + options + seg.length),
             self.ip_size.eq(self.size - 14),
             self.tcp_size.eq(self.size - 34),
             self.beats.eq((padded + 3) >> 2),
+            self.last.eq(self.header),
             # The beat in which the header ends.
             self.head.eq(Mux(has, (54 + self.options) // 4, 13)),
             # Payload begins in the upper half of a beat.
@@ -167,8 +197,8 @@ class FrameProof(Elaboratable):
         octets = _octets(seg, dut.mac, dut.ip, (self.ip_size, self.tcp_size), zeros, self.config)
         self.summed = k = Signal(5)
         beat = _beat(m, octets, k, "beat_to_sum")
-        ranges = ((14, 34, "of_ip"), (26, 54 + self.options, "of_tcp"))
-        keeps = [_covers(m, k, self.header, *where) for where in ranges]
+        ranges = ((14, 34, "of_ip"), (26, 4 * self.most - 2, "of_tcp"))
+        keeps = [_covers(m, k, self.most, *where) for where in ranges]
         self.checks = [Signal(16, name=f"check{i}") for i in range(2)]
         self.later = [Signal(name=f"later{i}") for i in range(ADDS)]
         last = units[0].en & (k == self.header - 1)
@@ -202,14 +232,14 @@ class FrameProof(Elaboratable):
         self.starts, self.ends = Signal(name="frame_starts"), Signal(name="frame_ends")
         self.number = Signal(10)  # beats of this frame that have entered the pipeline
         # Of the frame that is sent; the segment may be the next one already.
-        names = ("beats", "texts", "head", "empty")
+        names = ("beats", "texts", "head", "empty", "last")
         self.mine = {k: Signal.like(getattr(self, k), name=f"my_{k}") for k in names}
         m.d.comb += [
             self.starts.eq(dut.prepared & dut.free),
             Assert(~self.starts | (self.owed & (~self.sending | self.ends))),
             Assert(~self.begin | ~self.owed),
-            Assert(~self.begin | ~self.sending | (self.number >= self.header)),
         ]
+        m.d.comb += Assert(~self.begin | ~self.sending | (self.number >= self.mine["last"]))
         with m.If(self.begin):
             m.d.sync += self.owed.eq(1)
         with m.If(self.ends):
@@ -239,7 +269,7 @@ class FrameProof(Elaboratable):
             m.d.sync += self.there.eq(enters)
         with m.If(enters):
             m.d.sync += [
-                self.one.data.eq(Mux(j < self.header, beat, 0)),
+                self.one.data.eq(Mux(j < mine["last"], beat, 0)),
                 self.one.first.eq(j == 0),
                 self.one.last.eq(last),
                 self.one.empty.eq(Mux(last, mine["empty"], 0)),
@@ -287,6 +317,7 @@ class FrameProof(Elaboratable):
         m.d.comb += [
             Assert(inside.known("prepare")),
             Assert(at("IDLE") | (seg.length <= LONGEST)),
+            Assert(at("IDLE") | self._told_well(seg)),
             Assert(self.owed == at("SIZE", "SUM", "FOLD", "READY")),
             Assert(inside["over"] == later),
             Assert((later & (later - 1))[:ADDS] == 0),
@@ -352,7 +383,8 @@ class FrameProof(Elaboratable):
                 Assert(stored == (texts - done)[: len(stored)]),
                 Assert(inside["tail"] == mine["empty"]),
                 Assert((head == 13) | (head == (54 + self.options) // 4)),
-                Assert((j >= self.header) | at("HEADER")),
+                Assert((mine["last"] == self.short) | (mine["last"] == self.most)),
+                Assert((j >= mine["last"]) | at("HEADER")),
             ]
             with m.If(at("HEADER")):
                 m.d.comb += [Assert(s == getattr(self, k)) for k, s in mine.items()]
@@ -398,7 +430,7 @@ PROOFS = (
     Proof(
         name="tcp_sender_all",
         core="cores.tcp.sender.Sender(32, 4096, 1460) of every option, with any reader and adders",
-        says="the same with every option: the window scale option of a SYN is that of RFC 7323",
+        says="the same with every option: those of a SYN, and SACK blocks, are as the RFCs say",
         module="trebuchet.cores.tcp.sender",
         build=lambda cores: FrameProof(cores, ALL),
         depth=2,

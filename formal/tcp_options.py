@@ -2,8 +2,8 @@
 
 The specification (RFC 9293, 3.1 and 3.2; RFC 7323, 2.2 and 2.3; RFC 2018, 2) walks the options
 byte after byte. After each word the core is where the walk is: its MSS, its shift, and whether SACK
-is permitted, are those found so far, and it has stopped, or stands as far before the next option; so for any words, in any lanes, with any
-pauses, one header after another.
+is permitted, are those found so far, and it has stopped, or stands as far before the next option;
+so for any words, in any lanes, with any pauses, one header after another.
 
 Not proved: options of more than ten words, which the header has no room for.
 """
