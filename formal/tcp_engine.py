@@ -285,8 +285,8 @@ PROOFS = tuple(
                 ),
                 Mutant(
                     "ports_swapped",
-                    "table.tuple.eq(Cat(seg.local_port, seg",
-                    "table.tuple.eq(Cat(seg.remote_port, seg",
+                    "peer = Cat(seg.local_port, seg",
+                    "peer = Cat(seg.remote_port, seg",
                     6,
                 ),
             ),

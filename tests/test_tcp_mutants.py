@@ -97,10 +97,10 @@ MUTANTS = [
         flow.test_ack_only_after_the_write,
     ),
     plant(
-        "receive",
+        "segment",
         "A14 RST with the wrong number",
-        "m.d.sync += o.seq.eq(seg.ack)",
-        "m.d.sync += o.seq.eq(seg.seq)",
+        "m.d.sync += o.seq.eq(segment.ack)",
+        "m.d.sync += o.seq.eq(segment.seq)",
         engine.test_no_session_draws_rst,
         0,
     ),
