@@ -304,7 +304,7 @@ GROUPS = {
             "trebuchet.bench.tcp:measure",
             (*GATEWARE, *ECG_MODEL, *FABRIC, "sim/toe.py", "bench/tcp.py"),
             "cycles per HTTP transaction of the TCP engine, throughput of a session; some minutes",
-            ("tcp.http_1k_cycles", "tcp.tx_share_1", "tcp.rx_share_1"),
+            ("tcp.http_1k_cycles", "tcp.http_1k_small_cycles", "tcp.tx_share_1", "tcp.rx_share_1"),
         ),
         Group(
             "tcp_thousand",

@@ -102,6 +102,7 @@ WITHOUT = {
     *("tcp.estimator.CongestionWindow", "tcp.estimator.FixedWindow"),
     *("tcp.estimator.RttEstimator", "tcp.judge.SegmentJudge"),
     *(
+        "tcp.cookie.SynCookie",
         "tcp.handshake.Handshake",
         "tcp.index_cache.TupleCache",
         "tcp.inspect.Inspector",
