@@ -32,8 +32,9 @@ def joined(m, gaps, n, kept, ahead, begin, end, check):
     first, last = begin, end
     for k, (start, stop) in enumerate(n.runs):
         near = (start <= end) & (begin <= stop)
+        yields = ahead & (end < start) & (len(n.runs) == 1)
         touches.append((kept > k) & near)
-        apart.append((kept > k) & ~near)
+        apart.append((kept > k) & ~near & ~yields)
         first = Mux(touches[k] & (start < begin), start, first)
         last = Mux(touches[k] & (stop > end), stop, last)
     whole = Signal(bits, name="whole_begin"), Signal(bits, name="whole_end")
@@ -42,7 +43,7 @@ def joined(m, gaps, n, kept, ahead, begin, end, check):
     left = Signal(range(len(n.runs) + 1))
     m.d.comb += [
         left.eq(sum(apart)),
-        check(gaps.full == (alone & (kept == len(n.runs)))),
+        check(gaps.full == (alone & (left == len(n.runs)))),
         check(gaps.full | (gaps.count == left + ahead)),
         check(ahead | (gaps.jump == (Cat(touches).any() & (last > end)))),
         check(ahead | (gaps.edge == (n.base_nxt + whole[1])[:32])),
@@ -129,13 +130,15 @@ PROOFS = (
         (
             Mutant(
                 "joins_no_neighbours",
-                "off = later(run.begin, self.end)",
-                "off = ~later(self.end, run.begin)",
+                "beyond = later(run.begin, self.end)",
+                "beyond = ~later(self.end, run.begin)",
                 8,
             ),
             Mutant("jumps_always", "with m.If(touches & behind):", "with m.If(touches):", 8),
+            Mutant("keeps_the_further", "~(beyond & self.ahead) if n == 1", "1 if n == 1", 8),
         ),
-        "one run beyond a gap is joined with what touches it, and with nothing else",
+        "one run beyond a gap is joined with what touches it, and with nothing else; a nearer one "
+        "takes its place",
     ),
     _proof(
         "tcp_runs_four",
@@ -143,7 +146,7 @@ PROOFS = (
         (
             Mutant("oldest_first", "go[n - 1 - k]", "go[k]", 10),
             Mutant("one_too_many", "full = self.count == n", "full = 0", 10),
-            Mutant("keeps_all", "apart.eq(here & off)", "apart.eq(here)", 10),
+            Mutant("keeps_all", "apart.eq(here & off & stays)", "apart.eq(here & stays)", 10),
         ),
         "four runs stay apart and in order, the one with the newest segment first",
     ),

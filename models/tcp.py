@@ -79,13 +79,17 @@ def cookie_mss(key, ip, port, service, slots, ack):
     return mss if good else None
 
 
-def join_runs(runs, begin, end, ahead):
+def join_runs(runs, begin, end, ahead, places):
     """Runs kept beyond gaps when text from ``begin`` to ``end`` has come, and where its run ends.
 
     Runs are pairs of distances from RCV.NXT, newest first (RFC 2018, 4); the text is in none of
-    them afterwards if it is not ``ahead``.
+    them afterwards if it is not ``ahead``. They are None if it is, and there is no place for it:
+    there are ``places``, and if that is one, it has the nearer.
     """
     touching = [r for r in runs if r[0] <= end and begin <= r[1]]
     rest = [r for r in runs if r not in touching]
     whole = (min([begin, *(r[0] for r in touching)]), max([end, *(r[1] for r in touching)]))
-    return ([whole] if ahead else []) + rest, whole[1]
+    if ahead and places == 1 and rest and end < rest[0][0]:
+        rest = []
+    after = ([whole] if ahead else []) + rest
+    return (after if len(after) <= places else None), whole[1]

@@ -230,7 +230,7 @@ def test_peer_keepalive_is_answered(seed):
 
 @seeds(3)
 def test_segments_in_any_order(seed):
-    """What arrives beyond one gap is kept; beyond a second one it must come again."""
+    """What arrives beyond the first gap is kept; beyond a second one it must come again."""
 
     async def script(ctx, world):
         peer = Peer(world, isn=0xFFFFFF00 - 1)
@@ -243,8 +243,8 @@ def test_segments_in_any_order(seed):
             nonlocal sent, kept
             a, b = min(a, len(text)), min(b, len(text))
             peer.raw(start + a, data=text[a:b], flags=flags)
-            after, edge = join_runs(kept, max(a, sent), b, a > sent)
-            if sent < a < b and len(after) == 1:
+            after, edge = join_runs(kept, max(a, sent), b, a > sent, 1)
+            if sent < a < b and after is not None:
                 kept = after
             elif a <= sent < b:
                 sent, kept = edge, after
@@ -272,6 +272,28 @@ def test_segments_in_any_order(seed):
         assert world.services[0].state[0]["data"] == text
 
     World(seed=seed).run(script)
+
+
+def test_a_tail_that_overtakes_the_rest():
+    """What is nearer takes its place: only the tail has to come again."""
+
+    async def script(ctx, world):
+        peer = Peer(world)
+        await peer.open(ctx)
+        text = bytes(range(100))
+        for a in (90, *range(10, 90, 10)):
+            peer.raw(peer.seq + a, data=text[a : a + 10])
+            await peer.expect(ctx, ack=peer.seq)
+        peer.raw(peer.seq, data=text[:10])
+        await peer.expect(ctx, ack=peer.seq + 90)
+        peer.raw(peer.seq + 90, data=text[90:])
+        await peer.expect(ctx, ack=peer.seq + 100)
+        assert world.csr(ctx, "kept") == 9
+        assert world.csr(ctx, "out_of_order") == 0
+        await world.pause(ctx, 5)
+        assert world.services[0].state[0]["data"] == text
+
+    World(seed=1).run(script)
 
 
 @seeds(2)

@@ -57,11 +57,11 @@ def test_acks_tell_what_is_kept(config, seed):
             begin = rng.choice([0, rng.randrange(len(text) - done)])
             end = min(len(text) - done, begin + rng.randint(1, 500))
             peer.raw(peer.seq + begin, data=text[done + begin : done + end])
-            after, edge = join_runs(runs, begin, end, begin > 0)
+            after, edge = join_runs(runs, begin, end, begin > 0, config.runs)
             if begin == 0:
                 peer.seq, done = (peer.seq + edge) & M32, done + edge
                 runs = [(a - edge, b - edge) for a, b in after]
-            elif len(after) <= config.runs:
+            elif after is not None:
                 runs = after
             await answer(ctx, peer, runs)
         await told(ctx, world, text)

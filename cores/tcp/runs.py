@@ -23,7 +23,7 @@ class KeptRuns(wiring.Component):
     ``end``     In   and of where it ends, not before it begins
     ``done``    Out  strobe, ``config.runs`` + 3 cycles later: all that follows is right, and stays
                      until the next ``start``
-    ``full``    Out  the text is ahead, touches no run, and there is no place for one more
+    ``full``    Out  the text is ahead, touches no run, and there is no place for it
     ``count``   Out  runs afterwards
     ``runs``    Out  their low bits: the one with the text first, if it is ahead; the others as
                      they were in the record
@@ -34,6 +34,10 @@ class KeptRuns(wiring.Component):
     A text and a run *touch* if they have a byte in common or are neighbours. Since no runs touch,
     what touches the text touches nothing else, so each is compared with the text alone. All places
     lie within a window from RCV.NXT on. With ``full``, ``count`` and ``runs`` mean nothing.
+
+    If there is one place only, the nearer of two stays: a text before the run takes its place, which
+    RFC 2018, section 8 allows. Else the last segment of a window, having overtaken the others, would
+    keep all of them from being kept, and a sender without SACK would need a time-out for each loss.
 
     No back-pressure; no ``start`` before ``done``. Reset: idle.
     """
@@ -78,11 +82,13 @@ class KeptRuns(wiring.Component):
         touches, apart, before, behind = (
             Signal(name=s) for s in ("touches", "apart", "before", "behind")
         )
-        off = later(run.begin, self.end) | later(self.begin, run.end)
+        beyond = later(run.begin, self.end)
+        off = beyond | later(self.begin, run.end)
+        stays = ~(beyond & self.ahead) if n == 1 else 1
         m.d.sync += [
             last.eq(run),
             touches.eq(here & ~off),
-            apart.eq(here & off),
+            apart.eq(here & off & stays),
             before.eq(later(self.begin, run.begin)),
             behind.eq(later(run.end, self.end)),
         ]
