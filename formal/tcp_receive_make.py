@@ -81,6 +81,8 @@ class MakeProof(Elaboratable):
         }
         if config.scaling:
             want |= {"scaled": seg.scaled & ~back, "snd_shift": seg.scale, "snd_plain": 1}
+        if config.sack:
+            want["sack"] = seg.permits & ~back
         loose = {"segment", "challenge_time", "service"}
         loose |= {name for names in run_names(config) for name in names}
         accepted, granted = Signal(), Signal()

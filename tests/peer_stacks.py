@@ -28,8 +28,8 @@ STACKS = {
 
 @functools.cache
 def large_fabric():
-    """The shell with 1,024 sessions and no role; a peer can have it open connections."""
-    tcp = TcpConfig(sessions=SESSIONS, active=True)
+    """The shell with 1,024 sessions, SACK, no role; a peer can have it open connections."""
+    tcp = TcpConfig(sessions=SESSIONS, active=True, runs=4, sack=True)
     return build(fabric_source(tcp, shell={"role": "none"}, call=True))
 
 
