@@ -76,9 +76,9 @@ class Toe(wiring.Component):
         m = Module()
         config = self.config
         m.submodules.classifier = classifier = Classifier(config.width)
-        m.submodules.parser = parser = Parser(config.width, config.rx_buffer, SEGMENTS)
+        m.submodules.parser = parser = Parser(config.width, config.rx_buffer, SEGMENTS, config)
         m.submodules.engine = engine = self._engine
-        m.submodules.sender = sender = Sender(config.width, tag_width=config.tag_width)
+        m.submodules.sender = sender = Sender(config.width, tag_width=config.tag_width, config=config)
         m.submodules.memory = arbiter = self._arbiter
         services = [Discard(config.sessions)]
         for length in OBJECTS.values():
