@@ -305,7 +305,7 @@ class Shell(wiring.Component):
     def _line_side(self, m):
         """From the MAC to the engine and back."""
         width, tcp = self.config.width, self.config.tcp
-        m.submodules.classifier = classifier = Classifier(width)
+        m.submodules.classifier = classifier = Classifier(width, vlan=tcp.vlan)
         m.submodules.parser = parser = Parser(width, tcp.rx_buffer, config=tcp)
         m.submodules.engine = engine = TcpEngine(tcp)
         m.submodules.sender = sender = Sender(width, tag_width=tcp.tag_width, config=tcp)
@@ -328,7 +328,7 @@ class Shell(wiring.Component):
         self._csr(m, "tcp_tx", sender)
         shell = self.csr_shell
         if tcp.icmp:
-            m.submodules.icmp = icmp = IcmpErrors(width)
+            m.submodules.icmp = icmp = IcmpErrors(width, vlan=tcp.vlan)
             icmp.watch(m, classifier.rx, shell.mac, shell.ip)
             wiring.connect(m, icmp.notice, engine.notice)
             self._csr(m, "icmp", icmp)

@@ -46,7 +46,7 @@ class MatchProof(Elaboratable):
         m.submodules.dut = dut
         rx, take = dut.rx, Signal()
         verdicts = SimpleNamespace(w_en=Signal(name="v_en"), w_data=Signal(name="v_data"))
-        dut._match(match, take, beats, verdicts)
+        dut._match(match, take, dut.rx.payload, beats, verdicts)
         free(m, rx.valid, rx.payload, rx.ready, dut.enable)
         stream_rules(m, rx, Assume, "rx")
         m.d.comb += [

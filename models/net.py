@@ -17,6 +17,8 @@ __all__ = [
     "is_for_toe",
     "parse_icmp_error",
     "parse_segment",
+    "with_tag",
+    "without_tag",
 ]
 
 FLAG_NAMES = ("fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr")
@@ -35,7 +37,7 @@ class Segment:
     """The fields of a TCP segment; ``mac`` and ``ip`` are the peer's.
 
     No option: ``mss`` 0, ``scale`` (the shift of RFC 7323) None, ``permits`` (SACK) False,
-    ``blocks`` (pairs of edges, RFC 2018) empty.
+    ``blocks`` (pairs of edges, RFC 2018) empty. ``vlan`` is the TCI of its frame's VLAN tag.
     """
 
     mac: bytes
@@ -51,6 +53,7 @@ class Segment:
     scale: int | None = None
     permits: bool = False
     blocks: tuple[tuple[int, int], ...] = ()
+    vlan: int | None = None
 
 
 @dataclass(frozen=True)
@@ -137,8 +140,25 @@ def find_options(options):
     return found
 
 
-def parse_segment(frame, error=False):
-    """Take a frame apart as the receive parser does; raise :class:`Drop` for one it drops."""
+def without_tag(frame):
+    """The frame without its first VLAN tag (IEEE 802.1Q), and the tag's TCI; None: it has none."""
+    if frame[12:14] != b"\x81\x00" or len(frame) <= 16:
+        return frame, None
+    return frame[:12] + frame[16:], _number(frame[14:16])
+
+
+def with_tag(frame, tci):
+    """The frame with a VLAN tag, if ``tci`` is not None."""
+    tag = b"" if tci is None else b"\x81\x00" + tci.to_bytes(2, "big")
+    return frame[:12] + tag + frame[12:]
+
+
+def parse_segment(frame, error=False, *, vlan=False):
+    """Take a frame apart as the receive parser does; raise :class:`Drop` for one it drops.
+
+    ``vlan``: it may have a VLAN tag.
+    """
+    frame, tci = without_tag(frame) if vlan else (frame, None)
     packet = frame[14:]
     if error or len(packet) < 20 or len(packet) < _number(packet[2:4]):
         raise Drop("errors")
@@ -167,6 +187,7 @@ def parse_segment(frame, error=False):
         flags=tcp[13],
         window=_number(tcp[14:16]),
         payload=tcp[offset:],
+        vlan=tci,
         **find_options(tcp[20:offset]),
     )
 
@@ -239,4 +260,4 @@ def build_segment(segment, mac, ip, ttl=64, *, scaling=False, sack=False):
     )
     header[10:12] = checksum(bytes(header)).to_bytes(2, "big")
     frame = segment.mac + mac + b"\x08\0" + bytes(header) + bytes(tcp)
-    return frame.ljust(60, b"\0")
+    return with_tag(frame.ljust(60, b"\0"), segment.vlan)

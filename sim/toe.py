@@ -75,10 +75,12 @@ class Toe(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         config = self.config
-        m.submodules.classifier = classifier = Classifier(config.width)
+        m.submodules.classifier = classifier = Classifier(config.width, vlan=config.vlan)
         m.submodules.parser = parser = Parser(config.width, config.rx_buffer, SEGMENTS, config)
         m.submodules.engine = engine = self._engine
-        m.submodules.sender = sender = Sender(config.width, tag_width=config.tag_width, config=config)
+        m.submodules.sender = sender = Sender(
+            config.width, tag_width=config.tag_width, config=config
+        )
         m.submodules.memory = arbiter = self._arbiter
         services = [Discard(config.sessions)]
         for length in OBJECTS.values():
@@ -100,7 +102,7 @@ class Toe(wiring.Component):
         wiring.connect(m, arbiter.mem, wiring.flipped(self.mem))
         parts = {"classifier": classifier, "tcp_rx": parser, "tcp": engine, "tcp_tx": sender}
         if config.icmp:
-            m.submodules.icmp = parts["icmp"] = icmp = IcmpErrors(config.width)
+            m.submodules.icmp = parts["icmp"] = icmp = IcmpErrors(config.width, vlan=config.vlan)
             icmp.watch(m, classifier.rx, self.mac, self.ip)
             wiring.connect(m, icmp.notice, engine.notice)
         for name, part in parts.items():

@@ -8,6 +8,11 @@ MAC, PEER_MAC = bytes.fromhex("10e2d5000001"), bytes.fromhex("02deadbeef07")
 OUR_IP, PEER_IP = 0xC0A80132, 0xC0A801C8
 
 
+def tag_of(tci):
+    """A VLAN tag as the gateware has it beside a frame; ``tci`` None: there is none."""
+    return 0 if tci is None else 1 << 16 | tci
+
+
 def mac_text(mac):
     return ":".join(f"{b:02x}" for b in mac)
 

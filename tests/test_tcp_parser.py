@@ -3,7 +3,7 @@
 from ipaddress import IPv4Address
 
 import pytest
-from net_frames import tcp_frame
+from net_frames import tag_of, tcp_frame
 from streams import (
     make_rng,
     packet_get,
@@ -16,20 +16,20 @@ from streams import (
 )
 from trebuchet.cores.tcp.config import TcpConfig
 from trebuchet.cores.tcp.parser import PARSER_BLOCK, Parser
-from trebuchet.models.net import FLAG_NAMES, Drop, parse_segment
+from trebuchet.models.net import FLAG_NAMES, Drop, parse_segment, with_tag
 
 COUNTERS = [r.name for r in PARSER_BLOCK.registers]
 #: First bytes of an address that a host may have.
 HOSTS = [k for k in range(1, 224) if k != 127]
-ALL_OPTIONS = TcpConfig(scaling=True, sack=True)
+ALL_OPTIONS = TcpConfig(scaling=True, sack=True, vlan=True)
 
 
-def expected(frames):
+def expected(frames, vlan=False):
     """What the model says: (segments, counts)."""
     good, counts = [], dict.fromkeys(COUNTERS, 0)
     for frame, error in frames:
         try:
-            good.append(parse_segment(frame, error))
+            good.append(parse_segment(frame, error, vlan=vlan))
             counts["segments"] += 1
         except Drop as drop:
             counts[drop.reason] += 1
@@ -43,6 +43,8 @@ def as_dict(segment, config=None):
         more = {"scaled": segment.scale is not None, "scale": segment.scale or 0}
     if config is not None and config.sack:
         more |= {"permits": segment.permits}
+    if config is not None and config.vlan:
+        more |= {"vlan": tag_of(segment.vlan)}
     flags = {name: segment.flags >> i & 1 for i, name in enumerate(FLAG_NAMES)}
     return {
         "mac": int.from_bytes(segment.mac, "little"),
@@ -62,7 +64,8 @@ def as_dict(segment, config=None):
 def check(frames, seed, *, width=32, pressure=True, idle=0.3, limit=60_000, **parameters):
     """Send frames, compare segments, payloads and counters with the model; return the cycles."""
     dut = Parser(width, **parameters)
-    good, counts = expected(frames)
+    config = parameters.get("config")
+    good, counts = expected(frames, config is not None and config.vlan)
     end = 0
 
     def rng_for(name):
@@ -82,7 +85,7 @@ def check(frames, seed, *, width=32, pressure=True, idle=0.3, limit=60_000, **pa
         rng = rng_for("segments")
         for segment in good:
             got = await stream_get(ctx, dut.segment, rng=rng)
-            assert plain(got) == as_dict(segment, parameters.get("config"))
+            assert plain(got) == as_dict(segment, config)
 
     async def get_payloads(ctx):
         rng = rng_for("payloads")
@@ -191,6 +194,26 @@ def test_all_options(width, seed):
     found = [parse_segment(f) for f, _ in frames]
     assert {s.scale is None for s in found} == {True, False}
     check(frames, seed, width=width, buffer_bytes=16384, segments=64, config=ALL_OPTIONS)
+
+
+@pytest.mark.parametrize("width", [32, 64])
+@pytest.mark.parametrize("pressure", [True, False])
+@seeds(2)
+def test_vlan_tags(width, pressure, seed):
+    """Frames with tags and without, whole and damaged; without pauses each keeps its own tag."""
+    rng = make_rng(seed, f"tags/{width}")
+    frames = []
+    for _ in range(60):
+        frame, error = random_frame(rng, 20), False
+        if rng.random() < 0.4:
+            frame, error = damage(rng, frame)
+        if rng.random() < 0.7:
+            frame = with_tag(frame, rng.getrandbits(16))
+        frames.append((frame[:12] + frame[16:] if rng.random() < 0.05 else frame, error))
+    config = TcpConfig(vlan=True)
+    assert len({s.vlan for s in expected(frames, True)[0]}) > 10
+    more = {"buffer_bytes": 16384, "segments": 64, "config": config, "pressure": pressure}
+    check(frames, seed, width=width, **more)
 
 
 @pytest.mark.parametrize("width", [32, 64])

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from net_frames import MAC, OUR_IP, recompute
+from net_frames import MAC, OUR_IP, recompute, tag_of
 from streams import (
     MemoryResponder,
     make_rng,
@@ -20,7 +20,7 @@ from trebuchet.models.net import FLAG_NAMES, Segment, build_segment, parse_segme
 
 SCALES = TcpConfig(scaling=True, segment_log2=20)
 SACKS = TcpConfig(runs=2, sack=True)
-ALL = replace(SCALES, runs=4, sack=True)
+ALL = replace(SCALES, runs=4, sack=True, vlan=True)
 
 
 def random_segment(rng, length, memory, mss=None):
@@ -53,6 +53,8 @@ def descriptor(segment, addr, session, length=None, config=None):
         low = (1 << config.place_bits) - 1
         places = sum((e & low) << config.place_bits * k for k, e in enumerate(edges))
         more |= {"permits": segment.permits, "blocks": len(segment.blocks), "places": places}
+    if config is not None and config.vlan:
+        more |= {"vlan": tag_of(segment.vlan)}
     return {
         **more,
         "session": session,
@@ -154,7 +156,9 @@ def test_all_options(width, config, seed):
         if config.sack and not syn and not segment.payload and rng.random() < 0.8:
             edges = [(segment.ack + rng.randrange(60_000)) % (1 << 32) for _ in range(8)]
             blocks = tuple(zip(edges[::2], edges[1::2], strict=True))[: rng.randint(1, config.runs)]
-        items.append((replace(segment, scale=scale, permits=permits, blocks=blocks), addr))
+        vlan = rng.getrandbits(16) if config.vlan and rng.random() < 0.6 else None
+        more = {"scale": scale, "permits": permits, "blocks": blocks, "vlan": vlan}
+        items.append((replace(segment, **more), addr))
     send(items, memory, seed, width=width, config=config)
 
 

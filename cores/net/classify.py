@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..csr import CsrSignature, RegisterBlock, counter
 from ..stream import PacketSignature, beat_layout, check_data_width
+from .vlan import VlanStrip
 
 __all__ = ["CLASSIFIER_BLOCK", "Classifier"]
 
@@ -36,7 +37,7 @@ class Classifier(wiring.Component):
     ===========  ====  ==============  =============================================================
     ``rx``       In    packet stream   frames from the MAC
     ``toe``      Out   packet stream   IPv4/TCP frames to ``mac`` and ``ip`` that are no fragments
-    ``other``    Out   packet stream   all other frames (ARP, ICMP, UDP, VLAN-tagged, broadcast, …)
+    ``other``    Out   packet stream   all other frames (ARP, ICMP, UDP, broadcast, …)
     ``mac``      In    48              this board's address, first byte on the wire in bits 7..0
     ``ip``       In    32              this board's address as a number (192.168.1.50 = 0xC0A80132)
     ``enable``   In    1               0: every frame goes to ``other``
@@ -48,7 +49,7 @@ class Classifier(wiring.Component):
     parser judges them. A frame shorter than 34 bytes goes to ``other``. ``error`` is handed on.
 
     *Latency*: the first beat leaves when 34 bytes (or the frame's last beat) have come, plus 3
-    cycles. *Throughput*: one beat a cycle.
+    cycles, 5 with ``vlan``. *Throughput*: one beat a cycle.
 
     *Back-pressure*: ``rx`` waits for the output its frame goes to. ``other`` cannot stop ``toe``
     for ever: when it has not taken a beat for ``patience`` cycles, the frame under way is cut (its
@@ -62,13 +63,15 @@ class Classifier(wiring.Component):
         Data path in bits.
     patience : int
         Cycles that ``other`` may hold a beat up, a power of two of at least 2.
+    vlan : bool
+        A frame is told by what it is without its VLAN tag; its beats go where they go with it.
     """
 
-    def __init__(self, width=32, patience=1024):
+    def __init__(self, width=32, patience=1024, vlan=False):
         self.width = check_data_width(width)
         if not isinstance(patience, int) or patience < 2 or patience & (patience - 1):
             raise ValueError(f"Patience must be a power of two of at least 2, not {patience!r}")
-        self.patience = patience
+        self.patience, self.vlan = patience, vlan
         super().__init__(
             {
                 "rx": In(PacketSignature(width)),
@@ -88,7 +91,8 @@ class Classifier(wiring.Component):
         beats = -(-_HEADER_BYTES * 8 // self.width)
         layout = beat_layout(self.width)
         # One place a beat of the header, and room for the verdict to travel.
-        m.submodules.delay = delay = SyncFIFO(width=layout.size, depth=max(8, beats + 7))
+        depth = max(8, beats + 7 + 2 * self.vlan)
+        m.submodules.delay = delay = SyncFIFO(width=layout.size, depth=depth)
         m.submodules.verdicts = verdicts = SyncFIFO(width=1, depth=delay.depth)
         take = Signal()
         m.d.comb += [
@@ -97,11 +101,19 @@ class Classifier(wiring.Component):
             delay.w_en.eq(take),
             delay.w_data.eq(self.rx.payload.as_value()),
         ]
-        self._match(m, take, beats, verdicts)
+        self._match(m, *self._plain(m, take), beats, verdicts)
         self._dispatch(m, layout, delay, verdicts)
         return m
 
-    def _match(self, m, take, beats, verdicts):
+    def _plain(self, m, take):
+        """Beats that are compared: when, and which."""
+        if not self.vlan:
+            return take, self.rx.payload
+        m.submodules.tags = tags = VlanStrip(self.width)
+        m.d.comb += [tags.i.valid.eq(take), tags.i.payload.eq(self.rx.payload), tags.o.ready.eq(1)]
+        return tags.o.valid, tags.o.payload
+
+    def _match(self, m, take, seen, beats, verdicts):
         """Compare the header as it passes; queue the verdict after the beat that settles it."""
         n = self.width // 8
         index = Signal(range(beats + 1))
@@ -116,7 +128,7 @@ class Classifier(wiring.Component):
         wrong = Signal()
         with m.Switch(index):
             for beat in range(beats):
-                byte = {beat * n + i: self.rx.payload.data[8 * i : 8 * i + 8] for i in range(n)}
+                byte = {beat * n + i: seen.data[8 * i : 8 * i + 8] for i in range(n)}
                 terms = [byte[i] != w for i, w in wanted.items() if i in byte]
                 if 14 in byte:
                     terms.append(byte[14][4:] != 4)
@@ -125,8 +137,8 @@ class Classifier(wiring.Component):
                 with m.Case(beat):
                     m.d.comb += wrong.eq(Cat(*terms).any() if terms else 0)
         with m.If(take):
-            last = self.rx.payload.last
-            short = index * n + (n - self.rx.payload.empty) < _HEADER_BYTES
+            last = seen.last
+            short = index * n + (n - seen.empty) < _HEADER_BYTES
             with m.If(index != beats):
                 m.d.sync += [index.eq(index + 1), miss.eq(miss | wrong)]
                 with m.If(last | (index == beats - 1)):

@@ -80,8 +80,8 @@ class CachedStore(SessionStore):
         self.mover = LineMover(config, self.slots)
         more = {
             "peer_write": In(1),
-            "new_peer": In(peer_layout()),
-            "peer": Out(peer_layout()),
+            "new_peer": In(peer_layout(config)),
+            "peer": Out(peer_layout(config)),
             "address_transmit": In(s + 2),
             "address_events": In(s + 2),
             "descriptor": Out(descriptor_layout()),
@@ -246,7 +246,7 @@ class CachedStore(SessionStore):
         shapes = {
             "lines": (entry, self.slots),
             "extensions": (extension_layout(config), self.slots),
-            "peers": (peer_layout(), self.slots),
+            "peers": (peer_layout(self.config), self.slots),
             "descriptors": (descriptor_layout(), 4 * self.slots),
         }
         self.reads, self.writes = {}, {}

@@ -84,6 +84,9 @@ class TcpConfig:
     cookies : bool
         When no more handshakes may be under way, a SYN is answered by a SYN cookie instead of
         nothing (:mod:`~trebuchet.cores.tcp.cookie`).
+    vlan : bool
+        Frames with a VLAN tag are taken, and a session's go out with the tag that its SYN had
+        (:mod:`~trebuchet.cores.net.vlan`).
     inspect : bool
         Software can look at each session (:mod:`~trebuchet.cores.tcp.inspect`).
     cache : int or None
@@ -141,6 +144,7 @@ class TcpConfig:
     active: bool = False
     icmp: bool = False
     cookies: bool = False
+    vlan: bool = False
     inspect: bool = False
     cache: int | None = None
     state_base: int = 0

@@ -5,6 +5,7 @@ from amaranth.lib import enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..csr import Register
+from ..net.vlan import VLAN_WIDTH
 from .segment import rx_segment_layout
 
 __all__ = ["ConnectPort", "ConnectState", "connect_registers"]
@@ -25,7 +26,9 @@ def connect_registers(config):
     """Registers of :class:`ConnectPort`, in the block ``"tcp"``; none if nothing can be opened."""
     if not config.active:
         return []
+    tag = [Register("connect_vlan", "rw", 17, "its frames' TCI; and 2**16, or they have no tag")]
     return [
+        *(tag if config.vlan else []),
         Register("connect_mac", "rw", 48, "peer's, or the gateway's; first byte in bits 7..0"),
         Register("connect_ip", "rw", 32, "peer's IPv4 address"),
         Register("connect_port", "rw", 16, "peer's port"),
@@ -45,7 +48,8 @@ class ConnectPort(wiring.Component):
     insertion are those of every other session, one after the other, and there is no race.
 
     =============  ===  ======================================================================
-    ``ask``        In   strobe: ``mac``, ``ip``, ``port``, ``local`` say with whom; ignored unless
+    ``ask``        In   strobe: ``mac``, ``ip``, ``port``, ``local`` (and ``vlan``, if there are
+                        tags) say with whom; ignored unless
                         the state is IDLE, REFUSED or CLOSED. They stay as they are while ASKED
     ``state``      Out  :class:`ConnectState`, and ``session``, its number
     ``segment``    In   stream from the parser
@@ -69,6 +73,7 @@ class ConnectPort(wiring.Component):
                 "ip": In(32),
                 "port": In(16),
                 "local": In(16),
+                **({"vlan": In(VLAN_WIDTH)} if config.vlan else {}),
                 "state": Out(ConnectState),
                 "session": Out(s),
                 "segment": In(stream.Signature(rx_segment_layout(config))),
@@ -103,6 +108,8 @@ class ConnectPort(wiring.Component):
             m.d.comb += request.scaled.eq(1)  # what our SYN offers
         if self.config.sack:
             m.d.comb += request.permits.eq(1)
+        if self.config.vlan:
+            m.d.comb += request.vlan.eq(self.vlan)
         # A segment that has been offered stays until it is taken.
         between = ~self.segment.valid | self.segment.ready
         mine = self.closed & (self.over == self.session)

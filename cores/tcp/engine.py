@@ -210,6 +210,7 @@ class TcpEngine(wiring.Component):
             port.ip.eq(csr.connect_ip),
             port.port.eq(csr.connect_port),
             port.local.eq(csr.connect_local),
+            *([port.vlan.eq(csr.connect_vlan)] if self.config.vlan else []),
             rx.connect.eq(port.connect),
             rx.service.eq(csr.connect_service),
             port.accepted.eq(rx.accepted),
@@ -343,7 +344,7 @@ class TcpEngine(wiring.Component):
         """Who each session is with. No session is sent for in the cycle in which it is made."""
         rx, tx = self.receive, self.transmit
         m.submodules.peers = ram = Memory(
-            shape=peer_layout(), depth=self.config.sessions, init=[], attrs=NO_COLLISIONS
+            shape=peer_layout(self.config), depth=self.config.sessions, init=[], attrs=NO_COLLISIONS
         )
         write, read = ram.write_port(), ram.read_port()
         m.d.comb += [write.en.eq(rx.peer_write), write.addr.eq(rx.port.session)]

@@ -12,6 +12,7 @@ from ..buffers import StreamFifo
 from ..csr import CsrSignature, RegisterBlock, counter
 from ..net.checksum import Checksum
 from ..net.strip import EthernetStrip
+from ..net.vlan import VlanStrip
 from ..stream import PacketSignature
 
 __all__ = ["ICMP_BLOCK", "IcmpErrors", "notice_layout"]
@@ -97,14 +98,16 @@ class IcmpErrors(wiring.Component):
         Data path in bits, 32 or 64.
     depth : int
         Notices that may wait, at least 2.
+    vlan : bool
+        Frames may have a VLAN tag, which is not looked at.
     """
 
-    def __init__(self, width=32, depth=4):
+    def __init__(self, width=32, depth=4, vlan=False):
         if width not in (32, 64):
             raise ValueError(f"IcmpErrors data path width must be 32 or 64 bits, not {width!r}")
         if not isinstance(depth, int) or depth < 2:
             raise ValueError(f"IcmpErrors depth must be an integer of at least 2, not {depth!r}")
-        self.width, self.depth = width, depth
+        self.width, self.depth, self.vlan = width, depth, vlan
         super().__init__(
             {
                 "frame": In(PacketSignature(width)),
@@ -132,29 +135,35 @@ class IcmpErrors(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.strip = strip = EthernetStrip(self.width)
-        m.d.comb += [strip.i.valid.eq(self.frame.valid), strip.i.payload.eq(self.frame.payload)]
+        frame = self.frame
+        if self.vlan:
+            m.submodules.tags = tags = VlanStrip(self.width)
+            m.d.comb += [tags.i.valid.eq(frame.valid), tags.i.payload.eq(frame.payload)]
+            m.d.comb += tags.o.ready.eq(1)
+            frame = tags.o
+        m.d.comb += [strip.i.valid.eq(frame.valid), strip.i.payload.eq(frame.payload)]
         m.d.comb += self.frame.ready.eq(1)
-        b = self.b = self._trim(m, strip, self._addressed(m))
+        b = self.b = self._trim(m, strip, self._addressed(m, frame))
         f = self.f = self._fields(m, b)
         sums = self._sums(m, b)
         self._verdict(m, b, f, sums)
         return m
 
-    def _addressed(self, m):
+    def _addressed(self, m, frame):
         """Whether the frame goes to our MAC, from the cycle after its first six bytes on."""
         n = self.width // 8
         beats = -(-6 // n)
         index = Signal(range(beats + 1))
         result, right = Signal(), Signal()
         self.index, self.addressed = index, result
-        beat = self.frame.payload
+        beat = frame.payload
         with m.Switch(index):
             for k in range(beats):
                 here = min(6 - k * n, n)
                 wanted = self.mac[8 * k * n : 8 * (k * n + here)]
                 with m.Case(k):
                     m.d.comb += right.eq(beat.data[: 8 * here] == wanted)
-        with m.If(self.frame.valid):
+        with m.If(frame.valid):
             with m.If(index != beats):
                 m.d.sync += [index.eq(index + 1), result.eq(right & (result | (index == 0)))]
             with m.If(beat.last):

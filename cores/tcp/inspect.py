@@ -80,7 +80,7 @@ class Inspector(wiring.Component):
                 "word": In(3),
                 "busy": Out(1),
                 "value": Out(32),
-                "peer": In(peer_layout()),
+                "peer": In(peer_layout(config)),
                 "port": Out(CheckoutSignature(config, ())),
             }
         )

@@ -64,10 +64,12 @@ def rest_layout(config):
 def line_layout(config):
     """A line. Too many fields raise ``ValueError``."""
     rest = rest_layout(config)
-    spare = 8 * LINE_BYTES - peer_layout().size - rest.size - 1
+    spare = 8 * LINE_BYTES - peer_layout(config).size - rest.size - 1
     if spare < 0:
         raise ValueError(f"Record at rest must fit a line, not be {-spare} bits too long")
-    return data.StructLayout({"peer": peer_layout(), "rest": rest, "spare": spare, "extended": 1})
+    return data.StructLayout(
+        {"peer": peer_layout(config), "rest": rest, "spare": spare, "extended": 1}
+    )
 
 
 def extension_layout(config):

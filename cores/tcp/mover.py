@@ -31,7 +31,7 @@ def victim_layout(config):
             "number": config.session_bits,
             "rest": rest_layout(config),
             "extension": extension_layout(config),
-            "peer": peer_layout(),
+            "peer": peer_layout(config),
         }
     )
 

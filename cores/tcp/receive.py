@@ -112,7 +112,7 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
                 "now": In(TIME_WIDTH),
                 "settings": In(settings_layout(config)),
                 "half_open": In(range(config.sessions + 1)),
-                "peer": Out(peer_layout()),
+                "peer": Out(peer_layout(config)),
                 "peer_write": Out(1),
                 "count": Out(data.StructLayout({name: 1 for name in counts(config)})),
             }

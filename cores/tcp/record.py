@@ -25,6 +25,7 @@ from amaranth.hdl import C, Cat, Mux, Signal
 from amaranth.lib import data, enum, wiring
 from amaranth.lib.wiring import In, Out
 
+from ..net.vlan import VLAN_WIDTH
 from .service import TAG_WIDTH
 
 __all__ = ["TIME_WIDTH", "CheckoutSignature", "Handback", "Phase", "descriptor_layout", "kill"]
@@ -168,12 +169,13 @@ def record_layout(config):
     )
 
 
-def peer_layout():
+def peer_layout(config):
     """Who a session is with: written when it is made, read when something is sent.
 
     Not in the record, which is as wide as it is costly: every bit of it goes to all engines.
     """
-    return data.StructLayout({"mac": 48, "ip": 32, "remote_port": 16, "local_port": 16})
+    more = {"vlan": VLAN_WIDTH} if config.vlan else {}
+    return data.StructLayout({"mac": 48, "ip": 32, "remote_port": 16, "local_port": 16} | more)
 
 
 def descriptor_layout():

@@ -8,6 +8,7 @@ from amaranth import unsigned
 from amaranth.lib import data
 
 from ..memory import ADDR_WIDTH
+from ..net.vlan import VLAN_WIDTH
 from .service import SESSION_WIDTH
 
 __all__ = ["FLAGS", "RxSegmentLayout", "TxSegmentLayout", "rx_segment_layout", "tx_segment_layout"]
@@ -64,6 +65,8 @@ def rx_segment_layout(config=None):
         more |= {"scaled": 1, "scale": 4}
     if config is not None and config.sack:
         more |= {"permits": 1}  # the option SACK-permitted (RFC 2018, 2)
+    if config is not None and config.vlan:
+        more |= {"vlan": VLAN_WIDTH}  # of the frame it came in
     return _with(RxSegmentLayout, more)
 
 
@@ -77,6 +80,8 @@ def tx_segment_layout(config=None):
         # SACK option is to tell, pairs of the low bits of edges, the first pair at the bottom.
         more |= {"permits": 1, "blocks": config.runs.bit_length()}
         more |= {"places": 2 * config.runs * config.place_bits}
+    if config is not None and config.vlan:
+        more |= {"vlan": VLAN_WIDTH}  # of the frame it goes out in
     return _with(TxSegmentLayout, more)
 
 
@@ -108,6 +113,8 @@ def reset(m, o, segment):
         o.local_port.eq(segment.local_port),
         o.flags.rst.eq(1),
     ]
+    if "vlan" in o.shape().members:
+        m.d.sync += o.vlan.eq(segment.vlan)
     with m.If(segment.flags.ack):
         m.d.sync += o.seq.eq(segment.ack)
     with m.Else():

@@ -12,6 +12,7 @@ from amaranth.lib.wiring import In, Out
 from ..csr import CsrSignature, RegisterBlock, counter
 from ..memory import MemorySignature
 from ..net.checksum import Checksum
+from ..net.vlan import VLAN_WIDTH, VlanInsert
 from ..stream import PacketSignature
 from .segment import tx_segment_layout
 from .service import SESSION_WIDTH
@@ -58,6 +59,7 @@ class Sender(wiring.Component):
     behind it, with ``config.scaling``, the window scale option if ``scaled``, or as much NOP, and
     with ``config.sack`` SACK-permitted if ``permits``, or as much NOP. Without ``mss`` and payload,
     ``blocks`` SACK blocks; their upper bits are those of places from ``ack`` on.
+    With ``config.vlan`` a frame has the segment's tag, if that is ``present``.
     ``mac`` and ``ip`` stand still while segments are inside.
     A segment without payload touches no memory. A ``length`` above ``max_payload`` is cut to it
     (counter ``cut``); the peer then sees a shorter segment, which TCP repairs.
@@ -103,6 +105,7 @@ class Sender(wiring.Component):
         self.config = config
         self.scaling = config is not None and config.scaling
         self.sack = config is not None and config.sack
+        self.vlan = config is not None and config.vlan
         layout = tx_segment_layout(config)
         #: What the emitting side needs to know of a segment.
         self.meta_layout = data.StructLayout(
@@ -317,7 +320,7 @@ class Sender(wiring.Component):
     def _send(self, m, header):
         n = self.width // 8
         bits = n.bit_length() - 1
-        beat, length, frame = self.beat, self.length, self.frame
+        beat, length, frame = self.beat, self.length, self._line(m)
         left = Signal.like(beat)  # beats of the frame after this one
         stored = Signal.like(beat)  # beats of payload left in the buffer
         tail = Signal(bits)  # bytes that the last beat does not have
@@ -330,9 +333,12 @@ class Sender(wiring.Component):
             data.StructLayout({"frame": 1, "ram": 1, "first": 1, "last": 1, "empty": bits})
         )
         zero = Signal(one.shape())
+        tag = Signal(VLAN_WIDTH)
         m.d.comb += move.eq(~one.frame | ~frame.valid | frame.ready)
         with m.If(move):
             m.d.sync += [one.eq(zero), word.eq(header)]
+            if self.vlan:
+                m.d.sync += tag.eq(self.meta.vlan)
             with m.If(~self.own):
                 m.d.sync += word.eq(0)
 
@@ -340,6 +346,8 @@ class Sender(wiring.Component):
         out = frame.payload
         with m.If(~frame.valid | frame.ready):
             m.d.sync += frame.valid.eq(one.frame)
+            if self.vlan:
+                m.d.sync += self.tags.tag.eq(tag)
             m.d.sync += [out.first.eq(one.first), out.last.eq(one.last), out.empty.eq(one.empty)]
             m.d.sync += out.data.eq(word | (self.reader.r_data & one.ram.replicate(self.width)))
 
@@ -365,6 +373,16 @@ class Sender(wiring.Component):
                 stored.eq(Mux(self.meta.length == 0, 0, ((length + n - 1) >> bits) - head)),
                 tail.eq(Mux(short, -_MIN_FRAME % n, -length[:bits])),
             ]
+
+    def _line(self, m):
+        """The packet stream that frames go out by; their tags come into them behind it."""
+        if not self.vlan:
+            return self.frame
+        frame = self.untagged = PacketSignature(self.width).create(path=("untagged",))
+        m.submodules.tags = self.tags = VlanInsert(self.width)
+        wiring.connect(m, frame, self.tags.i)
+        wiring.connect(m, self.tags.o, wiring.flipped(self.frame))
+        return frame
 
     def _blocks(self, meta, option, network):
         """Octets of options, a SYN's or SACK's, and words of the header."""

@@ -64,7 +64,7 @@ class TransmitEngine(wiring.Component):
                 "address": Out(s + 2),
                 "descriptor": In(descriptor_layout()),
                 "session": Out(s),
-                "peer": In(peer_layout()),
+                "peer": In(peer_layout(config)),
                 "reply": In(stream.Signature(tx_segment_layout(config))),
                 "tx_segment": Out(stream.Signature(tx_segment_layout(config))),
                 "now": In(TIME_WIDTH),
