@@ -20,7 +20,7 @@ from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Mux, Signal, 
 from .proof import Mutant, Proof
 from .stream import cover_run, free, new_harness, stream_rules, within
 
-__all__ = ["PROOFS", "ByteQueue", "Lane"]
+__all__ = ["PROOFS", "ByteQueue", "Lane", "RealignProof", "entry"]
 
 
 @dataclass
@@ -41,12 +41,12 @@ class ByteQueue:
 
     As :class:`~trebuchet.formal.stream.Queue`, for beats of many bytes: the solver picks the number
     of one byte. Attributes: ``level``, ``place``, ``word`` as there; ``ends``, packets whose last
-    byte is inside.
+    byte is inside. ``through``: when ``ins`` are on offer, if that may leave in the same cycle.
     """
 
     BITS = 6
 
-    def __init__(self, m, *, put, ins, get, valid, outs, capacity):
+    def __init__(self, m, *, put, ins, get, valid, outs, capacity, through=None):
         self.level, self.place = Signal(self.BITS, name="level"), Signal(self.BITS, name="place")
         index, sent, received = (
             Signal(self.BITS, name=name) for name in ("index", "sent", "received")
@@ -69,16 +69,30 @@ class ByteQueue:
         with m.If(get):
             m.d.sync += received.eq(received + sum(lane.present for lane in outs))
             m.d.sync += ends_out.eq(ends_out + sum(lane.present & lane.entry[9] for lane in outs))
+        level, word = self.level, self.word
+        if through is not None:
+            level, word = Signal.like(level, name="level_now"), Signal.like(word, name="word_now")
+            come = Mux(through, sum(lane.present for lane in ins), 0)
+            m.d.comb += [level.eq(self.level + come), word.eq(self.word)]
+            for lane in ins:
+                here = (sent + lane.before)[: self.BITS] == index
+                with m.If(through & lane.present & here):
+                    m.d.comb += word.eq(lane.entry)
         with m.If(valid):
             for lane in outs:
                 with m.If(lane.present):
-                    m.d.comb += Assert(self.level > lane.before)
+                    m.d.comb += Assert(level > lane.before)
                     with m.If(self.place == lane.before):
-                        m.d.comb += Assert(lane.entry == self.word)
+                        m.d.comb += Assert(lane.entry == word)
 
 
-class _Realign(Elaboratable):
-    """What both have in common; ``n`` bytes a beat."""
+class RealignProof(Elaboratable):
+    """What both have in common; ``n`` bytes a beat.
+
+    ``through``: bytes may leave in the cycle in which they come.
+    """
+
+    through = False
 
     def __init__(self, dut):
         self.dut, self.n = dut, dut.n
@@ -110,21 +124,27 @@ class _Realign(Elaboratable):
         ]
         self.queue = queue = ByteQueue(
             m,
-            put=self.put,
+            put=self.enters(),
             ins=self.bytes_in(m),
             get=self.get,
             valid=dut.o.valid,
             outs=outs,
             capacity=2 * self.n,
+            through=dut.i.valid if self.through else None,
         )
         # What is whole leaves; of what is not, at most one beat waits.
         with m.If(~dut.o.valid):
             m.d.comb += [Assert(queue.ends == 0), Assert(queue.level <= self.n)]
-        within(m, dut.i.ready | (dut.o.valid & ~dut.o.ready), 1, "i")
+        stalled = ~dut.o.ready | ~dut.i.valid if self.through else dut.o.valid & ~dut.o.ready
+        within(m, dut.i.ready | stalled, 1, "i")
         m.d.comb += Cover(self.get & o.last & ~o.first & (o.empty != 0) & o.error)
         cover_run(m, self.put & self.get, 4, "both")
         self.invariants(m, Mux(dut.o.valid, shown, 0))
         return m
+
+    def enters(self):
+        """When the bytes of :meth:`bytes_in` come in."""
+        return self.put
 
     def lies(self, m, leaving, hold, first, last, error):
         """Invariant: ``hold`` bytes lie in ``held``, from its lowest on, behind those leaving."""
@@ -138,7 +158,7 @@ class _Realign(Elaboratable):
                 m.d.comb += Assert(queue.word == entry(byte, first & (lane == 0), ends, error))
 
 
-class TrimProof(_Realign):
+class TrimProof(RealignProof):
     def bytes_in(self, m):
         dut, i, n = self.dut, self.dut.i.payload, self.n
         free(m, dut.skip)
@@ -192,7 +212,7 @@ class TrimProof(_Realign):
         self.lies(m, leaving, hold, ~dut.begun, dut.flush, dut.flush_error)
 
 
-class PrependProof(_Realign):
+class PrependProof(RealignProof):
     def bytes_in(self, m):
         dut, i, n = self.dut, self.dut.i.payload, self.n
         free(m, dut.count, dut.head)

@@ -84,6 +84,7 @@ MODULES = (
     "speck",
     "spi_controller",
     "strip",
+    "vlan",
     "tcp_application",
     "tcp_connect",
     "tcp_dma",

@@ -104,7 +104,7 @@ class World:
 
     def send(
         self, seq, ack=0, flags=ACK, data=b"", window=65535, mss=0, rport=4000, port=7, ip=None,
-        scale=None, permits=False,
+        scale=None, permits=False, vlan=0,
     ):  # fmt: skip
         """A segment arrives."""
         fields = {
@@ -123,6 +123,8 @@ class World:
             fields |= {"scaled": (scale is not None, 1), "scale": (scale or 0, 4)}
         if self.config.sack:
             fields |= {"permits": (permits, 1)}
+        if self.config.vlan:
+            fields |= {"vlan": (vlan, 17)}
         self.segments.queue.append(_pack(fields))
         n = self.config.width // 8
         for at in range(0, len(data), n):

@@ -10,6 +10,7 @@ from scapy.layers.l2 import Ether
 from streams import MemoryResponder, packet_get, packet_put, run
 from trebuchet.cores.shell import Shell, ShellConfig
 from trebuchet.cores.tcp.config import TINY
+from trebuchet.models.net import with_tag, without_tag
 from trebuchet.sim.toe import PORTS, Toe
 
 CONFIG = replace(TINY, sessions=4, segment_log2=12, icmp=True)
@@ -27,17 +28,30 @@ def shell(config):
     return Shell(top), top.memory.page
 
 
+@pytest.mark.parametrize(
+    ("config", "tag"),
+    [
+        (CONFIG, None),
+        (replace(CONFIG, vlan=True), None),
+        (replace(CONFIG, vlan=True), 0x6123),
+        (replace(CONFIG, vlan=True, width=64), 0xFFFF),
+    ],
+    ids=["plain", "untagged", "tagged", "tagged64"],
+)
 @pytest.mark.parametrize("make", [toe, shell])
-def test_a_page_over_a_path_with_a_small_mtu(make):
-    dut, page = make(CONFIG)
+def test_a_page_over_a_path_with_a_small_mtu(make, config, tag):
+    """Without VLAN tags, and in a VLAN: all frames of a session have the tag of its SYN."""
+    dut, page = make(config)
     memory = bytearray(1 << (page + 1024).bit_length())
     memory[page : page + 1024] = PAGE
 
     async def put(ctx, frame):
-        await packet_put(ctx, dut.rx, frame)
+        await packet_put(ctx, dut.rx, with_tag(frame, tag))
 
     async def get(ctx):
-        return Ether((await packet_get(ctx, dut.tx))[0])[TCP]
+        frame, there = without_tag((await packet_get(ctx, dut.tx))[0])
+        assert there == tag
+        return Ether(frame)[TCP]
 
     async def bench(ctx):
         if make is shell:

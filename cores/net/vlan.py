@@ -50,7 +50,7 @@ class VlanStrip(wiring.Component):
     """
 
     def __init__(self, width=32):
-        self.width = _checked(width)
+        self.width, self.n = _checked(width), width // 8
         super().__init__(
             {
                 "i": In(PacketSignature(width)),
@@ -62,7 +62,7 @@ class VlanStrip(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         beat = self.i.payload
-        place = _PLACE // (self.width // 8)
+        place = _PLACE // self.n
         index = self.index = Signal(range(place + 2))
         take, here, tagged = Signal(), Signal(), Signal()
         found = beat.data[-32:]
@@ -130,7 +130,7 @@ class VlanInsert(wiring.Component):
     """
 
     def __init__(self, width=32):
-        self.width = _checked(width)
+        self.width, self.n = _checked(width), width // 8
         super().__init__(
             {
                 "i": In(PacketSignature(width)),
@@ -142,7 +142,7 @@ class VlanInsert(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         beat = self.i.payload
-        place = _PLACE // (self.width // 8)
+        place = _PLACE // self.n
         index = self.index = Signal(range(place + 2))
         tag = self.kept = Signal(VLAN_WIDTH)  # of the frame under way
         here = Signal()
