@@ -35,9 +35,10 @@ class KeptRuns(wiring.Component):
     what touches the text touches nothing else, so each is compared with the text alone. All places
     lie within a window from RCV.NXT on. With ``full``, ``count`` and ``runs`` mean nothing.
 
-    If there is one place only, the nearer of two stays: a text before the run takes its place, which
-    RFC 2018, section 8 allows. Else the last segment of a window, having overtaken the others, would
-    keep all of them from being kept, and a sender without SACK would need a time-out for each loss.
+    If there is one place only, the nearer of two stays: a text before the run takes its place, as
+    RFC 2018, section 8, allows. Else the last segment of a window, having overtaken the others,
+    would keep all of them from being kept, and a sender without SACK would need a time-out for each
+    loss.
 
     No back-pressure; no ``start`` before ``done``. Reset: idle.
     """
