@@ -36,7 +36,7 @@ class CookieProof(Elaboratable):
         m = new_harness()
         m.submodules.dut = dut = self.dut
         seg, ack = dut.segment, dut.segment.ack
-        free(m, seg, dut.mss, dut.service, dut.now, dut.hold, dut.sent, dut.hash)
+        free(m, seg, dut.mss, dut.first, dut.service, dut.now, dut.hold, dut.sent, dut.hash)
 
         def past(value, name):
             before = Signal(len(value), name=f"past_{name}")
@@ -54,7 +54,8 @@ class CookieProof(Elaboratable):
         age = (slot - number[3:5])[:2]  # slots since the cookie's
         fresh = ((age == 0) & dut.served[0]) | ((age == 1) & dut.served[1])
         size = (dut.mss >= 1220) + (dut.mss >= 1440) + (dut.mss >= 1460)
-        cookie = ((dut.hash >> 5) << 5) + ((dut.then & 3) << 3) + (size << 1)
+        mixed = self.mixed(dut.hash, dut.first)
+        cookie = ((mixed >> 5) << 5) + ((dut.then & 3) << 3) + (size << 1)
         now = Mux(seg.flags.syn | (age == 0), slot, slot - 1)[:13]
         block = (seg.ip << 32) + (seg.remote_port << 16) + (dut.service << 13) + dut.then
         begun = Signal()
@@ -64,7 +65,7 @@ class CookieProof(Elaboratable):
             "number": cookie[:32],
             "able": dut.mss > 535,
             "plausible": ack[0] & fresh,
-            "good": (number ^ dut.hash) < 32,
+            "good": (number ^ mixed) < 32,
             "told": told(dut.config, ack),
             "then": Mux(dut.hold, dut.then, now),
             "block": Mux(dut.hold, dut.block, block[:64]),
@@ -77,6 +78,10 @@ class CookieProof(Elaboratable):
             Cover(held & (dut.then != slot)),
         ]
         return m
+
+    @staticmethod
+    def mixed(hash, first):
+        return (hash ^ first ^ (first << 27))[:32]
 
     def _lifetime(self, m, begins):
         """A cookie that was sent counts in its slot and the next; none does long after the last."""
@@ -141,7 +146,7 @@ class CookieFlow(FlowProof):
             "BAKE": [(1, "ANEW")],
             "ANEW": [(~dut.idle, "ANEW"), (1, "LOOKUP")],
             "BAKED": [(1, "TASTE")],
-            "TASTE": [(~f.syn & cookie.good, "ANEW"), (1, "REPLY")],
+            "TASTE": [(~f.syn & cookie.good, "ANEW"), (f.syn, "REPLY"), (1, "TAIL")],
         }
         taken = at["TASTE"] & ~f.syn & cookie.good
         answered = at["REPLY"] & ~dut.reply.valid
@@ -171,7 +176,9 @@ class CookieFlow(FlowProof):
         m = super().elaborate(platform)
         dut, at, f = self.dut, self.at, self.dut.segment.payload.flags
         seg, cookie = dut.segment.payload, dut.cookie
-        right = seg.ack[5:] == dut.hash[5:]
+        first = Mux(f.syn, (seg.seq + 1)[:32], seg.seq)
+        mixed = CookieProof.mixed(dut.hash, first)
+        right = seg.ack[5:] == mixed[5:]
         tried = Signal()  # an ACK has been found to be that of a cookie
         with m.If(at["TASTE"] & ~f.syn & right):
             m.d.sync += tried.eq(1)
@@ -183,7 +190,7 @@ class CookieFlow(FlowProof):
             Assert(dut.good == (tried & ~at["IDLE"])),
             Assert(~dut.good | (f.ack & ~f.syn & ~f.rst)),
             Assert(~baked | (cookie.good == right)),
-            Assert(~baked | (cookie.number[5:] == dut.hash[5:])),
+            Assert(~baked | (cookie.number[5:] == mixed[5:])),
             Assert(~(at["BAKED"] | baked) | (dut.bakes & dut.hash_valid)),
             Assert(~Cat(at[name] for name in ("BAKE", "ANEW", "BAKED")).any() | ~self.given),
             Assert(~baked | ~self.given),
@@ -213,7 +220,9 @@ PROOFS = (
         depth=4,
         cover_depth=24,
         mutants=(
-            Mutant("any_hash", "seg.ack[5:] == self.hash[5:]", "seg.ack[6:] == self.hash[6:]", 12),
+            Mutant("any_hash", "seg.ack[5:] == mixed)", "seg.ack[6:] == mixed[1:])", 12),
+            Mutant("anywhere", "^ self.first[5:] ^", "^", 12),
+            Mutant("nearly_there", "C(0, 22), self.first[:5]", "C(0, 27)", 12),
             Mutant("for_ever", "served[0] | self.sent)", "served[1] | self.sent)", 12),
             Mutant("forgets_the_late", "self.sent.replicate(2)", "self.sent", 12),
             Mutant("of_any_time", "with m.If(~self.hold):", "with m.If(1):", 12),

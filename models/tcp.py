@@ -61,21 +61,25 @@ def speck64_128(block, key, rounds=27):
     return x << 32 | y
 
 
-def syn_cookie(key, ip, port, service, slot, mss):
-    """The sequence number that stands for a SYN (RFC 4987, 3.6); ``mss`` 536 at least."""
+def syn_cookie(key, ip, port, service, slot, mss, first):
+    """The sequence number that stands for a SYN (RFC 4987, 3.6); ``mss`` 536 at least.
+
+    ``first``: the peer's sequence number behind its SYN.
+    """
     block = ip << 32 | port << 16 | service << 13 | slot % (1 << 13)
     size = max(k for k, least in enumerate(COOKIE_SIZES) if mss >= least)
-    return (speck64_128(block, key) & 0xFFFF_FFE0) | slot % 4 << 3 | size << 1
+    mixed = speck64_128(block, key) ^ first ^ first % 32 << 27
+    return (mixed & 0xFFFF_FFE0) | slot % 4 << 3 | size << 1
 
 
-def cookie_mss(key, ip, port, service, slots, ack):
-    """The MSS that came with the cookie, sent in one of ``slots``, that ``ack`` acknowledges.
+def cookie_mss(key, ip, port, service, slots, ack, seq):
+    """The MSS that came with the cookie, sent in one of ``slots``, that a segment acknowledges.
 
-    None if it acknowledges none.
+    None if it acknowledges none, or does not begin at the stream's first byte.
     """
     number = (ack - 1) & _M32
     mss = COOKIE_SIZES[number >> 1 & 3]
-    good = any(syn_cookie(key, ip, port, service, slot, mss) == number for slot in slots)
+    good = any(syn_cookie(key, ip, port, service, slot, mss, seq) == number for slot in slots)
     return mss if good else None
 
 

@@ -331,4 +331,4 @@ TINY = TcpConfig()
 #: 1,024 sessions in block RAM, for a data path of 64 bits.
 SMALL = replace(TINY, width=64, sessions=1024, rx_buffer=32768, runs=4, sack=True)
 #: 131,072 sessions in external memory, of which 1,024 at work are on chip.
-FULL = replace(SMALL, sessions=131072, cache=1024, segments=1024, cookies=True)
+FULL = replace(SMALL, sessions=131072, cache=1024, segments=1024, cookies=True, vlan=True)

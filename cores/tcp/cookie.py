@@ -31,6 +31,7 @@ class SynCookie(wiring.Component):
     ``segment``    In   a SYN to answer or an ACK to look at, still from three cycles before any
                         output is looked at
     ``mss``        In   with a SYN: the peer's MSS
+    ``first``      In   the sequence number behind the SYN; with an ACK: its own
     ``service``    In   which service listens at its port
     ``now``        In   time in ticks
     ``hold``       In   ``block`` is being hashed: it stays, whatever the time is
@@ -40,14 +41,16 @@ class SynCookie(wiring.Component):
     ``able``       Out  of a SYN: ``number`` can stand for it
     ``number``     Out  of a SYN: the sequence number to answer with, an even one
     ``plausible``  Out  of an ACK: it could be that of a cookie sent in this slot or the one before
-    ``good``       Out  of a plausible ACK: it is
+    ``good``       Out  of a plausible ACK: it is, and ``first`` is what it was then
     ``told``       Out  of a good ACK: the peer's MSS
     =============  ===  ======================================================================
 
     A cookie's bits, from the top: 27 of the keyed hash of the peer's address and port, the service
-    and the slot of time; the slot's lowest two; two for the MSS; 0. So one guess in 134 million is
-    right, and only of slots in which cookies were sent: otherwise ``plausible`` is 0. A window
-    scale option is forgotten, as by a peer that has none.
+    and the slot of time, exclusive or ``first``, whose lowest five bits go to the top; the slot's
+    lowest two; two for the MSS; 0. So one guess in 134 million is right, and only of slots in which
+    cookies were sent: otherwise ``plausible`` is 0. And an ACK is good only if its text is the
+    stream's beginning: two values of ``first`` with the same 27 bits are 2**27 - 31 or more apart.
+    A window scale option is forgotten, as by a peer that has none.
 
     No stream, no back-pressure. *Reset*: no cookie has been sent.
     """
@@ -58,6 +61,7 @@ class SynCookie(wiring.Component):
             {
                 "segment": In(rx_segment_layout(config)),
                 "mss": In(11),
+                "first": In(32),
                 "service": In(record_layout(config).members["service"]),
                 "now": In(TIME_WIDTH),
                 "hold": In(1),
@@ -94,15 +98,16 @@ class SynCookie(wiring.Component):
                 self.block.eq(Cat(self.then, C(0, 16 - SLOT_WIDTH), seg.remote_port, seg.ip)),
                 self.block[SLOT_WIDTH:16].eq(self.service),
             ]
-        size = Signal(2)
+        size, mixed = Signal(2), Signal(27)
+        m.d.comb += mixed.eq(self.hash[5:] ^ self.first[5:] ^ Cat(C(0, 22), self.first[:5]))
         for k, least in enumerate(SIZES[1:], 1):
             with m.If(self.mss >= least):
                 m.d.comb += size.eq(k)
         m.d.sync += [
             self.able.eq(self.mss >= SIZES[0]),
-            self.number.eq(Cat(C(0, 1), size, self.then[:2], self.hash[5:])),
+            self.number.eq(Cat(C(0, 1), size, self.then[:2], mixed)),
             self.plausible.eq(seg.ack[0] & ((now & served[0]) | (before & served[1]))),
-            self.good.eq(seg.ack[5:] == self.hash[5:]),
+            self.good.eq(seg.ack[5:] == mixed),
         ]
         with m.Switch(seg.ack[1:3]):
             for k, value in enumerate(SIZES):
@@ -118,17 +123,20 @@ class CookieDialogue:
     looked up as if it were a tuple. What is found under it does not matter.
 
     A SYN takes one more look-up, an ACK that could be a cookie's two, and one of a session that it
-    has made a third. An ACK whose session is gone can make it once more if it comes again within
-    the cookie's time, as with all SYN cookies: the peer then answers with a RST.
+    has made a third. One that could be, but is not, gets no answer: it may be a later segment of a
+    peer whose first ACK was lost, which a RST would end. An ACK whose session is gone can make it
+    once more if it comes again within the cookie's time, as with all SYN cookies: the peer then
+    answers with a RST.
     """
 
     def _cookies(self, m):
         m.submodules.cookie = self.cookie = cookie = SynCookie(self.config)
-        new = self.handshake
+        new, seg = self.handshake, self.segment.payload
         self.good = Signal()  # the segment is the ACK of a cookie of ours
         m.d.comb += [
-            cookie.segment.eq(self.segment.payload),
+            cookie.segment.eq(seg),
             cookie.mss.eq(new.mss),
+            cookie.first.eq(Mux(seg.flags.syn, new.seq, seg.seq)),
             cookie.service.eq(new.service),
             cookie.now.eq(self.now),
             cookie.hold.eq(self.bakes),
@@ -169,6 +177,7 @@ class CookieDialogue:
                 m.next = "ANEW"
             with m.Elif(~syn):
                 m.d.comb += self.count.unknown.eq(1)
+                m.next = "TAIL"
 
     def _hand_out(self, m):
         """In REPLY, to a SYN: the SYN-ACK with the cookie."""
