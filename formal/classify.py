@@ -309,7 +309,7 @@ PROOFS = (
             Mutant(
                 "too_few_verdicts", "width=1, depth=delay.depth", "width=1, depth=delay.depth // 2"
             ),
-            Mutant("too_short", "max(8, beats + 7)", "beats"),
+            Mutant("too_short", "max(8, beats + 7 + 2 * self.vlan)", "beats"),
         ),
         assumes="the stream rules on the input; handshakes of the FIFOs",
         not_proved="the FIFOs",
