@@ -5,6 +5,7 @@ as it can be said, one frame at a time. Numbers are in host order; MAC addresses
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 __all__ = [
     "Drop",
@@ -116,7 +117,8 @@ def is_for_toe(frame, mac, ip, enable=True):
 
 def find_options(options):
     """The fields of a :class:`Segment` that proper options give; the last of each kind counts."""
-    found, at = {"mss": 0}, 0
+    found: dict[str, Any] = {"mss": 0}
+    at = 0
     while at < len(options):
         kind = options[at]
         if kind == 0:
