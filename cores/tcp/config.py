@@ -47,7 +47,8 @@ class TcpConfig:
         Runs of bytes a session keeps while something before them is missing, 1 to 4
         (:mod:`~trebuchet.cores.tcp.runs`).
     sack : bool
-        ACKs tell peers that permit it which runs are kept (RFC 2018).
+        ACKs tell peers that permit it which runs are kept (RFC 2018). With one run, what they tell
+        may be given up for a nearer one, which a peer finds out by a time-out (RFC 2018, 8).
     pool_base : int
         Address of the pool, a multiple of the segment size.
     mss : int
@@ -85,8 +86,8 @@ class TcpConfig:
         When no more handshakes may be under way, a SYN is answered by a SYN cookie instead of
         nothing (:mod:`~trebuchet.cores.tcp.cookie`).
     vlan : bool
-        Frames with a VLAN tag are taken, and a session's go out with the tag that its SYN had
-        (:mod:`~trebuchet.cores.net.vlan`).
+        Frames with a VLAN tag are taken, and a session's go out with the tag of the segment that
+        made it: its SYN, or the ACK of a cookie (:mod:`~trebuchet.cores.net.vlan`).
     inspect : bool
         Software can look at each session (:mod:`~trebuchet.cores.tcp.inspect`).
     cache : int or None

@@ -50,7 +50,7 @@ class SynCookie(wiring.Component):
     lowest two; two for the MSS; 0. So one guess in 134 million is right, and only of slots in which
     cookies were sent: otherwise ``plausible`` is 0. And an ACK is good only if its text is the
     stream's beginning: two values of ``first`` with the same 27 bits are 2**27 - 31 or more apart.
-    A window scale option is forgotten, as by a peer that has none.
+    Window scaling and SACK are forgotten, as by a peer that has neither.
 
     No stream, no back-pressure. *Reset*: no cookie has been sent.
     """

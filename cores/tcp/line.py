@@ -1,7 +1,8 @@
 """What a session takes in external memory: a line, and an extension while something is in flight.
 
-A *line* is 64 bytes: who the session is with, in its first 14, the part of the record that cannot
-be told from the rest, and in the last bit whether the extension counts. An *extension* is at most
+A *line* is 64 bytes: who the session is with (14 bytes, and 17 bits more with VLANs), behind that,
+to the bit, the part of the record that cannot be told from the rest, and in the last bit whether
+the extension counts. An *extension* is at most
 128 bytes: the four descriptors, 16 bytes each, then the rest of the record. All numbers are
 little-endian. All lines are first, then all extensions: a session takes 64 bytes at rest.
 
