@@ -88,9 +88,10 @@ class IcmpErrors(wiring.Component):
     one. What it quotes is held against the session (:mod:`~trebuchet.cores.tcp.notice`).
 
     *Throughput*: one beat a cycle without gaps between frames. *Latency*: 8 cycles from a frame's
-    last beat to its notice, one more at 64 bits with ``vlan``. *Back-pressure*: ``frame`` never waits; while ``notice`` is stalled the
-    queue fills, then messages are dropped. ``mac`` and ``ip`` may change at any time; frames under
-    way are then judged by either. Reset drops everything.
+    last beat to its notice, one more at 64 bits with ``vlan``. *Back-pressure*: ``frame`` never
+    waits; while ``notice`` is stalled the queue fills, then messages are dropped. ``mac`` and
+    ``ip`` may change at any time; frames under way are then judged by either. Reset drops
+    everything.
 
     Parameters
     ----------

@@ -79,9 +79,9 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
     ``bakes``       Out  with ``config.cookies``: look ``block`` up, for its hash, not the segment
     ==============  ===  ======================================================================
 
-    About 24 cycles a segment (50 for a SYN), of which it holds the record for 7, and for ``runs`` + 3
-    more if something is kept beyond a gap, or is about to be. It waits for the
-    sender (through ``reply``) and the memory (through ``verdict``), never while it holds a record.
+    About 24 cycles a segment (50 for a SYN), of which it holds the record for 7, and ``runs`` + 3
+    more if something is kept beyond a gap, or is about to be. It waits for the sender (through
+    ``reply``) and the memory (through ``verdict``), never while it holds a record.
     Reset: idle.
     """
 

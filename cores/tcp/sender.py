@@ -65,9 +65,9 @@ class Sender(wiring.Component):
     (counter ``cut``); the peer then sees a shorter segment, which TCP repairs.
 
     *Throughput*: the next segments' payloads are read while a frame goes out, and the next header
-    is summed, in 22 cycles at 32 bits, 10 at 64 (2 more with options), while the payload does. So a frame with as many
-    beats of payload costs its own beats alone: with 1460 bytes 96 % of the data path, given a
-    memory that keeps up at a latency below 300 cycles.
+    is summed, in 22 cycles at 32 bits, 10 at 64 (2 more with options), while the payload does. So a
+    frame with as many beats of payload costs its own beats alone: with 1460 bytes 96 % of the data
+    path, given a memory that keeps up at a latency below 300 cycles.
     *Latency*: 33 cycles without payload.
     *Back-pressure*: at most eight segments and ``buffer_bytes`` of payload are inside; memory is
     asked only for what has its place reserved, so ``rdata`` never waits for ``frame`` or ``sent``
