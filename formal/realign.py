@@ -139,22 +139,27 @@ class RealignProof(Elaboratable):
         within(m, dut.i.ready | stalled, 1, "i")
         m.d.comb += Cover(self.get & o.last & ~o.first & (o.empty != 0) & o.error)
         cover_run(m, self.put & self.get, 4, "both")
-        self.invariants(m, Mux(dut.o.valid, shown, 0))
+        self.invariants(m, 0 if self.through else Mux(dut.o.valid, shown, 0))
         return m
 
     def enters(self):
         """When the bytes of :meth:`bytes_in` come in."""
         return self.put
 
-    def lies(self, m, leaving, hold, first, last, error):
-        """Invariant: ``hold`` bytes lie in ``held``, from its lowest on, behind those leaving."""
+    def lies(self, m, leaving, hold, first, last, error, held=None):
+        """Invariant: ``hold`` bytes lie in ``held``, from its lowest on, behind those leaving.
+
+        ``held``: of the component, or as said. With ``through`` no others are inside.
+        """
         dut, queue = self.dut, self.queue
+        held = dut.held if held is None else held
+        shown = 0 if self.through else dut.o.valid & dut.o.payload.last
         m.d.comb += Assert(queue.level == leaving + hold)
-        m.d.comb += Assert(queue.ends == last + (dut.o.valid & dut.o.payload.last))
-        for lane in range(self.n):
+        m.d.comb += Assert(queue.ends == last + shown)
+        for lane in range(len(held) // 8):
             with m.If((lane < hold) & (queue.place == leaving + lane)):
                 ends = last & (hold == lane + 1)
-                byte = dut.held.word_select(lane, 8)
+                byte = held.word_select(lane, 8)
                 m.d.comb += Assert(queue.word == entry(byte, first & (lane == 0), ends, error))
 
 

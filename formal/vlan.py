@@ -13,7 +13,7 @@ Not proved: behaviour under a reset while running.
 from amaranth.hdl import Assert, Assume, Cat, Const, Cover, Mux, Signal
 
 from .proof import Mutant, Proof
-from .realign import ByteQueue, Lane, RealignProof, entry
+from .realign import Lane, RealignProof, entry
 from .stream import free
 
 __all__ = ["PROOFS"]
@@ -40,13 +40,13 @@ class _Vlan(RealignProof):
             Assert(self.begins == (self.seen == 0)),
         ]
 
-    def lanes(self, shown):
-        """Those of the beat on offer for which ``shown`` holds, by number; all before are, too."""
+    def lanes(self, shown, before=int):
+        """Those of the beat on offer for which ``shown(lane)`` holds, ``before(lane)`` others."""
         i = self.dut.i.payload
         return [
             Lane(
                 shown(lane) & (lane < self.count),
-                Const(lane, ByteQueue.BITS),
+                before(lane),
                 entry(
                     i.data.word_select(lane, 8),
                     i.first & (lane == 0),
@@ -57,15 +57,10 @@ class _Vlan(RealignProof):
             for lane in range(self.n)
         ]
 
-    def inside(self, m, held, hold, first, last, error):
-        """Invariant: ``hold`` bytes lie in ``held``, from its lowest on."""
-        queue = self.queue
-        m.d.comb += [Assert(queue.level == hold), Assert(queue.ends == last)]
-        for lane in range(len(held) // 8):
-            with m.If((lane < hold) & (queue.place == lane)):
-                ends = last & (hold == lane + 1)
-                want = entry(held.word_select(lane, 8), first & (lane == 0), ends, error)
-                m.d.comb += Assert(queue.word == want)
+    def empty(self, m):
+        """Invariant at 32 bits: nothing stays inside."""
+        m.d.comb += [Assert(self.queue.level == 0), Assert(self.queue.ends == 0)]
+        m.d.comb += Assert(self.begins_out == self.begins)
 
 
 class StripProof(_Vlan):
@@ -78,14 +73,12 @@ class StripProof(_Vlan):
         with m.If(self.put & self.here & ~i.last):
             m.d.sync += tag.eq(Mux(tagged, Cat(octets[3], octets[2], 1), 0))
         m.d.comb += [Assert(dut.tag == tag), Cover(self.put & tagged & dut.tag[16])]
-        self.tagged = tagged
         return self.lanes(lambda lane: ~(tagged & (lane >= PLACE % self.n)))
 
     def invariants(self, m, leaving):
         dut = self.dut
         if self.n == 4:
-            m.d.comb += [Assert(self.queue.level == 0), Assert(self.queue.ends == 0)]
-            m.d.comb += Assert(self.begins_out == self.begins)
+            self.empty(m)
             return
         held, full, half, rest = dut.held, dut.full, dut.half, dut.rest
         upper = full & (half | rest)
@@ -99,16 +92,10 @@ class StripProof(_Vlan):
             Assert(self.begins_out == Mux(full, held.first & ~upper, self.begins)),
             Assert(~full | upper | (self.seen != 0) | held.last),
         ]
-        count = Mux(upper, 4, 8) - held.empty
+        hold = Mux(full, Mux(upper, 4, 8) - held.empty, 0)
         data = Mux(upper, held.data[32:], held.data)
-        self.inside(
-            m,
-            data,
-            Mux(full, count, 0),
-            held.first & ~upper,
-            full & ~half & held.last,
-            held.error,
-        )
+        last = full & ~half & held.last
+        self.lies(m, leaving, hold, held.first & ~upper, last, held.error, data)
         m.d.comb += Cover(full & rest & (held.empty == 2))
 
 
@@ -139,13 +126,7 @@ class InsertProof(_Vlan):
             tags = [Lane(own, k, entry(octet, 0, 0, 0)) for k, octet in enumerate(octets)]
             return tags + self.lanes(lambda lane: ~own)
         tags = [Lane(now, 4 + k, entry(octet, 0, 0, 0)) for k, octet in enumerate(octets)]
-        shifts = [Mux(now & (lane >= 4), 4, 0) for lane in range(8)]
-        lanes = self.lanes(lambda lane: Const(1))
-        lanes = [
-            Lane(lane.present, (lane.before + shift)[:6], lane.entry)
-            for lane, shift in zip(lanes, shifts, strict=True)
-        ]
-        return tags + lanes
+        return tags + self.lanes(lambda lane: 1, lambda lane: lane + Mux(now & (lane >= 4), 4, 0))
 
     def enters(self):
         return self.dut.o.valid & self.dut.o.ready if self.n == 4 else self.put
@@ -154,8 +135,7 @@ class InsertProof(_Vlan):
         dut = self.dut
         m.d.comb += Cover(self.put & self.now & (dut.kept[:16] == 0xA005))
         if self.n == 4:
-            m.d.comb += [Assert(self.queue.level == 0), Assert(self.queue.ends == 0)]
-            m.d.comb += Assert(self.begins_out == self.begins)
+            self.empty(m)
             m.d.comb += Assert(~self.gone | self.now)
             return
         m.d.comb += [
@@ -166,11 +146,11 @@ class InsertProof(_Vlan):
             Assert(self.begins_out == (self.begins & ~dut.rest)),
         ]
         hold = Mux(dut.shifted, 4, Mux(dut.rest, 4 - dut.held.empty, 0))
-        self.inside(m, dut.upper, hold, 0, dut.rest, dut.held.error)
+        self.lies(m, leaving, hold, 0, dut.rest, dut.held.error, dut.upper)
         m.d.comb += Cover(dut.rest & (dut.held.empty == 1))
 
 
-def _proof(name, kind, proof, width, says, mutants, assumes="the stream rules on the input"):
+def _proof(name, kind, proof, says, assumes, width, *mutants):
     return Proof(
         name=f"{name}_{width}",
         core=f"cores.net.vlan.{kind}({width})",
@@ -184,57 +164,36 @@ def _proof(name, kind, proof, width, says, mutants, assumes="the stream rules on
     )
 
 
-_STRIPS = "frames leave byte for byte, in order, at once, but for their tags, which are told"
-_INSERTS = "frames leave byte for byte, in order, at once, each with its tag before byte 12"
-_WHOLE = "the stream rules on the input; frames of 17 bytes or more; a tag stays with a first beat"
+_STRIP = (
+    *("vlan_strip", "VlanStrip", StripProof),
+    "frames leave byte for byte, in order, at once, but for their tags, which are told",
+    "the stream rules on the input",
+)
+_INSERT = (
+    *("vlan_insert", "VlanInsert", InsertProof),
+    "frames leave byte for byte, in order, at once, each with its tag before byte 12",
+    "the stream rules on the input; frames of 17 bytes or more; a tag stays with a first beat",
+)
 PROOFS = (
     _proof(
-        "vlan_strip",
-        "VlanStrip",
-        StripProof,
+        *_STRIP,
         32,
-        _STRIPS,
-        (
-            Mutant("cuts_short_frames", "(index == place) & ~beat.last", "(index == place)"),
-            Mutant("tag_in_wire_order", "Cat(_swapped(found[16:]), 1)", "Cat(found[16:], 1)"),
-        ),
+        Mutant("cuts_short_frames", "(index == place) & ~beat.last", "(index == place)"),
+        Mutant("tag_in_wire_order", "Cat(_swapped(found[16:]), 1)", "Cat(found[16:], 1)"),
     ),
     _proof(
-        "vlan_strip",
-        "VlanStrip",
-        StripProof,
+        *_STRIP,
         64,
-        _STRIPS,
-        (
-            Mutant("ends_late", "full.eq(~(half & ends))", "full.eq(1)"),
-            Mutant("joins_the_next", "half & ~beat.last)", "half)"),
-            Mutant("forgets_the_rest", "rest.eq(half & beat.last & ~ends)", "rest.eq(0)"),
-        ),
+        Mutant("ends_late", "full.eq(~(half & ends))", "full.eq(1)"),
+        Mutant("joins_the_next", "half & ~beat.last)", "half)"),
+        Mutant("forgets_the_rest", "rest.eq(half & beat.last & ~ends)", "rest.eq(0)"),
     ),
+    _proof(*_INSERT, 32, Mutant("twice", "gone.eq(now)", "gone.eq(0)")),
     _proof(
-        "vlan_insert",
-        "VlanInsert",
-        InsertProof,
-        32,
-        _INSERTS,
-        (Mutant("twice", "gone.eq(now)", "gone.eq(0)"),),
-        _WHOLE,
-    ),
-    _proof(
-        "vlan_insert",
-        "VlanInsert",
-        InsertProof,
+        *_INSERT,
         64,
-        _INSERTS,
-        (
-            Mutant("forgets_damage", "out.error.eq(held.error)", "out.error.eq(0)"),
-            Mutant(
-                "takes_too_soon",
-                "self.i.ready.eq(self.o.ready & ~rest)",
-                "self.i.ready.eq(self.o.ready)",
-            ),
-            Mutant("shifts_the_next", "(here | shifted) & ~beat.last)", "(here | shifted))"),
-        ),
-        _WHOLE,
+        Mutant("forgets_damage", "out.error.eq(held.error)", "out.error.eq(0)"),
+        Mutant("takes_too_soon", "ready.eq(self.o.ready & ~rest)", "ready.eq(self.o.ready)"),
+        Mutant("shifts_the_next", "(here | shifted) & ~beat.last)", "(here | shifted))"),
     ),
 )

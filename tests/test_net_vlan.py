@@ -17,6 +17,11 @@ def random_tag(rng):
     return rng.getrandbits(16) if rng.random() < 0.6 else None
 
 
+def rng_of(seed, name, pressure=True):
+    """For one side of a stream; None: it never pauses."""
+    return make_rng(seed, name) if pressure else None
+
+
 def random_frame(rng):
     """Of any length, with one tag, with two or without; what looks like a tag elsewhere is none."""
     size = rng.choice([1, 4, 11, 12, 13, 15, 16, 17, 18, 20, 21, 24, 25, rng.randint(26, 90)])
@@ -48,17 +53,16 @@ def test_tags_come_off(width, pressure, seed):
     rng = make_rng(seed, f"strip/{width}")
     frames = [(random_frame(rng), rng.random() < 0.2) for _ in range(60)]
 
-    def rng_for(name):
-        return make_rng(seed, name) if pressure else None
-
     async def put(ctx):
+        rng = rng_of(seed, "put", pressure)
         for frame, error in frames:
-            await packet_put(ctx, dut.i, frame, error, rng=rng_for(f"put{len(frame)}"))
+            await packet_put(ctx, dut.i, frame, error, rng=rng)
 
     async def get(ctx):
+        rng = rng_of(seed, "get", pressure)
         for frame, error in frames:
             plain, tci = without_tag(frame)
-            got = await packet_get(ctx, dut.o, rng=rng_for(f"get{len(frame)}"))
+            got = await packet_get(ctx, dut.o, rng=rng)
             assert got == (plain, error)
             if len(frame) > 36:  # its end has gone out: the next one's tag is not there yet
                 assert ctx.get(dut.tag) == tag_of(tci)
@@ -79,17 +83,16 @@ def test_tags_come_on(width, pressure, seed):
         frame = rng.randbytes(rng.choice([17, 18, 20, 21, 24, 25, rng.randint(26, 90)]))
         items.append((frame, rng.random() < 0.2, random_tag(rng)))
 
-    def rng_for(name):
-        return make_rng(seed, name) if pressure else None
-
     async def put(ctx):
+        rng = rng_of(seed, "put", pressure)
         for frame, error, tci in items:
             ctx.set(dut.tag, tag_of(tci))
-            await packet_put(ctx, dut.i, frame, error, rng=rng_for(f"put{len(frame)}"))
+            await packet_put(ctx, dut.i, frame, error, rng=rng)
 
     async def get(ctx):
+        rng = rng_of(seed, "get", pressure)
         for frame, error, tci in items:
-            got = await packet_get(ctx, dut.o, rng=rng_for(f"get{len(frame)}"))
+            got = await packet_get(ctx, dut.o, rng=rng)
             assert got == (with_tag(frame, tci), error)
 
     cycles = run(dut, put, get, stream_checker(dut.o), limit=20_000, seed=seed)
@@ -118,16 +121,20 @@ def test_classifier_sees_what_is_behind_a_tag(width, seed):
         ctx.set(dut.mac, int.from_bytes(MAC, "little"))
         ctx.set(dut.ip, OUR_IP)
         ctx.set(dut.enable, 1)
+        rng = rng_of(seed, "put")
         for frame in frames:
-            await packet_put(ctx, dut.rx, frame, rng=make_rng(seed, f"put{len(frame)}"))
+            await packet_put(ctx, dut.rx, frame, rng=rng)
 
-    def getter(out, wanted):
+    def getter(name, wanted):
+        out = getattr(dut, name)
+
         async def get(ctx):
+            rng = rng_of(seed, name)
             for frame in wanted:
-                got = await packet_get(ctx, out, rng=make_rng(seed, f"get{len(frame)}"))
+                got = await packet_get(ctx, out, rng=rng)
                 assert got == (frame, False)
 
         return get
 
     others = [f for f in frames if f not in ours]
-    run(dut, put, getter(dut.toe, ours), getter(dut.other, others), limit=20_000, seed=seed)
+    run(dut, put, getter("toe", ours), getter("other", others), limit=20_000, seed=seed)

@@ -2,9 +2,9 @@
 
 A *line* is 64 bytes: who the session is with (14 bytes, and 17 bits more with VLANs), behind that,
 to the bit, the part of the record that cannot be told from the rest, and in the last bit whether
-the extension counts. An *extension* is at most
-128 bytes: the four descriptors, 16 bytes each, then the rest of the record. All numbers are
-little-endian. All lines are first, then all extensions: a session takes 64 bytes at rest.
+the extension counts. An *extension* is at most 128 bytes: the four descriptors, 16 bytes each,
+then the rest of the record. All numbers are little-endian. All lines are first, then all
+extensions: a session takes 64 bytes at rest.
 
 A session is *at rest* if nothing is queued, sent and unacknowledged, received and unconsumed, kept
 beyond a gap, or timed; or if there is no session. What the extension would say then follows from
