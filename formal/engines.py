@@ -115,16 +115,18 @@ def race(
     slots: Slots,
     solvers: Sequence[str] = (),
     head_start: float = HEAD_START,
+    favourite: str = "",
 ) -> Verdict:
     """Run a task with several solvers; the first that decides it ends the race.
 
     ``files`` gives contents by name for a solver, SymbiYosys' script as ``task.sby``; it runs in
     ``folder/<solver>``, and what is in ``tools`` is on its PATH last. Without
     ``solvers`` all of :data:`SOLVERS` take part: the first at once, each further one ``head_start``
-    seconds after the one before it, if there is an idle slot. Named ones begin together, in the
-    slot of one.
+    seconds after the one before it, if there is an idle slot; ``favourite`` is first if it is one
+    of them. Named ones begin together, in the slot of one.
     """
-    waiting, runs, taken, begun = list(solvers or SOLVERS), [], 0, 0.0
+    order = sorted(SOLVERS, key=lambda solver: solver != favourite)
+    waiting, runs, taken, begun = list(solvers or order), [], 0, 0.0
     try:
         slots.take()
         taken += 1

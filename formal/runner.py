@@ -197,7 +197,15 @@ def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _run(task: Task, inputs: str, netlist: str, cache: bool, slots: Slots, solvers: Sequence[str]):
+def _run(
+    task: Task,
+    inputs: str,
+    netlist: str,
+    cache: bool,
+    slots: Slots,
+    solvers: Sequence[str],
+    favourite: str,
+) -> Result:
     folder = BUILD / task.name / inputs
     saved, counts = folder / "result.json", _counts(netlist)
     if cache and saved.exists():
@@ -210,7 +218,7 @@ def _run(task: Task, inputs: str, netlist: str, cache: bool, slots: Slots, solve
     def files(solver):
         return {"task.sby": _script(task, solver), "design.il": netlist}
 
-    verdict = race(folder, files, BUILD / "tools", slots, solvers)
+    verdict = race(folder, files, BUILD / "tools", slots, solvers, favourite=favourite)
     seconds = round(time.monotonic() - start, 1)
     if verdict.status != "unknown":
         found = {"status": verdict.status, "seconds": seconds, "solver": verdict.solver}
@@ -230,10 +238,11 @@ def run_tasks(
 
     ``solvers``: those that work on each task, together; else as :func:`~.engines.race` sees fit.
     """
-    slots = Slots(jobs)
+    slots, rows = Slots(jobs), Ledger(LEDGER).rows
 
     def one(task, inputs, netlist):
-        result = _run(task, inputs, netlist, cache, slots, solvers)
+        last = rows.get(task.name, {}).get("solver", "")  # as good a guess as any
+        result = _run(task, inputs, netlist, cache, slots, solvers, last)
         progress(result)
         return result
 

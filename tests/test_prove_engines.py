@@ -100,6 +100,13 @@ def test_a_solver_that_ends_between_two_looks_is_heard(tmp_path, monkeypatch):
     assert verdict.status == "proved"
 
 
+@pytest.mark.parametrize("favourite", ["", "bitwuzla", "a solver of the past"])
+def test_who_decided_it_last_begins(tmp_path, monkeypatch, favourite):
+    monkeypatch.setattr(engines, "_Run", EndsWhenLookedAt)
+    verdict = race(tmp_path, lambda solver: {}, tmp_path, Slots(1), favourite=favourite)
+    assert verdict.solver == (favourite if favourite in SOLVERS else SOLVERS[0])
+
+
 class Factors(Elaboratable):
     """Two factors of the product of two primes: no solver finds them within a test."""
 
