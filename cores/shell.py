@@ -14,7 +14,6 @@ from .cluster.server import ServerMemory
 from .csr import CsrSignature, Register, RegisterBlock
 from .memory import MemorySignature
 from .memory_arbiter import MemoryArbiter, connect_narrow
-from .net.classify import CLASSIFIER_BLOCK, Classifier
 from .roles.catalog import load_role
 from .roles.contract import JobKind
 from .roles.discard import Discard
@@ -28,10 +27,7 @@ from .roles.slot import RoleSlot
 from .stream import PacketSignature
 from .tcp.config import TINY, TcpConfig
 from .tcp.engine import TcpEngine
-from .tcp.icmp import ICMP_BLOCK, IcmpErrors
-from .tcp.parser import PARSER_BLOCK, Parser
-from .tcp.registers import tcp_block
-from .tcp.sender import SENDER_BLOCK, Sender
+from .tcp.line_side import LineSide, line_side_blocks
 
 __all__ = ["SERVICES", "Shell", "ShellConfig", "ShellMemory"]
 
@@ -258,16 +254,11 @@ class Shell(wiring.Component):
         self.verilog_files = self._slot.verilog_files
         blocks = {
             "shell": SHELL_BLOCK,
-            "classifier": CLASSIFIER_BLOCK,
-            "tcp_rx": PARSER_BLOCK,
-            "tcp": tcp_block(config.tcp),
-            "tcp_tx": SENDER_BLOCK,
+            **line_side_blocks(config.tcp),
             "smp": SMP_BLOCK,
             "mailbox": MAILBOX_BLOCK,
             config.role: self._slot.block,
         }
-        if config.tcp.icmp:
-            blocks["icmp"] = ICMP_BLOCK
         if self._cluster is not None:
             blocks |= self._cluster.blocks
         super().__init__(
@@ -304,42 +295,21 @@ class Shell(wiring.Component):
 
     def _line_side(self, m):
         """From the MAC to the engine and back."""
-        width, tcp = self.config.width, self.config.tcp
-        m.submodules.classifier = classifier = Classifier(width, vlan=tcp.vlan)
-        m.submodules.parser = parser = Parser(width, tcp.rx_buffer, config=tcp)
-        m.submodules.engine = engine = TcpEngine(tcp)
-        m.submodules.sender = sender = Sender(width, tag_width=tcp.tag_width, config=tcp)
-        m.submodules.tx = tx = PacketArbiter(width, 2 if self._cluster is None else 3)
+        shell, tcp = self.csr_shell, self.config.tcp
+        engine = TcpEngine(tcp)
+        side = LineSide(m, engine, shell.mac, shell.ip)
+        classifier, sender = side.classifier, side.sender
+        m.submodules.tx = tx = PacketArbiter(tcp.width, 2 if self._cluster is None else 3)
         wiring.connect(m, wiring.flipped(self.rx), classifier.rx)
         wiring.connect(m, classifier.other, wiring.flipped(self.other_rx))
-        wiring.connect(m, classifier.toe, parser.frame)
-        wiring.connect(m, parser.segment, engine.segment)
-        wiring.connect(m, parser.payload, engine.payload)
-        wiring.connect(m, engine.tx_segment, sender.segment)
-        wiring.connect(m, sender.sent, engine.sent)
         wiring.connect(m, sender.frame, tx.i[0])
         wiring.connect(m, wiring.flipped(self.other_tx), tx.i[1])
         wiring.connect(m, tx.o, wiring.flipped(self.tx))
         if self._cluster is not None:
             self._connect_cluster(m, classifier, tx)
-        self._csr(m, "classifier", classifier)
-        self._csr(m, "tcp_rx", parser)
-        self._csr(m, "tcp", engine)
-        self._csr(m, "tcp_tx", sender)
-        shell = self.csr_shell
-        if tcp.icmp:
-            m.submodules.icmp = icmp = IcmpErrors(width, vlan=tcp.vlan)
-            icmp.watch(m, classifier.rx, shell.mac, shell.ip)
-            wiring.connect(m, icmp.notice, engine.notice)
-            self._csr(m, "icmp", icmp)
-        m.d.comb += [
-            classifier.enable.eq(shell.enable),
-            classifier.mac.eq(shell.mac),
-            classifier.ip.eq(shell.ip),
-            sender.mac.eq(shell.mac),
-            sender.ip.eq(shell.ip),
-            engine.tick.eq(self.tick),
-        ]
+        for name, part in side.parts.items():
+            self._csr(m, name, part)
+        m.d.comb += [classifier.enable.eq(shell.enable), engine.tick.eq(self.tick)]
         m.submodules[self.config.role] = slot = self._slot
         self._csr(m, self.config.role, slot)
         return engine, sender, slot

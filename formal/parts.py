@@ -44,26 +44,30 @@ class Opened:
 
     ``hollowed``: names of classes whose instances are made hollow; ``watched``: those that stay as
     they are. Both are found afterwards in ``made``, in the order in which the core made them.
-    ``constants``: values for other names of the module. ``fragment`` is what becomes the submodule.
+    ``constants``: values for other names of the module. ``helpers``: classes by which the core
+    makes some of its parts; their modules' names count, too. ``fragment`` is what becomes the
+    submodule.
     """
 
-    def __init__(self, module, core, platform, *, hollowed=(), watched=(), **constants):
+    def __init__(self, module, core, platform, *, hollowed=(), watched=(), helpers=(), **constants):
         self.core = core
         self.made = {name: [] for name in (*hollowed, *watched)}
-        replaced = {name: self._maker(module, name, name in hollowed) for name in self.made}
-        replaced |= constants
-        saved = {name: getattr(module, name) for name in replaced}
+        spaces = [vars(module), *(vars(helper)["__init__"].__globals__ for helper in helpers)]
+        home = {
+            name: next(space for space in spaces if name in space)
+            for name in (*self.made, *constants)
+        }
+        saved = {name: space[name] for name, space in home.items()}
+        replaced = {name: self._maker(saved[name], name, name in hollowed) for name in self.made}
         try:
-            for name, value in replaced.items():
-                setattr(module, name, value)
+            for name, value in (replaced | constants).items():
+                home[name][name] = value
             self.fragment = Fragment.get(core, platform)
         finally:
             for name, value in saved.items():
-                setattr(module, name, value)
+                home[name][name] = value
 
-    def _maker(self, module, name, empty):
-        real = getattr(module, name)
-
+    def _maker(self, real, name, empty):
         def make(*args, **kwargs):
             part = real(*args, **kwargs)
             self.made[name].append(hollow(part) if empty else part)

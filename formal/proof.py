@@ -73,8 +73,8 @@ def mutated(module, mutant):
     """A copy of ``module`` with ``mutant`` in its source, or in that of a part of its package."""
     if mutant.where in (None, module.__name__):
         return _copy(module, mutant)
-    package = mutant.where.rpartition(".")[0]
-    if not module.__name__.startswith(f"{package}."):
+    package = module.__name__.rpartition(".")[0]
+    if not mutant.where.startswith(f"{package}."):
         raise TrebuchetError(f"mutant {mutant.name!r} must be in the package of {module.__name__}")
     finder = _Finder(importlib.import_module(mutant.where), mutant)
     kept = {n: m for n, m in sys.modules.items() if n.startswith(f"{package}.")}

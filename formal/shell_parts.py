@@ -66,7 +66,8 @@ class ShellProof(Elaboratable):
         dut = self.dut
         self.slot, self.arbiter = hollow(dut._slot), hollow(dut._arbiter)
         self.cluster = hollow(dut._cluster) if self.peers else None
-        self.core = core = Opened(self.cores, dut, platform, hollowed=PARTS)
+        helpers = (self.cores.LineSide,)
+        self.core = core = Opened(self.cores, dut, platform, hollowed=PARTS, helpers=helpers)
         m.submodules.dut = core.fragment
         for _, member, port in dut.signature.flatten(dut):
             if member.flow is In and len(Value.cast(port)):
@@ -187,7 +188,14 @@ class ShellProof(Elaboratable):
 def _mutants(peers):
     if not peers:
         return (
-            Mutant("mac_for_ip", "sender.ip.eq(shell.ip)", "sender.ip.eq(shell.mac)", 4),
+            Mutant("mac_for_ip", "shell.mac, shell.ip)", "shell.mac, shell.mac)", 4),
+            Mutant(
+                "deaf_engine",
+                "wiring.connect(m, parser.segment, engine.segment)",
+                "pass",
+                4,
+                where="trebuchet.cores.tcp.line_side",
+            ),
             Mutant(
                 "services_swapped",
                 "(echo, discard, mailbox, framer, page),",

@@ -359,7 +359,9 @@ MUTANTS = (
     ),
     Mutant("never_short", "strip.error | (here > held)", "strip.error"),
     Mutant(
-        "ports_swapped", "n.local_port.eq(_swap(word[:16]))", "n.local_port.eq(_swap(word[16:]))"
+        "ports_swapped",
+        "n.local_port.eq(byteswap(word[:16]))",
+        "n.local_port.eq(byteswap(word[16:]))",
     ),
 )
 

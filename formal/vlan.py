@@ -179,7 +179,7 @@ PROOFS = (
         *_STRIP,
         32,
         Mutant("cuts_short_frames", "(index == place) & ~beat.last", "(index == place)"),
-        Mutant("tag_in_wire_order", "Cat(_swapped(found[16:]), 1)", "Cat(found[16:], 1)"),
+        Mutant("tag_in_wire_order", "Cat(byteswap(found[16:]), 1)", "Cat(found[16:], 1)"),
     ),
     _proof(
         *_STRIP,

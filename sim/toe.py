@@ -12,15 +12,11 @@ from amaranth.lib.wiring import In, Out
 from ..cores.csr import CsrSignature
 from ..cores.memory import MemorySignature
 from ..cores.memory_arbiter import MemoryArbiter, connect_narrow
-from ..cores.net.classify import CLASSIFIER_BLOCK, Classifier
 from ..cores.roles.discard import Discard
 from ..cores.roles.responder import Responder
 from ..cores.stream import PacketSignature
 from ..cores.tcp.engine import TcpEngine
-from ..cores.tcp.icmp import ICMP_BLOCK, IcmpErrors
-from ..cores.tcp.parser import PARSER_BLOCK, Parser
-from ..cores.tcp.registers import tcp_block
-from ..cores.tcp.sender import SENDER_BLOCK, Sender
+from ..cores.tcp.line_side import LineSide, line_side_blocks
 
 __all__ = ["DISCARD", "OBJECTS", "PORTS", "Toe"]
 
@@ -54,14 +50,7 @@ class Toe(wiring.Component):
         self._engine = TcpEngine(config)
         ports, tag = (3, self._engine.state.signature.tag_width) if config.cache else (2, 2)
         self._arbiter = MemoryArbiter(ports, config.width, max(tag, config.tag_width))
-        blocks = {
-            "classifier": CLASSIFIER_BLOCK,
-            "tcp_rx": PARSER_BLOCK,
-            "tcp": tcp_block(config),
-            "tcp_tx": SENDER_BLOCK,
-        }
-        if config.icmp:
-            blocks["icmp"] = ICMP_BLOCK
+        blocks = line_side_blocks(config)
         super().__init__(
             {
                 "rx": In(PacketSignature(config.width)),
@@ -75,12 +64,9 @@ class Toe(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         config = self.config
-        m.submodules.classifier = classifier = Classifier(config.width, vlan=config.vlan)
-        m.submodules.parser = parser = Parser(config.width, config.rx_buffer, SEGMENTS, config)
-        m.submodules.engine = engine = self._engine
-        m.submodules.sender = sender = Sender(
-            config.width, tag_width=config.tag_width, config=config
-        )
+        engine = self._engine
+        side = LineSide(m, engine, self.mac, self.ip, SEGMENTS)
+        classifier, sender = side.classifier, side.sender
         m.submodules.memory = arbiter = self._arbiter
         services = [Discard(config.sessions)]
         for length in OBJECTS.values():
@@ -88,11 +74,6 @@ class Toe(wiring.Component):
             m.d.comb += [page.addr.eq(self.page), page.length.eq(length)]
         m.submodules += services
         wiring.connect(m, wiring.flipped(self.rx), classifier.rx)
-        wiring.connect(m, classifier.toe, parser.frame)
-        wiring.connect(m, parser.segment, engine.segment)
-        wiring.connect(m, parser.payload, engine.payload)
-        wiring.connect(m, engine.tx_segment, sender.segment)
-        wiring.connect(m, sender.sent, engine.sent)
         wiring.connect(m, sender.frame, wiring.flipped(self.tx))
         for k, service in enumerate(services):
             wiring.connect(m, engine.services[k], service.service)
@@ -100,20 +81,11 @@ class Toe(wiring.Component):
         for k, mem in enumerate(memories):
             connect_narrow(m, mem, arbiter.ports[k])
         wiring.connect(m, arbiter.mem, wiring.flipped(self.mem))
-        parts = {"classifier": classifier, "tcp_rx": parser, "tcp": engine, "tcp_tx": sender}
-        if config.icmp:
-            m.submodules.icmp = parts["icmp"] = icmp = IcmpErrors(config.width, vlan=config.vlan)
-            icmp.watch(m, classifier.rx, self.mac, self.ip)
-            wiring.connect(m, icmp.notice, engine.notice)
-        for name, part in parts.items():
+        for name, part in side.parts.items():
             wiring.connect(m, wiring.flipped(getattr(self, f"csr_{name}")), part.csr)
         m.d.comb += [
             classifier.enable.eq(1),
-            classifier.mac.eq(self.mac),
-            classifier.ip.eq(self.ip),
             classifier.other.ready.eq(1),
-            sender.mac.eq(self.mac),
-            sender.ip.eq(self.ip),
             engine.tick.eq(self.tick),
         ]
         return m

@@ -10,6 +10,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..stream import PacketSignature
+from .octets import byteswap
 
 __all__ = ["TPID", "VLAN_WIDTH", "VlanInsert", "VlanStrip"]
 
@@ -24,10 +25,6 @@ def _checked(width):
     if width not in (32, 64):
         raise ValueError(f"VLAN data path width must be 32 or 64 bits, not {width!r}")
     return width
-
-
-def _swapped(tci):
-    return Cat(tci[8:], tci[:8])
 
 
 class VlanStrip(wiring.Component):
@@ -69,12 +66,12 @@ class VlanStrip(wiring.Component):
         m.d.comb += [
             take.eq(self.i.valid & self.i.ready),
             here.eq((index == place) & ~beat.last),
-            tagged.eq(here & (found[:16] == _swapped(Const(TPID, 16)))),
+            tagged.eq(here & (found[:16] == byteswap(Const(TPID, 16)))),
         ]
         with m.If(take):
             m.d.sync += index.eq(Mux(beat.last, 0, index + (index != place + 1)))
             with m.If(here):
-                m.d.sync += self.tag.eq(Mux(tagged, Cat(_swapped(found[16:]), 1), 0))
+                m.d.sync += self.tag.eq(Mux(tagged, Cat(byteswap(found[16:]), 1), 0))
         if self.width == 32:
             m.d.comb += [
                 self.o.payload.eq(beat),
@@ -151,7 +148,7 @@ class VlanInsert(wiring.Component):
             m.d.sync += index.eq(Mux(beat.last, 0, index + (index != place + 1)))
             with m.If(beat.first):
                 m.d.sync += tag.eq(self.tag)
-        octets = Cat(_swapped(Const(TPID, 16)), _swapped(tag[:16]))
+        octets = Cat(byteswap(Const(TPID, 16)), byteswap(tag[:16]))
         (self._words if self.width == 32 else self._halves)(m, here, octets)
         return m
 

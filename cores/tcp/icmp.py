@@ -11,6 +11,7 @@ from amaranth.lib.wiring import In, Out
 from ..buffers import StreamFifo
 from ..csr import CsrSignature, RegisterBlock, counter
 from ..net.checksum import Checksum
+from ..net.octets import byteswap
 from ..net.strip import EthernetStrip
 from ..net.vlan import VlanStrip
 from ..stream import PacketSignature
@@ -47,11 +48,6 @@ def notice_layout():
             "mtu": unsigned(16),  # of the next hop if ``code`` is 4; 0: it was not told
         }
     )
-
-
-def _swap(value):
-    """A value of whole bytes from network to host order."""
-    return Cat(value.word_select(i, 8) for i in reversed(range(len(value) // 8)))
 
 
 class IcmpErrors(wiring.Component):
@@ -189,7 +185,7 @@ class IcmpErrors(wiring.Component):
         self.left = left
         held = Signal.like(strip.bytes)
         m.d.comb += [
-            here.eq(Mux(strip.first, _swap(strip.data[16:32]), left)),
+            here.eq(Mux(strip.first, byteswap(strip.data[16:32]), left)),
             held.eq(Mux(strip.last, strip.bytes, n)),
         ]
         m.d.sync += [b.valid.eq(strip.valid), b.first.eq(strip.first)]
@@ -230,7 +226,7 @@ class IcmpErrors(wiring.Component):
         m.d.sync += f.length.eq(f.total - Cat(C(0, 2), f.ihl) - _QUOTE)
         with m.If(b.valid & b.first):
             m.d.sync += [f.off.eq(~b.wanted), f.typed.eq(0), f.fragment.eq(0), f.foreign.eq(0)]
-            m.d.sync += [f.ihl.eq(b.data[:4]), f.total.eq(_swap(b.data[16:32]))]
+            m.d.sync += [f.ihl.eq(b.data[:4]), f.total.eq(byteswap(b.data[16:32]))]
         for lane in range(lanes):
             word = b.data.word_select(lane, 32)
             for k in range(lane, 5, lanes):
@@ -250,7 +246,7 @@ class IcmpErrors(wiring.Component):
             with m.If(word[8:16] != 1):
                 m.d.sync += f.off.eq(1)
         if k == 4:
-            with m.If(_swap(word) != self.ip):
+            with m.If(byteswap(word) != self.ip):
                 m.d.sync += f.off.eq(1)
 
     def _icmp_word(self, m, f, k, word):
@@ -258,23 +254,23 @@ class IcmpErrors(wiring.Component):
         if k == 0:
             m.d.sync += [f.typed.eq(word[:8] == 3), n.code.eq(word[8:16])]
         if k == 1:
-            m.d.sync += n.mtu.eq(_swap(word[16:]))
+            m.d.sync += n.mtu.eq(byteswap(word[16:]))
         wrong = {
             2: word[:8] != 0x45,
             3: Cat(word[16:21], word[24:]) != 0,
             4: word[8:16] != 6,
-            5: _swap(word) != self.ip,
+            5: byteswap(word) != self.ip,
         }
         if k in wrong:
             with m.If(wrong[k]):
                 m.d.sync += f.foreign.eq(1)
         if k == 6:
-            m.d.sync += n.ip.eq(_swap(word))
+            m.d.sync += n.ip.eq(byteswap(word))
         if k == 7:
-            m.d.sync += n.local_port.eq(_swap(word[:16]))
-            m.d.sync += n.remote_port.eq(_swap(word[16:]))
+            m.d.sync += n.local_port.eq(byteswap(word[:16]))
+            m.d.sync += n.remote_port.eq(byteswap(word[16:]))
         if k == 8:
-            m.d.sync += n.seq.eq(_swap(word))
+            m.d.sync += n.seq.eq(byteswap(word))
 
     def _sums(self, m, b):
         """Both checksums; their totals are there three cycles after a beat was in stage b."""

@@ -11,6 +11,7 @@ from amaranth.lib.wiring import In, Out
 from ..buffers import BlockFifo
 from ..csr import CsrSignature, RegisterBlock, counter
 from ..net.checksum import Checksum
+from ..net.octets import byteswap
 from ..net.rollback_fifo import RollbackFifo
 from ..net.strip import EthernetStrip
 from ..net.vlan import VlanStrip
@@ -32,11 +33,6 @@ PARSER_BLOCK = RegisterBlock(
     ),
     "TCP receive parser",
 )
-
-
-def _swap(value):
-    """A value of whole bytes from network to host order."""
-    return Cat(value.word_select(i, 8) for i in reversed(range(len(value) // 8)))
 
 
 class Parser(wiring.Component):
@@ -161,7 +157,7 @@ class Parser(wiring.Component):
         self.left, self.done = left, done
         enough, odd = divmod(20, n)  # whole beats of the shortest IP header, and bytes
         beats = self.beats = Signal(range(enough + 2))
-        total = _swap(strip.data[16:32])
+        total = byteswap(strip.data[16:32])
         final, over, tiny = Signal(), Signal(), Signal()
         seen, held = Signal.like(beats), Signal.like(strip.bytes)
         top = left[:bits]
@@ -231,7 +227,7 @@ class Parser(wiring.Component):
         now, word = ip_word(0)
         with m.If(now):
             version = (word[4:8] != 4) | (word[:4] < 5) | (strip.type != 0x0800)
-            m.d.sync += [f.ihl.eq(word[:4]), f.total.eq(_swap(word[16:])), f.offset.eq(0)]
+            m.d.sync += [f.ihl.eq(word[:4]), f.total.eq(byteswap(word[16:])), f.offset.eq(0)]
             m.d.sync += f.bad.eq(version)
         now, word = ip_word(1)
         with m.If(now & (Cat(word[16:22], word[24:]) != 0)):
@@ -241,7 +237,7 @@ class Parser(wiring.Component):
             m.d.sync += f.bad.eq(1)
         now, word = ip_word(3)
         with m.If(now):
-            m.d.sync += [f.segment.ip.eq(_swap(word)), f.segment.mac.eq(strip.mac)]
+            m.d.sync += [f.segment.ip.eq(byteswap(word)), f.segment.mac.eq(strip.mac)]
             if self.vlan:  # the next frame's is not there before this one's last byte is
                 m.d.sync += f.segment.vlan.eq(self.tags.tag)
         with m.If(now & ((word[5:8] == 7) | (word[:8] == 0) | (word[:8] == 127))):
@@ -256,15 +252,15 @@ class Parser(wiring.Component):
         word = b.data.word_select(lane, 32)
         targets = {
             0: [
-                f.segment.remote_port.eq(_swap(word[:16])),
-                f.segment.local_port.eq(_swap(word[16:])),
+                f.segment.remote_port.eq(byteswap(word[:16])),
+                f.segment.local_port.eq(byteswap(word[16:])),
             ],
-            1: [f.segment.seq.eq(_swap(word))],
-            2: [f.segment.ack.eq(_swap(word))],
+            1: [f.segment.seq.eq(byteswap(word))],
+            2: [f.segment.ack.eq(byteswap(word))],
             3: [
                 f.offset.eq(word[4:8]),
                 f.segment.flags.eq(word[8:16]),
-                f.segment.window.eq(_swap(word[16:])),
+                f.segment.window.eq(byteswap(word[16:])),
             ],
         }
         for index, statements in targets.items():
@@ -313,7 +309,7 @@ class Parser(wiring.Component):
                 tcp_sum.keep.word_select(lane, 2).eq((~header | address).replicate(2)),
             ]
         # The pseudo header's zero, protocol and length (RFC 9293, 3.1).
-        m.d.comb += tcp_sum.extra.eq(_swap(f.tcp_length.as_unsigned()[:16]) + 0x0600)
+        m.d.comb += tcp_sum.extra.eq(byteswap(f.tcp_length.as_unsigned()[:16]) + 0x0600)
         return ip_sum.total, tcp_sum.total
 
     def _store(self, m, c, f):
