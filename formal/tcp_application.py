@@ -18,7 +18,7 @@ Not proved: that all sources get their turn; a reset while running.
 
 from dataclasses import replace
 
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Mux, Signal, Value
+from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Mux, Signal, Value
 from trebuchet.cores.tcp.config import TcpConfig
 
 from .proof import Mutant, Proof
@@ -61,11 +61,33 @@ class ApplicationProof(Elaboratable):
         with m.Else():
             m.d.comb += lent.put(flight=Mux(r.flight == 0, 0, r.flight - 1), blocked=0)
         lent.compare()
-        m.d.comb += [
-            Assert(dut.count.as_value() == Mux(lent.done, self.counted.as_value(), 0)),
-            Assert(dut.write == (lent.done & self.write)),
-        ]
+        m.d.comb += Assert(dut.count.as_value() == Mux(lent.done, self.counted.as_value(), 0))
+        self._written(m)
         return m
+
+    def _written(self, m):
+        """The descriptor is in its place a cycle after the hand-back."""
+        dut, lent, r, tx = self.dut, self.lent, self.lent.record, self.tx
+        late, slot, before = Signal(), Signal(len(dut.address)), Signal(32, name="end_before")
+        asked = Signal.like(tx)
+        m.d.sync += [
+            late.eq(lent.done & self.write),
+            slot.eq(Cat((r.first + r.count)[:2], lent.session)),
+            before.eq(r.snd_end),
+            Value.cast(asked).eq(tx),
+        ]
+        m.d.comb += Assert(dut.write == late)
+        with m.If(dut.write):
+            written = dut.descriptor
+            m.d.comb += [
+                Assert(dut.address == slot),
+                # The byte with sequence number SND.END is the one at `addr`.
+                Assert((written.delta + before)[:32] == asked.addr),
+                Assert(written.end == (before + asked.length + asked.close)[:32]),
+                Assert(written.push == asked.push),
+                Assert(written.close == asked.close),
+                Assert(written.tag == asked.tag),
+            ]
 
     def _which(self, m):
         """The request that a record is lent for: shown to be one, and taken with the hand-back."""
@@ -200,7 +222,7 @@ class ApplicationProof(Elaboratable):
 
     def _tx(self, m):
         """A descriptor: bytes, a FIN or an abort."""
-        dut, lent, r, tx = self.dut, self.lent, self.lent.record, self.tx
+        lent, r, tx = self.lent, self.lent.record, self.tx
         end = Signal(32, name="end_of_text")
         full = r.count == 4
         ended = (lent.phase == CLOSED) | (lent.phase == TIME_WAIT)
@@ -222,18 +244,6 @@ class ApplicationProof(Elaboratable):
                     m.d.comb += lent.put(check=1)
                 with m.If(r.snd_una == r.snd_end):
                     m.d.comb += lent.put(progress=lent.now)
-        with m.If(dut.write):
-            written = dut.descriptor
-            m.d.comb += [
-                Assert(dut.address[2:] == lent.session),
-                Assert(dut.address[:2] == (r.first + r.count)[:2]),
-                # The byte with sequence number SND.END is the one at `addr`.
-                Assert((written.delta + r.snd_end)[:32] == tx.addr),
-                Assert(written.end == end),
-                Assert(written.push == tx.push),
-                Assert(written.close == tx.close),
-                Assert(written.tag == tx.tag),
-            ]
         posted = lent.done & self.own & ~ended & ~tx.abort
         m.d.comb += [
             Cover(posted & ~wrong & tx.close & (end < r.snd_end) & (lent.session == 1)),

@@ -19,12 +19,13 @@ from dataclasses import replace
 from amaranth.asserts import AnyConst
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Mux, Signal, Value, signed
 from trebuchet.cores.tcp.config import TcpConfig
-from trebuchet.cores.tcp.record import run_names
+from trebuchet.cores.tcp.judge import KINDS
+from trebuchet.cores.tcp.record import Phase, run_names
 
 from .proof import Mutant, Proof
 from .stream import new_harness
 
-__all__ = ["PROOFS", "ALL", "SMALL", "Numbers", "matured"]
+__all__ = ["PROOFS", "ALL", "SMALL", "Numbers", "kinds", "matured"]
 
 #: Nothing here depends on how many services and sessions there are.
 SMALL = TcpConfig(sessions=2, ports=(7, 80), segments=2, programmable=False)
@@ -55,7 +56,7 @@ class Numbers:
     """
 
     def __init__(self, m, seg, r, config=SMALL):
-        self.m, self.bits = m, config.window_bits
+        self.m, self.bits, self.config, self.seg = m, config.window_bits, config, seg
         bits, self.names = self.bits, run_names(config)
         self.base_nxt, self.base_una = constant(m, "base_nxt", 32), constant(m, "base_una", 32)
         self.edge = constant(m, "d_edge", signed(bits))
@@ -106,6 +107,9 @@ class Numbers:
         self._text(m, j, r, check)
         self._ahead(m, j, r, check)
         self._ack(m, j, check)
+        shut = (self.edge <= 0) & (self.seq > 0) & (self.seq < 1 << self.bits)
+        for name, value in kinds(self.config, self.seg, r, j, shut).items():
+            m.d.comb += check(j[name] == value)
 
     def _text(self, m, j, r, check):
         seq, edge = self.seq, self.edge
@@ -156,6 +160,44 @@ class Numbers:
             ]
 
 
+def kinds(config, seg, r, j, shut):
+    """Of what kinds a segment is, by the rest of its judgement; whether it is a duplicate ACK.
+
+    One case after the other, as in RFC 9293, 3.10.7.3 and 3.10.7.4, with RFC 5961. ``shut``: it
+    begins beyond a closed window, where valid ACKs are still to be taken.
+    """
+    f, phase = seg.flags, r.phase
+    text = (seg.length != 0) | f.fin
+    half = phase == Phase.SYN_RCVD
+    live = (phase == Phase.OPEN) | half
+    rst, syn, other = live & f.rst, live & ~f.rst & f.syn, live & ~f.rst & ~f.syn
+    resyn = syn & half & j.previous & ~f.ack
+    outside = other & ~j.valid
+    beyond = outside & f.ack & ~half & shut & ~j.ack_bad
+    judged = other & j.valid & f.ack
+    refused = judged & half & ~j.ack_new
+    wild = judged & ~refused & j.ack_bad
+    silent = outside & ~text & ~j.previous
+    duplicate = j.ack_same & (seg.window == r.snd_wnd) & ~text & (j.out != 0)
+    return {
+        "closed": phase == Phase.CLOSED,
+        "opens": (phase == Phase.SYN_SENT) & int(config.active),
+        "lingers": phase == Phase.TIME_WAIT,
+        "reset": rst & j.exact,
+        "resyn": resyn,
+        "challenged": (rst & ~j.exact & j.in_window) | (syn & ~resyn) | (silent & ~beyond) | wild,
+        "wild": wild,
+        "refused": refused,
+        "outside": outside & (text | ~beyond),
+        "answered": outside & ~silent,
+        "beyond": beyond,
+        "takes": judged & ~refused & ~wild,
+        "text": text,
+        "duplicate": duplicate & (r.dup_acks != 3),
+        "third": duplicate & (r.dup_acks == 2) & ~r.recovering & j.ack_recovered,
+    }
+
+
 class JudgeProof(Elaboratable):
     def __init__(self, dut):
         self.dut = dut
@@ -176,6 +218,8 @@ class JudgeProof(Elaboratable):
                 Cover(j.keep & (seg.seq > r.rcv_edge)),
                 Cover(j.ack_new & (seg.ack < r.snd_una) & j.ack_past_nxt),
                 Cover(j.ack_bad & (numbers.ack < 0)),
+                *(Cover(j[name]) for name in KINDS if name != "opens" or dut.config.active),
+                Cover(j.third),
             ]
         return m
 
@@ -240,6 +284,10 @@ PROOFS = (
             Mutant("fin_ends_nowhere", "((left == 0) & seg.flags.fin)", "(left == 0)"),
             Mutant("acks_the_unsent", "(gained[:n] <= out)),", "(gained[: n - 1] <= out)),"),
             Mutant("keeps_what_is_cut", "seg.length <= space", "seg.length <= space + 1"),
+            Mutant("any_rst_in_window", "live & f.rst & j.exact", "live & f.rst & j.in_window"),
+            Mutant("syn_is_heeded", "(~f.rst & f.syn & ~resyn)", "(~f.rst & f.syn & resyn)"),
+            Mutant("deaf_behind_a_closed_window", "shut & f.ack", "shut & f.ack & 0"),
+            Mutant("window_is_open", "(off[n:31] == 0) & (room == 0)", "(off[n:31] == 0)"),
         ),
         assumes=_RULES,
     ),

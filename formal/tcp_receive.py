@@ -7,11 +7,11 @@ it writes, of its counters, its demand for a pool segment and its verdict:
 * the session was freed before the engine got hold of it: nothing changes.
 
 The specification sorts segments into kinds of which each is exactly one, and says of each field
-which kinds change it and to what. It takes the segment's judgement (proved in ``tcp_judge``), the
-new time-out, the new congestion window and the runs kept beyond gaps (``tcp_runs``) from the
-engine's parts as they are, and holds their inputs against the record. As it looks at one cycle of
-an engine in any state whatever, with any record, any segment and any time, it is proved without
-bound.
+which kinds change it and to what. It takes the segment's judgement (of which ``tcp_judge`` says how
+its parts hang together), the new time-out, the new congestion window and the runs kept beyond gaps
+(``tcp_runs``) from the engine's parts as they are, and holds their inputs against the record. As it
+looks at one cycle of an engine in any state whatever, with any record, any segment and any time, it
+is proved without bound.
 
 Not proved here: the third, a new session (``tcp_receive_make``); that the parts have had the time
 they need (``tcp_receive_flow``); what the fields mean together (``tcp_receive_rules``).
@@ -19,13 +19,13 @@ they need (``tcp_receive_flow``); what the fields mean together (``tcp_receive_r
 
 from dataclasses import replace
 
-from amaranth.hdl import Assert, C, Cover, Elaboratable, Fragment, Mux, Signal, Value
+from amaranth.hdl import Assert, Assume, C, Cover, Elaboratable, Fragment, Mux, Signal, Value
 from trebuchet.cores.tcp.record import Phase, run_names
 
 from .proof import Mutant, Proof
 from .stream import free, new_harness
 from .tcp_checkout import handed_back
-from .tcp_judge import ALL, SMALL
+from .tcp_judge import ALL, SMALL, kinds
 
 __all__ = ["ACTIVE", "PROOFS", "Kinds", "first_of", "free_inputs", "opened", "update"]
 
@@ -66,16 +66,21 @@ class Kinds:
             setattr(self, name, signal)
             return signal
 
+        port = dut.port
+        self.back = Signal(name="hands_back")  # with what has become of it
+        m.d.comb += self.back.eq(port.commit & ~port.request & ~dut.peer_write)
+        # What the judge says of it follows from the rest of what it says: `tcp_judge`.
+        for name, value in kinds(dut.config, seg, r, j, j.beyond).items():
+            m.d.comb += Assume(~self.back | (j[name] == value))
         text = named("text", (seg.length != 0) | f.fin)
-        live = (phase != Phase.CLOSED) & (phase != Phase.TIME_WAIT)
+        half = phase == Phase.SYN_RCVD
+        live = half | (phase == Phase.OPEN)
         opening = phase == Phase.SYN_SENT if dut.config.active else C(0)
-        live = live & ~opening
         # SYN-SENT (RFC 9293, 3.10.7.3).
         bad = named("astray", opening & f.ack & ~j.ack_new)
         named("denied", opening & ~bad & f.rst & f.ack)
         named("opens", opening & ~bad & ~f.rst & f.syn & f.ack)
         named("meets", opening & ~f.rst & f.syn & ~f.ack)
-        half = phase == Phase.SYN_RCVD
         named("closed", phase == Phase.CLOSED)
         named("waiting", phase == Phase.TIME_WAIT)
         rst, syn = live & f.rst, live & ~f.rst & f.syn
@@ -84,18 +89,21 @@ class Kinds:
         named("rst_near", rst & ~j.exact & j.in_window)
         named("resyn", syn & half & j.previous & ~f.ack)
         named("syn_late", syn & ~self.resyn)
-        named("outside", other & ~j.valid)
+        named("beyond", j.beyond)  # the window is closed
+        off = other & ~j.valid
+        named("outside", off & (text | ~self.beyond))
         judged = other & j.valid & f.ack
         named("refused", judged & half & ~j.ack_new)
         named("ack_wild", judged & ~self.refused & j.ack_bad)
         taken = named("taken", judged & ~self.refused & ~j.ack_bad)
         tells = text | j.previous
-        wanted = self.rst_near | self.syn_late | (self.outside & ~tells) | self.ack_wild
+        wanted = self.rst_near | self.syn_late | (off & ~tells & ~self.beyond) | self.ack_wild
         named("challenged", wanted & ((r.challenge_time != dut.now[7:13]) | (r.challenges < 3)))
-        named("answered", self.outside & tells)
+        named("answered", off & tells)
         # Its acknowledgement.
-        new = named("new", taken & j.ack_new)
-        same = named("same", taken & j.ack_same & ~j.ack_new)
+        heard = taken | self.beyond
+        new = named("new", heard & j.ack_new)
+        same = named("same", heard & j.ack_same & ~j.ack_new)
         named("establishes", taken & half)
         named("ends", new & r.fin_queued & j.ack_all & r.fin_told)
         duplicate = same & (seg.window == r.snd_wnd) & ~text & (j.out != 0)
@@ -237,8 +245,7 @@ class UpdateProof(Elaboratable):
         port, r = dut.port, dut.port.record
         free_inputs(m, dut)
         kinds = Kinds(m, dut)
-        back = Signal()  # with what has become of it
-        m.d.comb += back.eq(port.commit & ~port.request & ~dut.peer_write)
+        back = kinds.back
         with m.If(port.commit & port.request):
             m.d.comb += Assert(r.phase == Phase.FREE)
         expected, self.kept = update(dut, kinds), handed_back(m, port, dut.now)
@@ -253,6 +260,7 @@ class UpdateProof(Elaboratable):
         self._verdict(m, kinds, back)
         self._parts(m)
         names = ("reset", "establishes", "ends", "fast", "partial", "keeps", "resyn", "idle")
+        names += ("beyond",)
         if dut.config.active:
             names = ("astray", "denied", "opens", "meets", "establishes")
             told = kinds.opens | (kinds.establishes & r.opened)
@@ -343,7 +351,7 @@ class UpdateProof(Elaboratable):
         ]
 
 
-_ASSUMES = "nothing of the record, the segment, the time or the judgement"
+_ASSUMES = "of the judgement what tcp_judge proves; nothing of record, segment and time"
 
 ACTIVE = replace(SMALL, active=True)
 
@@ -423,6 +431,7 @@ PROOFS = (
         cover_depth=13,
         mutants=(
             Mutant("no_limit", "| (r.challenges != 3)", "| (r.challenges == 3)", 13, where=ARRIVAL),
+            Mutant("deaf", "with m.If(j.takes | j.beyond):", "with m.If(j.takes):", 13, ARRIVAL),
         ),
         assumes=_ASSUMES,
         not_proved="a reset while running; see the module's docstring",

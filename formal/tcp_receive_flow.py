@@ -305,6 +305,7 @@ class FlowProof(Elaboratable):
         seg, o = self.dut.segment.payload, self.dut.reply.payload
         f = seg.flags
         want = self._reply(seg, f)
+        m.d.comb += Assume(~self.at["COMMIT"] | ~self.dut.j.refused | ~f.rst)  # tcp_judge
         m.d.comb += Assert(~self.at["REPLY"] | ~f.rst)
         with m.If(self.replied):
             m.d.comb += Assert(self.at["TAIL"] & ~f.rst)
@@ -343,7 +344,8 @@ PROOFS = (
                 where="trebuchet.cores.tcp.segment",
             ),
         ),
-        assumes="the contracts of session table, store, memory and sender; registers stand still",
+        assumes="the contracts of session table, store, memory and sender; registers stand still; "
+        "a RST is not refused (tcp_judge)",
         not_proved="progress, which depends on the partners; a reset while running",
     ),
 )

@@ -10,6 +10,7 @@ sound record and any segment:
 * SND.UNA moves to SEG.ACK or not at all, never beyond SND.MAX; SND.UNA <= SND.NXT <= SND.MAX;
 * RST ends a session exactly at RCV.NXT, and changes nothing else anywhere else but what a challenge
   ACK needs; nor does SYN (RFC 5961);
+* of what begins beyond a closed window the ACK counts, and no text does;
 * the phase takes only the ways of RFC 9293, 3.3.2; what has been seen of FINs is not forgotten.
 
 Taken from other proofs: the judgement (``tcp_judge``), the runs joined (``tcp_runs``), and that
@@ -31,6 +32,8 @@ __all__ = ["PROOFS"]
 
 #: Fields that a segment without a right place may change: what a challenge ACK needs.
 CHALLENGE = {"ack_due", "challenge_time", "challenges"}
+#: Fields that text changes.
+TEXT = ("rcv_nxt", "rcv_edge", "fin_seen", "kept", "has_segment", "segment")
 
 
 class Harness(Elaboratable):
@@ -173,6 +176,7 @@ class RulesProof(Harness):
             ]
 
         near = (n.seq > 0) & (n.seq < n.edge)
+        shut = (n.edge <= 0) & (n.seq > 0) & (r.phase == Phase.OPEN)
         with m.If(~live):
             m.d.comb += only("ack_due", "deadline")
         with m.Elif(f.rst & (n.seq == 0)):
@@ -184,9 +188,12 @@ class RulesProof(Harness):
         with m.Elif(f.syn):
             m.d.comb += only(*CHALLENGE, "syn_due")
             m.d.comb += Assert(x.ack_due | x.syn_due | (x.challenges == 3))
-        with m.Elif(((n.seq < 0) & (n.seq_end <= 0)) | ((n.seq > 0) & (n.seq > n.edge))):
-            m.d.comb += only(*CHALLENGE)
         with m.Elif(~f.ack | (n.ack > n.snd_max)):
+            m.d.comb += only(*CHALLENGE)
+        with m.Elif(shut & (n.seq > n.edge)):  # what it acknowledges counts, its text does not
+            m.d.comb += [Assert(x[name] == r[name]) for name in TEXT]
+            m.d.comb += Cover(x.snd_una != r.snd_una)
+        with m.Elif(((n.seq < 0) & (n.seq_end <= 0)) | ((n.seq > 0) & (n.seq > n.edge))):
             m.d.comb += only(*CHALLENGE)
 
 
@@ -208,23 +215,23 @@ PROOFS = (
                 "falls_behind", "with m.If(j.ack_past_nxt):", "with m.If(0):", 13, where=ARRIVAL
             ),
             Mutant(
-                "any_rst_in_window",
-                "with m.If(j.exact):",
-                "with m.If(j.in_window):",
+                "syn_is_heeded",
+                "with m.If(j.takes | j.beyond):",
+                "with m.If(j.takes | j.beyond | j.resyn):",
                 13,
                 where=ARRIVAL,
             ),
             Mutant(
-                "syn_is_heeded",
-                "with m.Elif(flags.syn):\n            with m.If((r",
-                "with m.Elif(flags.syn & 0):\n            with m.If((r",
+                "acknowledged_from_anywhere",
+                "with m.If(j.takes | j.beyond):",
+                "with m.If(j.takes | j.beyond | j.outside):",
                 13,
                 where=ARRIVAL,
             ),
             Mutant(
                 "leaves_time_wait",
-                "with m.Elif(r.phase == Phase.TIME_WAIT):",
-                "with m.Elif(0):",
+                "with m.If(j.reset):",
+                "with m.If(j.reset | j.lingers):",
                 13,
                 where=ARRIVAL,
             ),

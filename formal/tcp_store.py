@@ -27,6 +27,7 @@ from amaranth.lib import data
 from trebuchet.cores.tcp import record as record_module
 from trebuchet.cores.tcp.config import TcpConfig
 from trebuchet.cores.tcp.record import Phase, record_layout
+from trebuchet.cores.tcp.store import COMPARED
 
 from .inside import patched
 from .proof import Mutant, Proof
@@ -34,7 +35,7 @@ from .standins import buffered_fifo_words, elaborated, state_is
 from .stream import free, new_harness, within
 from .tcp_checkout import handed_back
 
-__all__ = ["PROOFS"]
+__all__ = ["ENGINES", "PROOFS", "filed", "narrow", "written"]
 
 CONFIG = TcpConfig(sessions=2, ports=(7, 9))
 ENGINES = {
@@ -55,28 +56,28 @@ FIELDS = {
     *("service", "phase", "released", "has_segment", "segment", "rcv_nxt", "rcv_pub", "mss"),
     *("snd_nxt", "snd_end", "count", "flight", "ack_due", "syn_due", "rst_due", "resend"),
     *("probe", "keepalive", "blocked", "ev_open", "ev_data", "ev_eof", "ev_closed", "check"),
-    *("on_active", "on_event", "on_recycle", "on_wheel", "deadline", "progress"),
+    *("on_active", "on_event", "on_recycle", "on_wheel", "wake", "deadline", "progress"),
 }
 
 
-def _narrow(config):
+def narrow(config):
     """The record as far as the store knows it, its numbers of 2 bits."""
-    members = record_layout(config).members
-    wide = [name for name in FIELDS if name != "phase" and members[name].width > 2]
-    return data.StructLayout({n: 2 if n in wide else s for n, s in members.items() if n in FIELDS})
+    members = {n: s for n, s in record_layout(config).members.items() if n in FIELDS}
+    wide = [name for name, shape in members.items() if name != "phase" and shape.width > 2]
+    return data.StructLayout({n: 2 if n in wide else s for n, s in members.items()})
 
 
 def _store(cores):
     """The store with narrow records, elaborated."""
     with (
-        patched(record_module, record_layout=_narrow),
-        patched(cores, record_layout=_narrow),
+        patched(record_module, record_layout=narrow),
+        patched(cores, record_layout=narrow),
     ):
         dut = cores.SessionStore(CONFIG, ENGINES)
         return dut, elaborated(dut)
 
 
-def _spec(before, after, serves):
+def filed(before, after, serves):
     """From the record as lent and as handed back: what happens (the data sheet, in its words)."""
     to_send = (
         (after.ack_due | after.syn_due | after.rst_due)
@@ -102,6 +103,16 @@ def _spec(before, after, serves):
         "place": after.on_wheel & ~before.on_wheel,
         "on": {name: belongs[name] | stays[name] for name in LISTS},
     }
+
+
+def written(m, after, said):
+    """The record that is stored, when ``said`` happens to one handed back."""
+    record = Signal(after.shape(), name="written_")
+    m.d.comb += record.eq(after)
+    m.d.comb += [record[f"on_{n}"].eq(said["on"][n]) for n in LISTS]
+    with m.If(said["reap"]):
+        m.d.comb += [record.phase.eq(Phase.FREE), record.has_segment.eq(0)]
+    return record
 
 
 class StoreProof(Elaboratable):
@@ -201,7 +212,7 @@ class StoreProof(Elaboratable):
 
     def _returns(self, m):
         """In the cycle after a commit: strobes and what is kept."""
-        dut, layout = self.dut, _narrow(self.dut.config)
+        dut, layout = self.dut, narrow(self.dut.config)
         self.before, self.after = Signal(layout, name="before"), Signal(layout, name="after_")
         committed, self.returned = Signal(), Signal()
         serves = {name: Signal(name=f"serves_{name}") for name in LISTS}
@@ -213,7 +224,7 @@ class StoreProof(Elaboratable):
                 m.d.sync += [self.before.eq(port.record), self.after.eq(handed[name])]
                 m.d.sync += serves["active"].eq(name == "transmit")
                 m.d.sync += serves["event"].eq(name == "events")
-        self.said = said = _spec(self.before, self.after, serves)
+        self.said = said = filed(self.before, self.after, serves)
         session, record, after = dut.lent
         for name, value in (
             ("reap", session),
@@ -225,11 +236,7 @@ class StoreProof(Elaboratable):
             m.d.comb += Assert(strobe == (self.returned & said[name]))
             with m.If(strobe):
                 m.d.comb += Assert(getattr(dut, f"{name}_{suffix}") == value)
-        self.written = Signal(layout, name="written_")
-        m.d.comb += self.written.eq(self.after)
-        m.d.comb += [self.written[f"on_{n}"].eq(said["on"][n]) for n in LISTS]
-        with m.If(said["reap"]):
-            m.d.comb += [self.written.phase.eq(Phase.FREE), self.written.has_segment.eq(0)]
+        self.written = written(m, self.after, said)
         # Invariants.
         m.d.comb += Assert(self._at("RETURN") == self.returned)
         with m.If(self.returned):
@@ -242,6 +249,9 @@ class StoreProof(Elaboratable):
                 Assert(self._owns("events") == serves["event"]),
                 Assert(dut.serves_recycle == serves["recycle"]),
             ]
+            changed = dut.returned[1]  # what has not changed is not written
+            for name in (n for n in COMPARED if n in changed.shape().members):
+                m.d.comb += Assert(changed[name] | (after[name] == record[name]))
         recycled = Signal()
         with m.If(self.returned & serves["recycle"] & said["reap"]):
             m.d.sync += recycled.eq(1)
@@ -250,7 +260,7 @@ class StoreProof(Elaboratable):
 
     def _records(self, m):
         """What was handed back last is what is lent next; how many are half open."""
-        dut, layout = self.dut, _narrow(self.dut.config)
+        dut, layout = self.dut, narrow(self.dut.config)
         n = dut.config.sessions
         chosen, truth = Signal(dut.config.session_bits), Signal(layout, name="truth")
         m.d.comb += chosen.eq(AnyConst(len(chosen)))

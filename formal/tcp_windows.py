@@ -47,8 +47,7 @@ class ReceiveProof(Elaboratable):
         free_inputs(m, dut)
         kinds = Kinds(m, dut)
         expected, kept = update(dut, kinds), handed_back(m, port, dut.now)
-        back = Signal()
-        m.d.comb += back.eq(port.commit & ~port.request & ~dut.peer_write)
+        back = kinds.back
         with m.If(back):
             for name in FIELDS:
                 m.d.comb += Assert(Value.cast(kept[name]) == expected.get(name, r[name]))

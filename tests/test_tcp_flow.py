@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from streams import seeds
-from tcp_bench import ACK, FIN, M32, SMALL, Peer, World
+from tcp_bench import ACK, FIN, M32, RST, SMALL, Peer, World
 
 
 async def opened(ctx, world, **more):
@@ -311,6 +311,43 @@ def test_full_window_and_time_out_do_not_lock_both_ends_out(seed):
         assert s["seq"] == (peer.ack + 536 * 3) & M32  # SND.NXT has gone back to one segment
         peer.raw(s["ack"] + s["window"], ack=peer.ack + 536 * 3)
         await world.until(ctx, lambda: not service.state[0]["tags"], ticks=20)
+
+    World(seed=seed).run(script)
+
+
+@seeds(2)
+def test_acks_from_beyond_a_closed_window_count(seed):
+    """RFC 9293, 3.10.7.4: with a window of nothing valid ACKs are still taken, wherever they begin.
+
+    A peer that has sent a byte beyond our window, to probe it (as lwIP does), sends all its ACKs
+    from behind that byte. Were they dropped, we would never learn that its own window is open, and
+    if the service reads only as it may write, both ends would wait for ever.
+    """
+
+    async def script(ctx, world):
+        peer, service = await opened(ctx, world)
+        service.auto_free = False
+        text = noise(4096)
+        for at in range(0, 4096, 1024):
+            peer.send(text[at : at + 1024])
+        while (s := await peer.get(ctx))["ack"] != peer.seq:
+            pass
+        assert s["window"] == 0
+        service.send(0, b"for you")
+        sent = await until_data(ctx, peer)
+        behind = peer.seq + 1 + seed % 1000
+        # What was never sent is not acknowledged from there, nor is a FIN taken or a session ended.
+        peer.raw(behind, ack=peer.ack + 8)
+        peer.raw(behind, flags=ACK | FIN)
+        peer.raw(behind, flags=RST)
+        peer.raw(behind, ack=peer.ack + sent["length"], window=3)
+        await world.until(ctx, lambda: not service.state[0]["tags"])
+        service.send(0, b"more")  # the window that went with it holds, too
+        assert (await until_data(ctx, peer))["data"] == b"mor"
+        assert world.csr(ctx, "rst_rx") == 0
+        service.consume(0)
+        while (s := await peer.get(ctx))["window"] != 4096:
+            assert s["ack"] == peer.seq
 
     World(seed=seed).run(script)
 

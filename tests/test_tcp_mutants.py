@@ -65,6 +65,14 @@ MUTANTS = [
         0,
     ),
     plant(
+        "judge",
+        "A6 nobody is heard from beyond a closed window",
+        "self.shut & f.ack",
+        "self.shut & f.ack & 0",
+        flow.test_acks_from_beyond_a_closed_window_count,
+        0,
+    ),
+    plant(
         "arrival",
         "A8 an ACK that does not cover the FIN ends LAST-ACK",
         "with m.If(r.fin_queued & j.ack_all & r.fin_told):",

@@ -25,7 +25,8 @@ class ApplicationEngine(wiring.Component):
     ``sent``            In   stream of session numbers, from the sender
     ``port``            Out  checkout port
     ``descriptor``      Out  write port of the descriptor RAM: ``write``, ``address``
-                             (session, slot), ``descriptor``
+                             (session, slot), ``descriptor``; a cycle after the record has been
+                             handed back, long before anybody can be lent it again
     ``count``           Out  a strobe per entry of :data:`COUNTS`
     ==================  ===  ====================================================================
 
@@ -90,6 +91,7 @@ class ApplicationEngine(wiring.Component):
         nobody = self.sent.payload >> s != 0
         if s == SESSION_WIDTH:  # that number is given to nobody
             nobody = self.sent.payload.all()
+        m.d.sync += self.write.eq(0)
         with m.FSM():
             with m.State("SENT"):
                 m.d.sync += who.eq(self.sent.payload)
@@ -181,7 +183,7 @@ class ApplicationEngine(wiring.Component):
         full = r.count == TX_PER_SESSION
         over = (r.phase == Phase.CLOSED) | (r.phase == Phase.TIME_WAIT)
         broken = ~over & ~tx.abort & (full | r.fin_queued)
-        m.d.comb += [
+        m.d.sync += [
             self.address.eq((self.port.session << 2) | (r.first + r.count)[:2]),
             self.descriptor.delta.eq(delta),
             self.descriptor.end.eq(end),
@@ -190,7 +192,8 @@ class ApplicationEngine(wiring.Component):
             self.descriptor.tag.eq(tx.tag),
         ]
         with m.If(~full):
-            m.d.comb += [self.write.eq(1), w.count.eq(r.count + 1), w.snd_end.eq(end)]
+            m.d.sync += self.write.eq(1)
+            m.d.comb += [w.count.eq(r.count + 1), w.snd_end.eq(end)]
         with m.If(over):
             m.d.comb += [w.check.eq(1), self.count.tx_overrun.eq(full)]
         with m.Elif(tx.abort | broken):

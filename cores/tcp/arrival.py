@@ -2,7 +2,7 @@
 
 from amaranth.hdl import Mux, Signal
 
-from .record import Phase, kill, opening, run_names
+from .record import Phase, kill, run_names
 
 __all__ = ["Arrival"]
 
@@ -23,43 +23,34 @@ class Arrival:
             m.d.comb += self.count.challenge_acks.eq(1)
 
     def _update(self, m):
-        """RFC 9293, 3.10.7.4 in its order, with RFC 5961."""
-        seg, j, r, w = self.segment.payload, self.j, self.port.record, self.w
-        flags = seg.flags
-        text = (seg.length != 0) | flags.fin
-        with m.If(r.phase == Phase.CLOSED):
-            m.d.comb += [self.count.unknown.eq(1), self.answer_rst.eq(~flags.rst)]
-        with m.Elif(opening(self.config, r)):
-            self._opening(m)
-        with m.Elif(r.phase == Phase.TIME_WAIT):
-            with m.If(text | flags.syn):  # a RST does not end TIME-WAIT (RFC 1337)
-                m.d.comb += w.ack_due.eq(~flags.rst)
-            with m.If(flags.fin & ~flags.rst):
-                m.d.comb += w.deadline.eq(self.settings.time_wait)
-        with m.Elif(flags.rst):
-            with m.If(j.exact):
-                m.d.comb += [kill(self.port, 0), self.count.rst_rx.eq(1)]
-            with m.Elif(j.in_window):
-                self._challenge(m)
-        with m.Elif(flags.syn):
-            with m.If((r.phase == Phase.SYN_RCVD) & j.previous & ~flags.ack):
-                m.d.comb += w.syn_due.eq(1)
-            with m.Else():
-                self._challenge(m)
-        with m.Elif(~j.valid):
-            m.d.comb += self.count.dup.eq(~j.ahead)
-            m.d.comb += self.count.out_of_window.eq(j.ahead)
-            with m.If(text | j.previous):
-                m.d.comb += w.ack_due.eq(1)
-            with m.Else():
-                self._challenge(m)
-        with m.Elif(flags.ack & (r.phase == Phase.SYN_RCVD) & ~j.ack_new):
-            m.d.comb += self.answer_rst.eq(1)
-        with m.Elif(flags.ack & j.ack_bad):
-            m.d.comb += self.count.out_of_window.eq(1)
+        """What becomes of it, by the kinds that the judge says it is of."""
+        seg, j, w = self.segment.payload, self.j, self.w
+        rst = seg.flags.rst
+        m.d.comb += [
+            self.count.unknown.eq(j.closed),
+            self.count.rst_rx.eq(j.reset),
+            self.count.dup.eq(j.outside & ~j.ahead),
+            self.count.out_of_window.eq((j.outside & j.ahead) | j.wild),
+            self.answer_rst.eq((j.closed & ~rst) | j.refused),
+        ]
+        if self.config.active:
+            with m.If(j.opens):
+                self._opening(m)
+        with m.If(j.lingers & (j.text | seg.flags.syn)):
+            m.d.comb += w.ack_due.eq(~rst)  # a RST does not end TIME-WAIT (RFC 1337)
+        with m.If(j.lingers & seg.flags.fin & ~rst):
+            m.d.comb += w.deadline.eq(self.settings.time_wait)
+        with m.If(j.reset):
+            m.d.comb += kill(self.port, 0)
+        with m.If(j.resyn):
+            m.d.comb += w.syn_due.eq(1)
+        with m.If(j.answered):
+            m.d.comb += w.ack_due.eq(1)
+        with m.If(j.challenged):
             self._challenge(m)
-        with m.Elif(flags.ack):
+        with m.If(j.takes | j.beyond):
             self._acknowledged(m)
+        with m.If(j.takes):
             self._text(m)
 
     def _opening(self, m):
@@ -117,11 +108,9 @@ class Arrival:
         with m.Elif(j.ack_same):
             with m.If(j.ack_all & (r.phase == Phase.OPEN)):
                 m.d.comb += [w.deadline.eq(self.settings.keepalive_idle), w.retries.eq(0)]
-            text = (seg.length != 0) | seg.flags.fin
-            same = (seg.window == r.snd_wnd) & ~text & (j.out != 0)
-            with m.If(same & (r.dup_acks != 3)):
+            with m.If(j.duplicate):
                 m.d.comb += w.dup_acks.eq(r.dup_acks + 1)
-            with m.If(same & (r.dup_acks == 2) & ~r.recovering & j.ack_recovered):
+            with m.If(j.third):
                 m.d.comb += [w.resend.eq(1), w.recovering.eq(1), w.recover.eq(r.snd_max)]
                 m.d.comb += [w.ssthresh.eq(self.window.half), w.cwnd.eq(self.window.half)]
                 m.d.comb += [w.rtt_on.eq(0), self.count.fast_retransmits.eq(1)]
@@ -149,8 +138,7 @@ class Arrival:
         fin, write, keep = self.fin, Signal(), j.keep & ~self.gaps.full
         fits = r.has_segment | (j.take == 0) & ~keep | self.pool.valid
         with m.If(j.ahead & ~keep):
-            text = (seg.length != 0) | seg.flags.fin
-            m.d.comb += [w.ack_due.eq(r.ack_due | text), self.count.out_of_order.eq(text)]
+            m.d.comb += [w.ack_due.eq(r.ack_due | j.text), self.count.out_of_order.eq(j.text)]
         with m.Elif(~fits):
             m.d.comb += self.count.pool_dry.eq(1)
         with m.Elif(j.ahead):

@@ -45,7 +45,8 @@ class CachedStore(SessionStore):
     ``address_<engine>``   In   of a descriptor of the session lent (place in the ring, number),
                                 for engines ``transmit`` and ``events``
     ``descriptor``         Out  what is there, 1 cycle later
-    ``enter``              In   write ``entry`` to ``entry_address``, for the session lent
+    ``enter``              In   write ``entry`` to ``entry_address``, for the session lent, at the
+                                latest in the cycle after its hand-back
     ``hint``               In   with ``hint_session``: it will be asked for; until ``hint_taken``
     ``miss``               Out  strobe: a move has begun
     ``place``              Out  ``place_session`` is to be visited at tick ``place_wake``, is on a
@@ -357,7 +358,7 @@ class CachedStore(SessionStore):
             extensions.en.eq(returning | mover.install),
             peers.en.eq((lent & self.peer_write) | (mover.install & mover.whole)),
             peers.data.eq(Mux(mover.install, mover.line.peer, self.new_peer)),
-            descriptors.en.eq((lent & self.enter) | mover.enter),
+            descriptors.en.eq(self.enter | mover.enter),
             descriptors.addr.eq(
                 Mux(mover.enter, mover.entry_address, self._place(self.entry_address))
             ),
@@ -372,7 +373,7 @@ class CachedStore(SessionStore):
         asked = self.asked[: self.slot_bits]
         for name in ("lines", "extensions"):
             m.d.comb += self.reads[name].addr.eq(asked)
-        busy = lent & (self.peer_write | self.enter)
+        busy = (lent & self.peer_write) | self.enter
         events = self.owner == list(self.engines).index("events")
         engine = Mux(events, self.address_events, self.address_transmit)
         m.d.comb += [

@@ -4,18 +4,36 @@ from amaranth.hdl import Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from .record import record_layout
+from .record import Phase, opening, record_layout
 from .segment import rx_segment_layout
 
-__all__ = ["DEPTH", "SegmentJudge", "judgement_layout"]
+__all__ = ["DEPTH", "KINDS", "SegmentJudge", "judgement_layout"]
 
 #: Cycles from stable inputs to a right judgement.
 DEPTH = 4
 
+#: What a segment can be to its session: RFC 9293, 3.10.7.3 and 3.10.7.4 in their order, with RFC
+#: 5961. Others change nothing.
+KINDS = (
+    "closed",  # there is nobody who could take it
+    "opens",  # for SYN-SENT
+    "lingers",  # for TIME-WAIT
+    "reset",  # a RST at RCV.NXT
+    "resyn",  # the SYN of the handshake that is under way, once more
+    "challenged",  # it could be anybody's: a challenge ACK
+    "wild",  # that for the sake of its ACK
+    "refused",  # acknowledges something else than our SYN
+    "outside",  # not acceptable
+    "answered",  # that, and told where we are
+    "beyond",  # not acceptable, since the window is closed; but what it acknowledges counts
+    "takes",  # acceptable
+)
+
 
 def judgement_layout(config):
     """What there is to know of a segment."""
-    fields = {
+    fields = {name: 1 for name in KINDS} | {
+        "text": 1,  # it has bytes or a FIN
         # The segment's text.
         "exact": 1,  # SEG.SEQ = RCV.NXT
         "previous": 1,  # SEG.SEQ = RCV.NXT - 1
@@ -36,6 +54,8 @@ def judgement_layout(config):
         "ack_past_nxt": 1,  # SEG.ACK > SND.NXT
         "ack_recovered": 1,  # SEG.ACK >= recover
         "ack_timed": 1,  # covers the segment being timed
+        "duplicate": 1,  # it is a duplicate one (RFC 5681), of which three are counted
+        "third": 1,  # the third, and something is to be retransmitted (RFC 6582)
         "acked": config.place_bits,  # SEG.ACK - SND.UNA
         "out": config.place_bits,  # SND.MAX - SND.UNA
     }
@@ -69,6 +89,7 @@ class SegmentJudge(wiring.Component):
         self._text(m)
         self._ahead(m)
         self._ack(m)
+        self._kind(m)
         return m
 
     def _text(self, m):
@@ -80,6 +101,7 @@ class SegmentJudge(wiring.Component):
         left = Signal(signed(18))  # bytes of text from RCV.NXT on
         room_2, take, whole = Signal(n), Signal(16), Signal()
         starts, ends, edge = Signal(), Signal(), Signal()
+        self.shut = shut = Signal()  # it begins beyond a window that is closed
         behind = off[31]
         m.d.comb += near.eq(off[16:31].all())
         m.d.sync += [
@@ -93,6 +115,7 @@ class SegmentJudge(wiring.Component):
             starts.eq((off == 0) | (~behind & (off[n:31] == 0) & (off[:n] < room))),
             # A peer that has filled the window acknowledges from there (as Linux takes it).
             edge.eq(~behind & (off[n:31] == 0) & (off[:n] == room)),
+            shut.eq(~behind & (off != 0) & (off[n:31] == 0) & (room == 0)),
             ends.eq(behind & near),
             left.eq(Mux(behind, seg.length + off[:18].as_signed(), seg.length)),
             room_2.eq(room),
@@ -156,4 +179,47 @@ class SegmentJudge(wiring.Component):
             j.ack_timed.eq(~to_timed[31]),
             j.acked.eq(gained),
             j.out.eq(out),
+        ]
+
+    def _kind(self, m):
+        """What it is to the session, from what the stages before have found out."""
+        seg, r, j = self.segment, self.record, self.judgement
+        f, live = seg.flags, Signal()
+        text = (seg.length != 0) | f.fin
+        # 2 and 3
+        quiet, plain, half, same = (Signal(name=n) for n in ("quiet", "plain", "half", "same"))
+        repeats = same & j.ack_same & (j.out != 0)
+        m.d.sync += [
+            live.eq((r.phase == Phase.OPEN) | (r.phase == Phase.SYN_RCVD)),
+            half.eq(r.phase == Phase.SYN_RCVD),
+            plain.eq(~f.rst & ~f.syn),
+            j.text.eq(text),
+            quiet.eq(~text & ~j.previous),
+            same.eq((seg.window == r.snd_wnd) & ~text),
+        ]
+        resyn = half & j.previous & ~f.ack
+        beyond = self.shut & f.ack & ~j.ack_bad & ~half
+        outside, taken = live & plain & ~j.valid, live & plain & j.valid & f.ack
+        wild = j.ack_bad & ~half  # in SYN-RECEIVED it is refused
+        near = f.rst & ~j.exact & j.in_window
+        m.d.sync += [
+            # 4
+            j.closed.eq(r.phase == Phase.CLOSED),
+            j.opens.eq(opening(self.config, r)),
+            j.lingers.eq(r.phase == Phase.TIME_WAIT),
+            j.reset.eq(live & f.rst & j.exact),
+            j.resyn.eq(live & ~f.rst & f.syn & resyn),
+            j.challenged.eq(
+                (live & (near | (~f.rst & f.syn & ~resyn)))
+                | (outside & quiet & ~beyond)
+                | (taken & wild)
+            ),
+            j.wild.eq(taken & wild),
+            j.refused.eq(taken & half & ~j.ack_new),
+            j.outside.eq(outside & ~(beyond & ~j.text)),
+            j.answered.eq(outside & ~quiet),
+            j.beyond.eq(outside & beyond),
+            j.takes.eq(taken & Mux(half, j.ack_new, ~j.ack_bad)),
+            j.duplicate.eq(repeats & (r.dup_acks != 3)),
+            j.third.eq(repeats & (r.dup_acks == 2) & ~r.recovering & j.ack_recovered),
         ]

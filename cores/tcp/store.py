@@ -16,6 +16,9 @@ __all__ = ["SessionStore"]
 LANE = 9
 #: Low bits that tell SND.NXT from SND.END: at most four descriptors, SYN and FIN lie between them.
 QUEUED = LENGTH_WIDTH + 4
+#: Numbers that the store compares as soon as it has them back. They are right at once, whether they
+#: have changed or not; which of the others are new is found out as they are written.
+COMPARED = ("snd_nxt", "snd_end", "rcv_nxt", "rcv_pub")
 
 
 class _Places:
@@ -231,7 +234,7 @@ class SessionStore(wiring.Component):
 
     def _take(self, m, owner, record, back, changed):
         """What the owner hands back. A number that one engine writes comes from there in any case;
-        it counts only if it has changed."""
+        it counts only if it has changed (but see :data:`COMPARED`)."""
         ports = self._engine_ports()
         values = [port.result for port in ports]
         for name in record.shape().members:
@@ -250,6 +253,8 @@ class SessionStore(wiring.Component):
             for at, k in enumerate(mine):
                 with m.If((owner == k) if at else 1):
                     m.d.comb += value.eq(values[k][name])
+            if name in COMPARED:
+                value = Mux(Cat(changes).any(), value, record[name])
             m.d.sync += back[name].eq(value)
 
     def _settle(self, m, record, back, changed, then):
@@ -258,7 +263,8 @@ class SessionStore(wiring.Component):
         m.d.comb += [new.eq(back), new.deadline.eq(then + back.deadline), new.progress.eq(then)]
         m.d.comb += after.eq(new)
         for name in changed.shape().members:
-            m.d.comb += after[name].eq(Mux(changed[name], new[name], record[name]))
+            if name not in COMPARED:
+                m.d.comb += after[name].eq(Mux(changed[name], new[name], record[name]))
         return new, after
 
     def _engine_ports(self):

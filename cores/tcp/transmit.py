@@ -258,31 +258,35 @@ class TransmitEngine(wiring.Component):
         m.d.comb += self.count.rst_tx.eq(r.rst_due)
         m.d.comb += self.count.zero_window_probes.eq(self.text & r.probe)
         m.d.comb += self.count.keepalive_probes.eq(r.keepalive)
-        with m.If(send):
-            p = o.payload
-            if self.config.ack_delay:  # it goes with whatever is sent
+        m.d.sync += o.valid.eq(send)
+        if self.config.ack_delay:  # it goes with whatever is sent
+            with m.If(send):
                 m.d.comb += w.ack_wait.eq(0)
-            m.d.sync += [
-                o.valid.eq(1),
-                p.session.eq(Mux(self.length != 0, session, (1 << SESSION_WIDTH) - 1)),
-                [p[name].eq(self.peer[name]) for name in self.peer.shape().members],
-                p.seq.eq(self.seq),
-                p.ack.eq(r.rcv_pub),
-                p.flags.eq(0),
-                p.flags.ack.eq(~opening(self.config, r)),
-                p.flags.fin.eq(self.fin),
-                p.flags.psh.eq(self.psh),
-                p.flags.syn.eq(r.syn_due & ~r.rst_due),
-                p.flags.rst.eq(r.rst_due),
-                p.window.eq(self.window),
-                p.mss.eq(Mux(r.syn_due, self.config.mss, 0)),
-                p.addr.eq(self.addr),
-                p.length.eq(self.length),
-            ]
-            if self.config.scaling:
-                m.d.sync += p.scaled.eq(r.syn_due & r.scaled)
-            if self.config.sack:
-                tells = r.sack & ~r.syn_due & ~r.rst_due & (self.length == 0) & ~self.fin
-                places = Cat(r[name] for names in run_names(self.config) for name in names)
-                m.d.sync += [p.permits.eq(r.sack), p.blocks.eq(Mux(tells, r.kept, 0))]
-                m.d.sync += p.places.eq(places)
+        self._fill(m, session)
+
+    def _fill(self, m, session):
+        """The segment, whether it is sent or not: that is found out last."""
+        r, p = self.port.record, self.tx_segment.payload
+        m.d.sync += [
+            p.session.eq(Mux(self.length != 0, session, (1 << SESSION_WIDTH) - 1)),
+            [p[name].eq(self.peer[name]) for name in self.peer.shape().members],
+            p.seq.eq(self.seq),
+            p.ack.eq(r.rcv_pub),
+            p.flags.eq(0),
+            p.flags.ack.eq(~opening(self.config, r)),
+            p.flags.fin.eq(self.fin),
+            p.flags.psh.eq(self.psh),
+            p.flags.syn.eq(r.syn_due & ~r.rst_due),
+            p.flags.rst.eq(r.rst_due),
+            p.window.eq(self.window),
+            p.mss.eq(Mux(r.syn_due, self.config.mss, 0)),
+            p.addr.eq(self.addr),
+            p.length.eq(self.length),
+        ]
+        if self.config.scaling:
+            m.d.sync += p.scaled.eq(r.syn_due & r.scaled)
+        if self.config.sack:
+            tells = r.sack & ~r.syn_due & ~r.rst_due & (self.length == 0) & ~self.fin
+            places = Cat(r[name] for names in run_names(self.config) for name in names)
+            m.d.sync += [p.permits.eq(r.sack), p.blocks.eq(Mux(tells, r.kept, 0))]
+            m.d.sync += p.places.eq(places)
