@@ -34,7 +34,7 @@
 
 #define CALL_TYPE 0x88b5
 #define CALL_MS 700
-#define PATIENCE_MS 120000
+#define PATIENCE_MS 120000 /* without a byte that moves */
 #define CHUNK 8192
 #define LINGER_MS 3000
 
@@ -164,12 +164,16 @@ static void check(const uint8_t *data, ssize_t count, uint32_t number, uint32_t 
 static void exchange(int s, uint32_t number, uint32_t size)
 {
 	static uint8_t buffer[CHUNK];
-	uint32_t sent = 0, got = 0;
+	uint32_t sent = 0, got = 0, moved = 0;
 	int64_t deadline = now_ms() + PATIENCE_MS;
 
 	while (got < size) {
 		struct pollfd one = { .fd = s, .events = POLLIN };
 
+		if (moved != sent + got) {
+			moved = sent + got;
+			deadline = now_ms() + PATIENCE_MS;
+		}
 		if (sent < size)
 			one.events |= POLLOUT;
 		if (now_ms() > deadline)

@@ -20,7 +20,7 @@ use smoltcp::wire::{EthernetAddress, IpAddress, IpCidr, Ipv4Address};
 
 const CALL_TYPE: [u8; 2] = [0x88, 0xb5];
 const CALL_MS: u64 = 700;
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(120); // without a byte that moves
 const LINGER: Duration = Duration::from_secs(3);
 const BUFFER: usize = 65535;
 
@@ -137,7 +137,12 @@ impl Host {
     fn exchange(&mut self, handle: SocketHandle, number: u32, size: u32) {
         let (mut sent, mut got) = (0u32, 0u32);
         let mut buffer = vec![0u8; 8192];
+        let mut moved = 0;
         while got < size {
+            if moved != sent as u64 + got as u64 {
+                moved = sent as u64 + got as u64;
+                self.deadline = Instant::now() + PATIENCE;
+            }
             let socket = self.tcp(handle);
             if !socket.is_active() {
                 fail("the connection ended before all had come back");
