@@ -86,6 +86,7 @@ MODULES = (
     "strip",
     "vlan",
     "tcp_application",
+    "tcp_cached",
     "tcp_connect",
     "tcp_dma",
     "tcp_engine",

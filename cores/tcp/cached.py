@@ -126,6 +126,7 @@ class CachedStore(SessionStore):
         self.session = session = Signal(config.session_bits)
         self.owner = owner = Signal(range(len(names) + 1))  # the last one: a hint
         self.serves_recycle = recycling = Signal()
+        self.lent = session, record, after  # for the invariants of its proof
         pop, recycles = Signal(len(names)), Signal()
         for name in names:
             m.d.comb += getattr(self, name).record.eq(record)
