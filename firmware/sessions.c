@@ -39,12 +39,12 @@ static void usage(struct text *out)
 /* So many are looked at by one command: a millisecond or two, in which nothing else is done. */
 #define SCAN 1024u
 /* The longest line, and the one that says how to go on. */
-#define LINE 80u
+#define LINE 176u
 
 /* The register, words of a session, and its states (cores/tcp/inspect.py). */
 #define WORD_PLACE 17u
-#define GO (1u << 20)
-enum { STATE, PEER, PORTS, UNACKNOWLEDGED, UNREAD };
+#define GO (1u << 21)
+enum { STATE, PEER, PORTS, FIGURES, WORDS = 14 };
 static const char *const states[] = { "", "CLOSED", "LISTEN", "SYN-SENT", "SYN-RECEIVED",
 	"ESTABLISHED", "FIN-WAIT-1", "FIN-WAIT-2", "CLOSE-WAIT", "LAST-ACK", "CLOSING", "TIME-WAIT" };
 
@@ -73,8 +73,8 @@ static void row(struct text *out, uint32_t session, uint32_t state)
 	text_ip(out, look(session, PEER));
 	number(out, ':', ports & 0xffff);
 	number(out, ' ', ports >> 16);
-	number(out, ' ', look(session, UNACKNOWLEDGED));
-	number(out, ' ', look(session, UNREAD));
+	for (uint32_t word = FIGURES; word < WORDS; word++)
+		number(out, ' ', look(session, word));
 	text_char(out, '\n');
 }
 
@@ -82,7 +82,8 @@ static uint8_t list(uint32_t from, struct text *out)
 {
 	uint32_t slots = trebuchet_tcp_sessions_read();
 
-	text_plain(out, "session state peer port unacknowledged unread\n");
+	text_plain(out, "session state peer port unacknowledged unread snd.una rcv.nxt rto snd.nxt "
+			"peer-window window rtt cwnd queue\n");
 	for (uint32_t session = from; session < slots; session++) {
 		uint32_t state;
 

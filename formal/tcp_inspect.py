@@ -20,6 +20,9 @@ from .tcp_receive import ACTIVE
 __all__ = ["PROOFS"]
 
 
+CONFIG = replace(ACTIVE, inspect=True, scaling=True)
+
+
 class InspectProof(Elaboratable):
     def __init__(self, dut):
         self.dut = dut
@@ -29,7 +32,7 @@ class InspectProof(Elaboratable):
         dut = self.dut
         inside = Inside(m, dut)
         lent = Checkout(m, dut.port, longest=1)
-        kept, state, unacknowledged, unread = map(Value.cast, dut.taken)
+        kept, state, unacknowledged, unread, window, left = map(Value.cast, dut.taken)
         r = lent.record
         free(m, dut.ask, dut.session, dut.word, dut.peer)
         m.d.comb += Assume(lent.bounded)
@@ -38,7 +41,7 @@ class InspectProof(Elaboratable):
         m.d.sync += past_peer.eq(peer)
         with m.If(lent.lent):
             m.d.comb += Assume(peer == past_peer)
-        asked, word, session = Signal(), Signal(3), Signal.like(dut.session)
+        asked, word, session = Signal(), Signal(4), Signal.like(dut.session)
         wrong, told, value = Signal(), Signal(), Signal(32)
         begins = dut.ask & ~dut.busy
         m.d.sync += [wrong.eq(0), told.eq(lent.done), value.eq(self._word(r, lent.phase, word))]
@@ -63,6 +66,7 @@ class InspectProof(Elaboratable):
             Assert(~(lent.lent & (lent.held == 1)) | inside.state("TAKE")),
             Cover(told & (value == 10) & (word == 0)),
             Cover(told & (value == 0x1234_5678) & (word == 3)),
+            Cover(told & (value == 0x1234) & (word == 10)),
             Cover(wrong & (word == 7)),
         ]
         with m.If(inside.state("TAKE")):
@@ -70,6 +74,8 @@ class InspectProof(Elaboratable):
                 Assert(state == self._state(r, lent.phase)),
                 Assert(unacknowledged == (r.snd_end - r.snd_una)[:32]),
                 Assert(unread == (r.rcv_pub - r.rcv_cons)[:32]),
+                Assert(window == self._theirs(r)),
+                Assert(left == (r.rcv_edge - r.rcv_pub)[: len(left)]),
             ]
         return m
 
@@ -94,8 +100,17 @@ class InspectProof(Elaboratable):
             result = Mux(holds, number, result)
         return result
 
+    def _theirs(self, r):
+        """The peer's window, of which no more is used than can be under way at all."""
+        if not self.dut.config.scaling:
+            return r.snd_wnd
+        most = (1 << self.dut.config.window_bits - 1) - 1
+        told = Mux(r.scaled & ~r.snd_plain, r.snd_wnd << r.snd_shift, r.snd_wnd)
+        return Mux(told < most, told, most)
+
     def _word(self, r, phase, word):
-        peer = self.dut.peer
+        peer, bits = self.dut.peer, self.dut.config.place_bits
+        ours = (r.rcv_edge - r.rcv_pub)[:bits]
         words = Array(
             [
                 self._state(r, phase),
@@ -106,6 +121,13 @@ class InspectProof(Elaboratable):
                 r.snd_una,
                 r.rcv_nxt,
                 r.rto,
+                r.snd_nxt,
+                self._theirs(r),
+                Mux(ours[bits - 1], 0, ours),
+                r.srtt8 >> 3,
+                r.cwnd,
+                r.count,
+                *[0] * 2,  # there are no more
             ]
         )
         return Mux(phase == FREE, 0, words[word])
@@ -117,7 +139,7 @@ PROOFS = (
         core="cores.tcp.inspect.Inspector",
         says="the word asked for, of the session asked for, of one moment; nothing is changed",
         module="trebuchet.cores.tcp.inspect",
-        build=lambda cores: InspectProof(cores.Inspector(replace(ACTIVE, inspect=True))),
+        build=lambda cores: InspectProof(cores.Inspector(CONFIG)),
         depth=2,
         cover_depth=10,
         mutants=(
@@ -130,6 +152,7 @@ PROOFS = (
             ),
             Mutant("no_last_ack", "Mux(r.passive, s.LAST_ACK, s.CLOSING)", "s.CLOSING"),
             Mutant("unread_by_wire", "r.rcv_pub - r.rcv_cons", "r.rcv_nxt - r.rcv_cons"),
+            Mutant("window_below_nothing", "Mux(left[-1], 0, left)", "left"),
             Mutant("shows_old_peers", "r.phase != Phase.FREE", "1"),
         ),
         assumes="the store lends any record after any wait; the phase is one that there is",

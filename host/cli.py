@@ -51,6 +51,7 @@ COMMANDS = {
     "ecg": LazyEntry("trebuchet.host.ecg.cli:app", "Send ECG records to a board; fetch records."),
     "matmul": LazyEntry("trebuchet.host.matmul:app", "Have a board multiply matrices; check them."),
     "status": LazyEntry("trebuchet.host.status:status", "Show the state and counters of a board."),
+    "sessions": LazyEntry("trebuchet.host.sessions:sessions", "Show the TCP sessions of a board."),
     "config": LazyEntry(
         "trebuchet.host.config:app", "Pack a board's settings for its flash, or show them."
     ),

@@ -34,7 +34,8 @@ uint8_t run(unsigned count, const char *argument, struct text *out)
 }
 """
 ESTABLISHED, TIME_WAIT = 5, 11
-HEADING = "session state peer port unacknowledged unread\n"
+HEADING = "session state peer port unacknowledged unread snd.una rcv.nxt rto snd.nxt peer-window "
+HEADING += "window rtt cwnd queue\n"
 
 
 REGISTERS = """
@@ -68,10 +69,10 @@ class Board:
         ctypes.c_uint32.in_dll(self.lib, "slots").value = slots
 
     def _inspect(self, request):
-        session, word = request & 0x1FFFF, request >> 17 & 7
-        assert request >> 20 == 1
+        session, word = request & 0x1FFFF, request >> 17 & 15
+        assert request >> 21 == 1
         self.asked.append(session)
-        value = self.table.get(session, (0,) * 8)[word]
+        value = self.table.get(session, (0,) * 14)[word]
         ctypes.c_uint32.in_dll(self.lib, "value").value = value
 
     def run(self, *arguments, room=3904):
@@ -82,8 +83,8 @@ class Board:
         return Status(status), buffer.raw[: text.length].decode()
 
 
-def row(state, last=2, port=40_000, local=7, unacknowledged=0, unread=0):
-    return (state, 0x0A00_0000 + last, port | local << 16, unacknowledged, unread, 0, 0, 0)
+def row(state, last=2, port=40_000, local=7, unacknowledged=0, unread=0, rest=(0,) * 9):
+    return (state, 0x0A00_0000 + last, port | local << 16, unacknowledged, unread, *rest)
 
 
 def test_usage(tmp_path):
@@ -94,10 +95,13 @@ def test_usage(tmp_path):
 
 
 def test_rows_and_where_they_begin(tmp_path):
-    table = {3: row(ESTABLISHED, unacknowledged=(1 << 32) - 1, unread=5), 7: row(TIME_WAIT, 9)}
+    table = {
+        3: row(ESTABLISHED, unacknowledged=(1 << 32) - 1, unread=5, rest=range(1, 10)),
+        7: row(TIME_WAIT, 9),
+    }
     board = Board(tmp_path, 8, table)
-    first = "3 ESTABLISHED 10.0.0.2:40000 7 4294967295 5\n"
-    second = "7 TIME-WAIT 10.0.0.9:40000 7 0 0\n"
+    first = "3 ESTABLISHED 10.0.0.2:40000 7 4294967295 5 1 2 3 4 5 6 7 8 9\n"
+    second = "7 TIME-WAIT 10.0.0.9:40000 7 0 0 0 0 0 0 0 0 0 0 0\n"
     assert board.run("0") == (Status.OK, HEADING + first + second)
     assert board.run("4") == (Status.OK, HEADING + second)
     assert board.run("8") == (Status.OK, HEADING)
@@ -128,14 +132,15 @@ def listed(board, room=3904):
 
 
 def test_a_full_answer_and_many_numbers_go_on(tmp_path):
-    longest = row(4, port=65535, local=65535, unacknowledged=(1 << 32) - 1, unread=(1 << 32) - 1)
+    most = (1 << 32) - 1
+    longest = row(4, 0xF5FF_FFFF, 65535, 65535, most, most, (most,) * 9)
     table = dict.fromkeys((*range(200), 1023, 1024, 2999), longest)
     board = Board(tmp_path, 3000, table)
     found, commands = listed(board)
     assert found == sorted(table)
-    assert 5 <= commands <= 9
+    assert 8 <= commands <= 14
     assert max(board.asked) == 2999
-    found, _ = listed(board, room=260)
+    found, _ = listed(board, room=500)
     assert found == sorted(table)
 
 

@@ -24,6 +24,10 @@ INSTEAD = {
     "trebuchet load versa_ecp5": ("needs the board on this machine", "trebuchet load --help"),
     "trebuchet flash versa_ecp5": ("needs the board on this machine", "trebuchet flash --help"),
     "trebuchet status 192.168.1.50": ("needs the board on this network", "trebuchet status --help"),
+    "trebuchet sessions --board 192.168.1.50": (
+        "needs the board on this network",
+        "trebuchet sessions --help",
+    ),
     "trebuchet manage 192.168.1.50 version": (
         "needs the board on this network",
         "trebuchet manage --help",

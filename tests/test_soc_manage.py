@@ -109,6 +109,26 @@ def test_a_command_and_one_that_is_unknown(board):
     wait_until(lambda: re.search(said, board.uart_text()), 20, "the line in the log")
 
 
+def test_the_sessions_of_the_board(board):
+    """Its own, that of another client with bytes on their way, and the names as a table."""
+    tool = [sys.executable, "-m", "trebuchet.host.cli", "sessions", "--board", board.ip]
+    with board.connect(7) as client:
+        client.sendall(bytes(1000))
+        assert len(client.recv(1000, socket.MSG_WAITALL)) == 1000
+        port = client.getsockname()[1]
+        done = board.run([*tool, "--json"])
+        assert (done.returncode, done.stderr) == (0, "")
+        found = {row["peer"].partition(":")[2]: row for row in json.loads(done.stdout)}
+        row = found[str(port)]
+        assert (row["state"], row["port"], row["unread"], row["queue"]) == ("ESTABLISHED", 7, 0, 0)
+        assert row["snd.una"] == row["snd.nxt"]
+        assert row["window"] > 1000
+        assert row["rto"] > 0
+        assert any(other["port"] == PORT for other in found.values())
+        done = board.run(tool)
+        assert "SND.UNA" in done.stdout
+
+
 def test_the_command_line_tool(board):
     tool = [sys.executable, "-m", "trebuchet.host.cli", "manage", board.ip]
     done = board.run([*tool, "version"])

@@ -11,12 +11,13 @@ from trebuchet.cores.tcp.registers import tcp_block
 
 CONFIG = replace(SMALL, active=True, inspect=True)
 STATE, PEER, PORTS, UNACKNOWLEDGED, UNREAD, SND_UNA, RCV_NXT, RTO = range(8)
+SND_NXT, THEIRS, OURS, RTT, CWND, QUEUE = range(8, 14)
 S = SessionState
 
 
 async def look(ctx, world, session, word):
     csr = world.dut.csr
-    ctx.set(csr.inspect, session | word << 17 | 1 << 20)
+    ctx.set(csr.inspect, session | word << 17 | 1 << 21)
     await ctx.tick()
     ctx.set(csr.inspect, 0)
     for _ in range(600):
@@ -57,16 +58,24 @@ def test_figures_of_a_session(seed):
         assert await look(ctx, world, 0, UNACKNOWLEDGED) == 300
         assert await look(ctx, world, 0, SND_UNA) == (peer.iss + 1) & M32
         assert await look(ctx, world, 0, RTO) >= CONFIG.rto_min
+        assert await look(ctx, world, 0, SND_NXT) == (peer.iss + 301) & M32
+        assert await look(ctx, world, 0, THEIRS) == peer.window
+        assert await look(ctx, world, 0, OURS) == CONFIG.window - 100
+        assert await look(ctx, world, 0, CWND) >= 10 * 1460
+        assert await look(ctx, world, 0, QUEUE) == 1
+        await world.pause(ctx, 7)
         peer.ack = (peer.ack + 300) & M32
         peer.send()
         await world.until(ctx, lambda: "SENT" in [entry[0] for entry in service.log])
         assert await look(ctx, world, 0, UNACKNOWLEDGED) == 0
+        assert await look(ctx, world, 0, QUEUE) == 0
+        assert 1 <= await look(ctx, world, 0, RTT) <= 14
         service.consume(0)
         await world.pause(ctx, 5)
         assert await look(ctx, world, 0, UNREAD) == 0
         # The peer's session is the only one; others, and numbers that there cannot be, are free.
         for session in (1, CONFIG.sessions - 1, CONFIG.sessions, (1 << 17) - 1):
-            for word in range(8):
+            for word in range(16):
                 assert await look(ctx, world, session, word) == 0
 
     world_of(seed, free=False).run(script)

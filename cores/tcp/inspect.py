@@ -5,10 +5,14 @@ from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..csr import Field, Register
-from .record import CheckoutSignature, Phase, peer_layout
+from .record import CheckoutSignature, Phase, peer_layout, send_window
 from .service import SESSION_WIDTH
 
 __all__ = ["Inspector", "SessionState", "inspect_registers"]
+
+
+#: Bits of a word's number.
+WORD_WIDTH = 4
 
 
 class SessionState(enum.Enum, shape=4):
@@ -35,19 +39,21 @@ def inspect_registers(config):
         Register(
             "inspect",
             "stb",
-            SESSION_WIDTH + 4,
+            SESSION_WIDTH + WORD_WIDTH + 1,
             "fetch a word of a session; ignored while busy",
             fields=(
                 Field("session", 0, SESSION_WIDTH),
                 Field(
                     "word",
                     SESSION_WIDTH,
-                    3,
+                    WORD_WIDTH,
                     "0 state, as in RFC 4022; 1 peer's address; 2 its port, and ours above; "
                     "3 bytes and FIN not acknowledged; 4 bytes and FIN that the service has not "
-                    "consumed; 5 SND.UNA; 6 RCV.NXT; 7 time-out in ticks",
+                    "consumed; 5 SND.UNA; 6 RCV.NXT; 7 time-out in ticks; 8 SND.NXT; 9 the peer's "
+                    "window in bytes; 10 ours; 11 smoothed round trip in ticks; 12 congestion "
+                    "window; 13 transmit descriptors not answered",
                 ),
-                Field("go", SESSION_WIDTH + 3, 1, "1: fetch it"),
+                Field("go", SESSION_WIDTH + WORD_WIDTH, 1, "1: fetch it"),
             ),
         ),
         Register("inspect_busy", "ro", 1, "1: the word is on its way"),
@@ -77,7 +83,7 @@ class Inspector(wiring.Component):
             {
                 "ask": In(1),
                 "session": In(SESSION_WIDTH),
-                "word": In(3),
+                "word": In(WORD_WIDTH),
                 "busy": Out(1),
                 "value": Out(32),
                 "peer": In(peer_layout(config)),
@@ -88,16 +94,21 @@ class Inspector(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         port, r, peer = self.port, self.port.record, self.peer
-        word = Signal(3)
+        word = Signal(WORD_WIDTH)
         state, unacknowledged, unread = Signal(SessionState), Signal(32), Signal(32)
-        self.taken = (word, state, unacknowledged, unread)  # for its proof
+        window, left = Signal(32), Signal(self.config.place_bits)
+        self.taken = (word, state, unacknowledged, unread, window, left)  # for its proof
         m.d.sync += [
             state.eq(self._state(m, r)),
             unacknowledged.eq(r.snd_end - r.snd_una),
             unread.eq(r.rcv_pub - r.rcv_cons),
+            window.eq(send_window(self.config, r)),
+            left.eq(r.rcv_edge - r.rcv_pub),
         ]
+        ours = Mux(left[-1], 0, left)  # a FIN may lie one past the edge
         words = (state, peer.ip, Cat(peer.remote_port, peer.local_port), unacknowledged)
-        words += (unread, r.snd_una, r.rcv_nxt, r.rto)
+        words += (unread, r.snd_una, r.rcv_nxt, r.rto, r.snd_nxt, window, ours, r.srtt8 >> 3)
+        words += (r.cwnd, r.count)
         m.d.comb += self.busy.eq(1)
         with m.FSM():
             with m.State("IDLE"):
