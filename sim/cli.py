@@ -35,10 +35,12 @@ def _absolute(path):
     return str(path.resolve())
 
 
-def _compile(top, role, trace, debug, console):
+def _compile(top, role, trace, debug, events, console):
+    if debug and events:
+        raise TrebuchetError("--gdb and --events exclude each other")
     with console.status("Generating the Verilog …"):
         files = debug_files(top, role) if debug else None
-        made = files.source if files else source(top, role)
+        made = files.source if files else source(top, role, events)
     with console.status("Compiling the simulator (once for each version of it) …"):
         return made, build(made, trace=trace), files
 
@@ -93,6 +95,9 @@ def sim(
     ] = None,
     trace_from: Annotated[int, typer.Option(min=0, help="First cycle of the waves.")] = 0,
     stats: Annotated[Path | None, typer.Option(help="Write statistics (JSON).")] = None,
+    events: Annotated[
+        Path | None, typer.Option(help="Write what happens to each TCP session, a line an event.")
+    ] = None,
     loss: _Chance = "",
     duplicate: _Chance = "",
     reorder: _Chance = "",
@@ -130,6 +135,7 @@ def sim(
             "--pcap": pcap,
             "--trace": trace,
             "--stats": stats,
+            "--events": events,
             "--uart": uart,
             "--flash": flash,
             "--gdb": gdb is not None,
@@ -141,7 +147,9 @@ def sim(
         raise typer.Exit(run_fleet(many, command, seed=seed, time_mode=time, busy=busy))
     console = Console(stderr=True)
     top = "fabric" if fabric else top
-    made, binary, files = _compile(top, role, trace is not None, gdb is not None, console)
+    made, binary, files = _compile(
+        top, role, trace is not None, gdb is not None, events is not None, console
+    )
     arguments = ["--seed", str(seed)]
     arguments += _link_arguments(
         {"loss": loss, "duplicate": duplicate, "reorder": reorder, "corrupt": corrupt}
@@ -149,7 +157,7 @@ def sim(
     arguments += ["--delay", str(delay), "--max-rate", str(max_rate)]
     # A board that sleeps would answer a debugger slowly.
     arguments += [] if busy or command or files else ["--idle-sleep"]
-    for name, path in (("pcap", pcap), ("trace", trace), ("stats", stats)):
+    for name, path in (("pcap", pcap), ("trace", trace), ("stats", stats), ("events", events)):
         arguments += [f"--{name}", _absolute(path)] if path else []
     arguments += ["--trace-from", str(trace_from)] if trace else []
     uart = uart or ("none" if made.kind == "fabric" else "log" if command else "stdio")

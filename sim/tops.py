@@ -44,14 +44,15 @@ def _addresses():
     return mac, int.from_bytes(bytes(map(int, IP.split("."))), "big")
 
 
-def board_source(role=None, peers=0):
+def board_source(role=None, peers=0, events=False):
     """The whole SoC of ``boards/sim.py`` with its firmware, with its own role or another.
 
-    ``peers``: how many other boards LTL may join it with; 0: it has no LTL.
+    ``peers``: how many other boards LTL may join it with; 0: it has no LTL. ``events``: the TCP
+    engine prints its trace events.
     """
     from ..soc.build import build_sim
 
-    files = build_sim(role=role, peers=peers)
+    files = build_sim(role=role, peers=peers, events=events)
     return Source("board", files.top, {}, files.sources, files.folder, ready_port=7)
 
 
@@ -123,7 +124,7 @@ def toe_source(tcp, csr=None, **memory):
     return dataclasses.replace(emit(Toe(tcp, *_addresses(), page), options), ready_port=8080)  # type: ignore[call-arg]
 
 
-def fabric_with_role(role):
+def fabric_with_role(role, events=False):
     """The shell with ``role`` in its slot, as large as on the simulated board with that role."""
     from ..boards.sim import with_role
     from ..cores.tcp.config import TcpConfig
@@ -133,6 +134,7 @@ def fabric_with_role(role):
         width=board.data_width,
         sessions=board.sessions,
         segment_log2=board.segment_bytes.bit_length() - 1,
+        trace=events,
     )
     return fabric_source(tcp, shell={"role": role})
 
@@ -156,16 +158,26 @@ TOPS: dict[str, Callable] = {
 }
 
 
-#: The tops with a role slot, each as a function of the role.
+#: The tops with a TCP engine and a role slot, each as a function of the role.
 _ROLE_TOPS: dict[str, Callable] = {"board": board_source, "fabric": fabric_with_role}
 
 
-def source(name, role=None):
-    """The :class:`~trebuchet.sim.build.Source` of top ``name``, with another role than its own."""
+def source(name, role=None, events=False):
+    """The :class:`~trebuchet.sim.build.Source` of top ``name``, with another role than its own.
+
+    ``events``: its TCP engine prints what happens to its sessions.
+    """
     if name not in TOPS:
         raise TrebuchetError(f"the top to simulate must be one of {', '.join(TOPS)}, not {name!r}")
-    if role is None:
+    if role is None and not events:
         return TOPS[name]()
     if name not in _ROLE_TOPS:
-        raise TrebuchetError(f"a role goes into {' or '.join(_ROLE_TOPS)}, not into {name!r}")
-    return _ROLE_TOPS[name](role)
+        tops = " or ".join(_ROLE_TOPS)
+        if role is None:
+            raise TrebuchetError(f"{tops} has a TCP engine that tells events, not {name}")
+        raise TrebuchetError(f"a role goes into {tops}, not into {name!r}")
+    if role is None and name == "fabric":
+        from ..cores.tcp.config import TcpConfig
+
+        return fabric_source(TcpConfig(trace=True))
+    return _ROLE_TOPS[name](role, events=events)

@@ -73,8 +73,11 @@ def input_hash(*extra):
     return digest.hexdigest()
 
 
-def shell_config(board):
-    """The :class:`~trebuchet.cores.shell.ShellConfig` of a board; it must fit the memory."""
+def shell_config(board, trace=False):
+    """The :class:`~trebuchet.cores.shell.ShellConfig` of a board; it must fit the memory.
+
+    ``trace``: simulated, the TCP engine prints what happens (:mod:`~trebuchet.cores.tcp.trace`).
+    """
     from ..cores.shell import ShellConfig
     from ..cores.tcp.config import TINY
 
@@ -90,6 +93,7 @@ def shell_config(board):
         programmable=board.programmable,
         active=board.active,
         inspect=board.inspect,
+        trace=trace,
         segment_log2=board.segment_bytes.bit_length() - 1,
     )
     config = ShellConfig(
@@ -111,11 +115,11 @@ def shell_config(board):
     return config
 
 
-def make_shell(board):
-    """The shell of a board."""
+def make_shell(board, trace=False):
+    """The shell of a board; for ``trace`` see :func:`shell_config`."""
     from ..cores.shell import Shell
 
-    return Shell(shell_config(board))
+    return Shell(shell_config(board, trace))
 
 
 @contextlib.contextmanager
@@ -214,7 +218,9 @@ class SimFiles:
     folder: Path
 
 
-def build_sim(directory=None, shell=None, name="sim", role=None, peers=0, debug=False):
+def build_sim(
+    directory=None, shell=None, name="sim", role=None, peers=0, debug=False, events=False
+):
     """Generate Verilog and firmware of a simulated board; return its :class:`SimFiles`.
 
     A finished build with the same inputs is used again.
@@ -232,7 +238,11 @@ def build_sim(directory=None, shell=None, name="sim", role=None, peers=0, debug=
         Other boards that this one may be joined with by LTL; 0: the shell has no LTL.
     debug : bool
         The CPU has its debug port (``boards/sim_debug.py``); the build is ``…_debug``.
+    events : bool
+        The TCP engine prints its trace events; the build is ``…_events``. Not with ``shell``.
     """
+    if events and shell is not None:
+        raise TrebuchetError("a shell that is given prints events or not by itself")
     board = load_board(name) if role is None else with_role(role)
     label = name if role is None else f"{board.name}_{role}"
     if peers:
@@ -241,12 +251,14 @@ def build_sim(directory=None, shell=None, name="sim", role=None, peers=0, debug=
     if debug:
         board = with_debug_port(board)
         label += "_debug"
+    if events:
+        label += "_events"
     directory = Path(directory or ROOT / "build" / label).resolve()
     with _lock(directory):
-        return _build_sim(directory, shell, board, label)
+        return _build_sim(directory, shell, board, label, events)
 
 
-def _build_sim(directory, shell, board, label):
+def _build_sim(directory, shell, board, label, events):
     stamp = directory / "sim.json"
     inputs = None if shell is not None else input_hash("sim", label)
     if inputs is not None and stamp.exists():
@@ -255,7 +267,7 @@ def _build_sim(directory, shell, board, label):
         if found["inputs"] == inputs and all(Path(f).exists() for f in files):
             return _sim_files(found, directory)
     with environment(directory):
-        soc = _build_soc(board, shell, directory)
+        soc = _build_soc(board, shell or make_shell(board, trace=events), directory)
     gateware = directory / "gateware"
     found = {
         "inputs": inputs,

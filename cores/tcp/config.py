@@ -90,6 +90,8 @@ class TcpConfig:
         made it: its SYN, or the ACK of a cookie (:mod:`~trebuchet.cores.net.vlan`).
     inspect : bool
         Software can look at each session (:mod:`~trebuchet.cores.tcp.inspect`).
+    trace : bool
+        Where it is simulated, the engine prints what happens (:mod:`~trebuchet.cores.tcp.trace`).
     cache : int or None
         Sessions whose records are on chip at a time, a power of two; all others are in external
         memory (:mod:`~trebuchet.cores.tcp.cached`). None: all are in block RAM.
@@ -147,6 +149,7 @@ class TcpConfig:
     cookies: bool = False
     vlan: bool = False
     inspect: bool = False
+    trace: bool = False
     cache: int | None = None
     state_base: int = 0
 

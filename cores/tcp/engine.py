@@ -25,6 +25,7 @@ from .segment import rx_segment_layout, tx_segment_layout
 from .service import SESSION_WIDTH, TX_PER_SESSION, EventKind, ServiceSignature
 from .store import SessionStore
 from .table import SessionTable
+from .trace import trace_counts
 
 __all__ = ["TcpEngine"]
 
@@ -135,7 +136,16 @@ class TcpEngine(wiring.Component):
             self._peers(m)
         self._pool(m)
         self._counters(m)
+        if config.trace:
+            self._trace(m)
         return m
+
+    def _trace(self, m):
+        for name in ("receive", "transmit", "timer", "application"):
+            engine = getattr(self, name)
+            trace_counts(m, self.timer.now, name, engine.port, engine.count)
+        if self.config.icmp:
+            trace_counts(m, self.timer.now, "receive", self.receive.port, self.receive.noticed)
 
     def _outside(self, m):
         """The engine's own ports."""

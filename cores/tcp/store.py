@@ -9,6 +9,7 @@ from ..buffers import NO_COLLISIONS
 from .number_lists import NumberList
 from .record import NUMBERS, TIME_WIDTH, CheckoutSignature, Phase, record_layout
 from .service import LENGTH_WIDTH
+from .trace import trace_phase
 
 __all__ = ["SessionStore"]
 
@@ -309,6 +310,8 @@ class SessionStore(wiring.Component):
         begins, began = after.phase == Phase.SYN_RCVD, record.phase == Phase.SYN_RCVD
         with m.If(returning):
             m.d.sync += self.half_open.eq(self.half_open + (begins & ~began) - (began & ~begins))
+            if self.config.trace:
+                trace_phase(m, self.now, session, record.phase, w.phase)
         self.frees, self.wanted = free, {name: want[name] & ~was[name] for name in skip}
         return {name: returning & want[name] & ~was[name] for name in skip}
 

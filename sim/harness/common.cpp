@@ -1,10 +1,28 @@
 #include "common.h"
 
 #include <arpa/inet.h>
+#include <unistd.h>
 
-#include <cstdio>
+#include <cerrno>
+#include <cstring>
 
 namespace sim {
+
+namespace {
+
+FILE* diverted = nullptr;
+
+}  // namespace
+
+FILE* console() { return diverted ? diverted : stdout; }
+
+void divert_prints(const std::string& path) {
+    fflush(stdout);
+    diverted = fdopen(dup(STDOUT_FILENO), "w");
+    if (!diverted || !freopen(path.c_str(), "w", stdout))
+        throw UserError("cannot write '" + path + "': " + strerror(errno));
+    setvbuf(stdout, nullptr, _IOLBF, 0);
+}
 
 uint32_t crc32(const uint8_t* data, size_t size) {
     static const auto table = [] {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -15,6 +16,12 @@ using Cycle = uint64_t;
 struct UserError : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
+
+// What was standard output when the program began.
+FILE* console();
+
+// From here on `stdout`, to which the Verilog's $write goes, is the file `path`; throws UserError.
+void divert_prints(const std::string& path);
 
 // An Ethernet frame from the destination MAC on, without preamble and FCS.
 struct Frame {

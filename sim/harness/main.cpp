@@ -10,7 +10,9 @@ int main(int argc, char** argv) {
     signal(SIGINT, sim::request_stop);
     signal(SIGTERM, sim::request_stop);
     try {
-        return sim::Simulation(sim::parse_options(argc, argv)).run();
+        const sim::Options options = sim::parse_options(argc, argv);
+        if (!options.events.empty()) sim::divert_prints(options.events);
+        return sim::Simulation(options).run();
     } catch (const sim::UserError& error) {
         fprintf(stderr, "sim: %s\n", error.what());
         return sim::kUsage;

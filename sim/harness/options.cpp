@@ -190,6 +190,7 @@ Table option_table(Options& o) {
     text("--board-mac", "MAC", o.board_mac, "of the board (default 02:00:00:00:00:02)");
     text("--pcap", "FILE", o.pcap, "capture what passes the board's port");
     text("--trace", "FILE", o.trace, "write waves (FST); needs the traced build");
+    text("--events", "FILE", o.events, "write what the Verilog prints here, not to standard output");
     text("--stats", "FILE", o.stats, "write statistics as JSON ('-': standard output)");
     flash_options(t, o);
     link_options(t, o);

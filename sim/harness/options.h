@@ -51,6 +51,7 @@ struct Options {
     std::string trace;
     Cycle trace_from = 0;
     std::string stats;
+    std::string events;           // file that gets what the Verilog prints
     std::string flash;            // file with the contents of the flash; empty: blank at each start
     bool flash_protect = false;   // faults of the flash: see flash.h
     bool flash_stops = false;

@@ -180,10 +180,10 @@ Json Simulation::json() const {
 
 void Simulation::write_stats() const {
     if (options_.stats.empty()) return;
-    FILE* file = options_.stats == "-" ? stdout : fopen(options_.stats.c_str(), "w");
+    FILE* file = options_.stats == "-" ? console() : fopen(options_.stats.c_str(), "w");
     if (!file) throw UserError("cannot write '" + options_.stats + "': " + strerror(errno));
     fprintf(file, "%s\n", json().str().c_str());
-    if (file == stdout) fflush(file);
+    if (file == console()) fflush(file);
     else fclose(file);
 }
 

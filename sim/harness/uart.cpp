@@ -14,7 +14,7 @@ namespace sim {
 void Uart::open(const std::string& where) {
     if (where == "none") return;
     if (where == "stdout" || where == "stdio") {
-        file_ = stdout;
+        file_ = console();
         if (where == "stdio") in_ = STDIN_FILENO;
     } else if (where == "pty") {
         open_pty();
@@ -43,7 +43,7 @@ void Uart::open_pty() {
 
 Uart::~Uart() {
     flush();
-    if (file_ && file_ != stdout) fclose(file_);
+    if (file_ && file_ != console()) fclose(file_);
     if (pty_ >= 0) ::close(pty_);
 }
 
