@@ -32,7 +32,7 @@ TIMES = int(os.environ.get("TREBUCHET_HOSTILE", "1"))
 SYNS, BURST = 20_000 * TIMES, 400
 #: Attack frames and transactions of one run; ticks after the last of these, for the last of the
 #: vanished peers to be given up (``retries`` time-outs, doubled each time).
-FRAMES, TRANSACTIONS, DRAIN = 8_000, 330, 40_000
+FRAMES, TRANSACTIONS, DRAIN = 8_000, 400, 40_000
 
 
 class Talk:
