@@ -103,7 +103,7 @@ def test_collections_and_parts():
     assert registry.GROUPS["tcp"] in toe
     assert all(figure.startswith("tcp.") for group in toe for figure in group.figures)
     assert registry.GROUPS["tcp_full"] in toe
-    assert registry.GROUPS["tcp_tiny_clock"] not in toe  # pending
+    assert registry.GROUPS["tcp_tiny_clock"] in toe
     assert {f.partition(".")[0] for g in runner.select("roles") for f in g.figures} >= {"ecg"}
     boards = [registry.GROUPS[f"board_{name}"] for name in BUILT]
     assert runner.select("board") == boards
