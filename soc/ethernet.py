@@ -9,9 +9,16 @@ The MAC and IP addresses may be Migen signals: LiteEth 2024.12 only ever compare
 them into headers. Its top-level cores convert strings first, so the parts are put together here.
 """
 
-from liteeth.common import eth_fcs_length, eth_min_frame_length, eth_udp_user_description
+from liteeth.common import (
+    eth_fcs_length,
+    eth_icmp_user_description,
+    eth_ipv4_user_description,
+    eth_min_frame_length,
+    eth_udp_user_description,
+    icmp_protocol,
+)
 from liteeth.core.arp import LiteEthARP
-from liteeth.core.icmp import LiteEthICMP
+from liteeth.core.icmp import LiteEthICMPEcho, LiteEthICMPRX, LiteEthICMPTX
 from liteeth.core.ip import LiteEthIP
 from liteeth.core.udp import LiteEthUDP
 from liteeth.mac.common import LiteEthMACCrossbar, LiteEthMACDepacketizer, LiteEthMACPacketizer
@@ -140,6 +147,21 @@ class _StackMac(LiteXModule):
         ]
 
 
+class _PingEcho(LiteXModule):
+    """LiteEth's ``LiteEthICMP`` with registers: in front, before which the IP header is checked,
+    and before the answer, whose checksum comes from memory by way of an adder."""
+
+    def __init__(self, ip, ip_address, width, fifo_depth):
+        self.rx = LiteEthICMPRX(ip_address, width)
+        self.tx = LiteEthICMPTX(ip_address, width)
+        self.echo = LiteEthICMPEcho(width, fifo_depth=fifo_depth)
+        self.buffer = stream.Buffer(eth_ipv4_user_description(width))
+        self.answer = stream.Buffer(eth_icmp_user_description(width), pipe_ready=True)
+        port = ip.crossbar.get_port(icmp_protocol, width)
+        self.rx_pipeline = stream.Pipeline(port.source, self.buffer, self.rx, self.echo)
+        self.tx_pipeline = stream.Pipeline(self.echo, self.answer, self.tx, port.sink)
+
+
 class NetworkStack(LiteXModule):
     """ARP, ICMP echo and UDP: LiteEth's cores behind ``sink`` and ``source``, whole frames each.
 
@@ -168,10 +190,13 @@ class NetworkStack(LiteXModule):
         )
         # Deep enough for any frame: LiteEth would wait for ever for the end of a request whose IP
         # header states less than the frame carries, were the store smaller than the frame.
-        self.icmp = LiteEthICMP(self.ip, ip_address, dw=width, fifo_depth=2048)
+        self.icmp = _PingEcho(self.ip, ip_address, width, fifo_depth=2048)
         if with_udp:
             self.udp = LiteEthUDP(self.ip, ip_address, dw=width)
-        self.sink, self.source = mac.sink, mac.source
+        # `ready` comes from the far end of what it is for.
+        self.buffer = stream.Buffer(packet_description(width), pipe_valid=True, pipe_ready=True)
+        self.comb += self.buffer.source.connect(mac.sink)
+        self.sink, self.source = self.buffer.sink, mac.source
 
 
 class _PaddingTrim(LiteXModule):

@@ -1,6 +1,7 @@
 """The shell's memory port on LiteDRAM."""
 
 from litex.gen import LiteXModule
+from litex.soc.interconnect.stream import Buffer
 from migen import log2_int
 
 from ..cores.litedram_adapter import LiteDramAdapter
@@ -66,11 +67,29 @@ class DramPort(LiteXModule):
         if not isinstance(signature, MemorySignature):
             raise TypeError(f"Member {member!r} must have a MemorySignature, not {signature!r}")
         theirs, ours = requester.ports, self.adapter.ports
-        for stream in ("cmd", "wdata", "rdata", "wdone"):
-            outward = stream in ("cmd", "wdata")
+        for stream in ("cmd", "wdata"):
+            self._through_registers(
+                *(
+                    {name: ports[(end, stream, name)] for name in ("valid", "payload", "ready")}
+                    for ports, end in ((theirs, member), (ours, "mem"))
+                )
+            )
+        for stream in ("rdata", "wdone"):
             for name in ("valid", "payload", "ready"):
                 there, here = theirs.get((member, stream, name)), ours.get(("mem", stream, name))
                 if there is None or here is None:
                     continue  # a tag of no bits leaves `wdone` without a payload
-                to_adapter = outward != (name == "ready")
-                self.comb += here.eq(there) if to_adapter else there.eq(here)
+                self.comb += here.eq(there) if name == "ready" else there.eq(here)
+
+    def _through_registers(self, source, sink):
+        """The memory's ``ready`` goes to every requester of the shell: it starts at a register."""
+        buffer = Buffer([("data", len(source["payload"]))], pipe_valid=True, pipe_ready=True)
+        self.submodules += buffer
+        self.comb += [
+            buffer.sink.valid.eq(source["valid"]),
+            buffer.sink.data.eq(source["payload"]),
+            source["ready"].eq(buffer.sink.ready),
+            sink["valid"].eq(buffer.source.valid),
+            sink["payload"].eq(buffer.source.data),
+            buffer.source.ready.eq(sink["ready"]),
+        ]

@@ -2,7 +2,9 @@
 
 from litex.gen import LiteXModule
 from litex.soc.cores.uart import UART, RS232PHYModel
+from litex.soc.integration.soc import SoCRegion
 from litex.soc.integration.soc_core import SoCCore
+from litex.soc.interconnect import csr_bus, stream, wishbone
 from litex.soc.interconnect.csr import CSRStatus, CSRStorage
 from litex.soc.interconnect.csr_eventmanager import EventManager, EventSourceLevel
 from litex.soc.interconnect.packet import Arbiter
@@ -15,12 +17,13 @@ from ..cores.net.guard import FrameGuard
 from ..cores.roles.mailbox_copy import REQUEST_BYTES
 from ..cores.shell import SERVICES
 from ..cores.spi_controller import SpiController
-from .bridge import AmaranthModule, unflipped
+from .bridge import AmaranthModule, packet_description, unflipped
 from .cpu import CORES
 from .ethernet import EthernetMac, NetworkStack, UdpServices
 from .map import MemoryMap
 from .memory import DramPort
 from .multiboot import Multiboot
+from .slices import BusSlice, CsrBridge, CsrInterconnect
 from .watchdog import Watchdog
 from .words import WholeWords, connect_bus
 
@@ -106,6 +109,9 @@ class TrebuchetSoC(SoCCore):
             self.add_config("CPU_HUMAN_NAME", ours.name, check_duplicate=False)
             self.add_constant("TREBUCHET_CPU_CKSUM")  # it has the instructions of cksum.h
         board.attach(self)
+        if "main_ram" in self.bus.slaves:
+            self.main_ram_slice = BusSlice(self.bus.slaves["main_ram"])
+            self.bus.slaves["main_ram"] = self.main_ram_slice.bus
         if board.flow == "sim":
             self._add_sim_uart()
         self.fabric = AmaranthModule(platform, shell, "trebuchet_shell", directory)
@@ -121,6 +127,19 @@ class TrebuchetSoC(SoCCore):
         self.shell_irq = IrqLine(self.fabric.ports[("irq",)] | self.frame_port.ports[("irq",)])
         self.irq.add("shell_irq", use_loc_if_exists=True)
         self._add_constants(shell)
+
+    def add_csr_bridge(self, name="csr", origin=None, register=False):
+        """As LiteX's, with registers on the way to each bank (:mod:`.slices`)."""
+        bus = wishbone.Interface(self.bus.data_width, address_width=32, addressing="word")
+        layout = {"address_width": self.csr.address_width, "data_width": self.csr.data_width}
+        self.csr_bridge = CsrBridge(bus, csr_bus.Interface(**layout))
+        self.csr_ways = CsrInterconnect(self, self.csr_bridge.csr)
+        size = 4 << self.csr.address_width
+        decode = self.cpu.csr_decode
+        region = SoCRegion(origin=origin, size=size, cached=False, decode=decode)
+        self.bus.add_slave(name=name, slave=bus, region=region)
+        self.add_config("CSR_DATA_WIDTH", self.csr.data_width)
+        self.add_config("CSR_ALIGNMENT", self.csr.alignment)
 
     def _add_sim_uart(self):
         pads = self.platform.request("uart")
@@ -227,16 +246,22 @@ class TrebuchetSoC(SoCCore):
         good = self.frame_guard.packets["o"]
         self.comb += [
             self.mac.source.connect(packets["rx"]),
-            packets["tx"].connect(self.mac.sink),
-            packets["other_rx"].connect(self.frame_guard.packets["i"]),
             good.connect(self.network.sink),
             # Sees what LiteEth takes, and is always ready.
             good.connect(self.frame_port.packets["rx"], omit={"valid", "ready"}),
             self.frame_port.packets["rx"].valid.eq(good.valid & good.ready),
         ]
-        self.other_tx = Arbiter(
-            [self.network.source, self.frame_port.packets["tx"]], packets["other_tx"]
-        )
+        self._join("tx", packets["tx"], self.mac.sink)
+        self._join("other_rx", packets["other_rx"], self.frame_guard.packets["i"])
+        other_tx = stream.Endpoint(packet_description(width))
+        self.other_tx = Arbiter([self.network.source, self.frame_port.packets["tx"]], other_tx)
+        self._join("other_tx", other_tx, packets["other_tx"])
+
+    def _join(self, name, source, sink):
+        """From ``source`` to ``sink`` by way of registers, both ways: ``ready`` comes far."""
+        buffer = stream.Buffer(source.description, pipe_valid=True, pipe_ready=True)
+        self.add_module(name=f"{name}_buffer", module=buffer)
+        self.comb += [source.connect(buffer.sink), buffer.source.connect(sink)]
 
     def _add_flash(self):
         flash = self.board.flash
