@@ -65,8 +65,13 @@ def sdram(soc, chip, rate="1:1"):
 
     phy = {"1:1": GENSDRPHY, "1:2": HalfRateGENSDRPHY}[rate]
     soc.sdrphy = phy(soc.platform.request("sdram"), soc.sys_clk_freq)
-    module = chip(soc.sys_clk_freq, rate)
-    soc.add_sdram("sdram", phy=soc.sdrphy, module=module, l2_cache_size=0)
+    soc.add_sdram(
+        "sdram",
+        phy=soc.sdrphy,
+        module=chip(soc.sys_clk_freq, rate),
+        l2_cache_size=0,
+        with_soc_interconnect=soc.board.dram_masks,
+    )
 
 
 def rgmii(soc, number=0, **delays):

@@ -16,7 +16,6 @@ BOARD = dataclasses.replace(
     name="ecpix5_45f",
     title="LambdaConcept ECPIX-5 45F",
     device="LFE5UM5G-45F-8BG554I",
-    sys_clk_hz=50_000_000,
     platform=_platform,
     counter_width=16,
     lut_ram=1024,  # block RAM is scarcer than LUTs

@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
@@ -306,7 +307,8 @@ def build_board(name, directory=None, shell=None, synth_only=False, seeds=None, 
     if Vivado is installed and not ``synth_only``; else open tools check the design.
 
     The report (also ``report.json`` in the build's folder) says what is used of the FPGA, the
-    largest frequency of every clock, and the hash of the inputs. A finished build with the same
+    largest frequency of every clock, the hash of the inputs, how long it took, and the memory of
+    the tool that took most. A finished build with the same
     inputs is used again unless ``fresh``. The build fails when a clock misses its frequency.
 
     Parameters
@@ -379,6 +381,7 @@ def _build_board(board, directory, shell, synth_only, seeds, fresh):
     inputs, report_path, report = _finished(board, directory, options, fresh)
     if report is not None:
         return report
+    began = time.monotonic()
     with environment(directory):
         soc = _build_soc(board, shell, directory, **_FLOW_OPTIONS)
         placement = Placement(directory / "gateware", soc.platform.name, board.sys_clk_hz)
@@ -401,6 +404,8 @@ def _build_board(board, directory, shell, synth_only, seeds, fresh):
         "bitstream": None if synth_only else str(placement.path(".bit")),
         "application": None if application is None else str(application),
         "floorplan": None if synth_only else str(placement.path(".svg")),
+        "minutes": round((time.monotonic() - began) / 60, 2),
+        "peak_bytes": max(placement.peaks),
     }
     report_path.write_text(json.dumps(report, indent=2) + "\n")
     return report

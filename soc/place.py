@@ -1,11 +1,12 @@
 """From a board's Verilog to its bitstream: the tools of LiteX's script, run one by one."""
 
 import json
+import os
 import re
 import shlex
 import shutil
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..models.errors import TrebuchetError
@@ -33,6 +34,8 @@ class Placement:
     top: str
     #: Frequency of the system's clock.
     sys_clk_hz: int
+    #: Peak memory of every tool that was run, in bytes.
+    peaks: list = field(default_factory=list, compare=False)
 
     def path(self, suffix):
         return self.folder / f"{self.top}{suffix}"
@@ -70,10 +73,15 @@ class Placement:
         """Run a tool; the lines in which it names an error go into the exception."""
         log = self.folder / log
         with log.open("w") as out:
-            code = subprocess.run(
-                words, cwd=self.folder, stdout=out, stderr=subprocess.STDOUT, check=False
-            ).returncode
-        if code:
+            tool = subprocess.Popen(words, cwd=self.folder, stdout=out, stderr=subprocess.STDOUT)
+            try:
+                _, status, used = os.wait4(tool.pid, 0)
+            except BaseException:  # Ctrl-C: no tool goes on without us
+                tool.kill()
+                raise
+        tool.returncode = os.waitstatus_to_exitcode(status)
+        self.peaks.append(used.ru_maxrss * 1024)
+        if tool.returncode:
             lines = [text for text in log.read_text(errors="replace").splitlines() if text.strip()]
             errors = [text for text in lines if "ERROR" in text] or lines[-1:]
             raise TrebuchetError(f"{words[0]} failed, see {log}: {' | '.join(errors[-4:])}")

@@ -74,6 +74,8 @@ def test_the_fastest_seed_is_kept(placement, fake):
     assert placement.path(".config").read_text() == "seed 3\n"
     assert json.loads(placement.path("_pnr.json").read_text())["fmax"]["sys"]["achieved"] == 61.5
     assert list(placement.folder.glob("top_seed*")) == []
+    assert len(placement.peaks) == 4  # the peak memory of every tool that was run
+    assert all(100_000 < peak < 1 << 30 for peak in placement.peaks)
     pack(placement, NO_FLASH)
     assert placement.path(".bit").read_text() == "seed 3\n"
 
