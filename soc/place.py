@@ -12,7 +12,7 @@ from pathlib import Path
 from ..models.errors import TrebuchetError
 from .multiboot import marked
 from .synthesis import clocks_faster_than, map_for_area, with_local_sources
-from .toolchain import PLACE_AND_ROUTE
+from .toolchain import PLACE_AND_ROUTE, ROUTER
 
 __all__ = ["LEAVE_OUT", "Placement", "check_room", "pack", "place", "synthesise", "usage"]
 
@@ -60,7 +60,7 @@ class Placement:
         constraints = sorted(
             {line for line in lines if line.count('"') and line.split('"')[1] in ports}
         )
-        words = [*self.command("nextpnr-ecp5"), *PLACE_AND_ROUTE]
+        words = [*self.command("nextpnr-ecp5"), *PLACE_AND_ROUTE, str(ROUTER)]
         return "\n".join([" ".join(words), script, *constraints, code])
 
     def mapping(self):
@@ -92,6 +92,10 @@ def synthesise(placement):
     top, script = placement.top, placement.path(".ys")
     script.write_text(placement.mapping() + f"\ntee -q -o {top}_stat.json stat -json -top {top}\n")
     placement.run(placement.command("yosys"), "yosys.log")
+    # nextpnr takes settings that have no option from the netlist, as from one that it wrote itself.
+    netlist = json.loads(placement.path(".json").read_text())
+    netlist["modules"][top]["settings"] = ROUTER
+    placement.path(".json").write_text(json.dumps(netlist))
 
 
 def check_room(board, used):

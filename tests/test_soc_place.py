@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from xml.etree import ElementTree
 
 import pytest
@@ -9,9 +10,9 @@ from trebuchet.boards import load_board
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.soc.floorplan import draw
 from trebuchet.soc.pins import check_pins
-from trebuchet.soc.place import Placement, check_room, pack, place
+from trebuchet.soc.place import Placement, check_room, pack, place, synthesise
 from trebuchet.soc.timing import critical_paths
-from trebuchet.soc.toolchain import provide_tools
+from trebuchet.soc.toolchain import ROUTER, provide_tools
 
 SCRIPT = """set -e
 yosys  -l top.rpt top.ys
@@ -91,6 +92,42 @@ def real(tmp_path, monkeypatch):
     # The WebAssembly tools cannot see into the system's temporary folder, where tests may lie.
     monkeypatch.setenv("PATH", os.environ["PATH"])
     provide_tools(tmp_path / "bin")
+
+
+#: A counter behind a clock of the board, and what LiteX writes beside it.
+TINY_DESIGN = {
+    "top.v": """module top(input clk, input [7:0] step, output reg [31:0] count);
+  always @(posedge clk) count <= count + step;
+endmodule
+""",
+    "top.ys": "read_verilog top.v\nsynth_ecp5 -top top\nwrite_json top.json\n",
+    "top.lpf": 'FREQUENCY PORT "clk" 50.0 MHz;\nLOCATE COMP "clk" SITE "P3";\n',
+    "build_top.sh": SCRIPT.replace("--seed 1", "--seed 1 --lpf-allow-unconstrained"),
+}
+
+
+def test_a_design_has_one_bitstream_wherever_it_is_built(request, monkeypatch):
+    """Real tools, twice; and nextpnr heeds the router's settings, which have no options."""
+    monkeypatch.setenv("PATH", os.environ["PATH"])
+    bitstreams = []
+    for name in ("here", "elsewhere"):
+        # Not below /tmp, which the WebAssembly tools cannot see.
+        folder = request.config.rootpath / "build" / "test_place" / name
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        provide_tools(folder.parent / "bin")
+        for file, text in TINY_DESIGN.items():
+            (folder / file).write_text(text)
+        placed = Placement(folder, "top", 50_000_000)
+        synthesise(placed)
+        assert place(placed, [3]) == 3
+        pack(placed, NO_FLASH)
+        bitstreams.append(placed.path(".bit").read_bytes())
+        (module,) = json.loads(placed.path("_placed.json").read_text())["modules"].values()
+        assert ROUTER.items() <= module["settings"].items()
+        assert module["settings"]["router"] == "router2"
+    assert len(bitstreams[0]) > 100_000
+    assert bitstreams[0] == bitstreams[1]
 
 
 def constrain(placement, *pins):
