@@ -355,6 +355,13 @@ GROUPS = {
             ("tcp.tiny_fmax_mhz",),
         ),
         Group(
+            "gowin",
+            "trebuchet.bench.gowin:measure",
+            (*TCP_ALONE, "bench/fmax.py", "bench/tcp_tiny.py", "bench/gowin.py"),
+            "the TCP engine, preset tiny, placed and routed on a Gowin GW2A-18; some 6 minutes",
+            ("gowin.tcp_tiny_mhz", "gowin.tcp_tiny_lut4", "gowin.tcp_tiny_bram18"),
+        ),
+        Group(
             "router_traffic",
             "trebuchet.bench.router:measure",
             (*ROUTER, *MODEL, "sim/router.py", "sim/router_harness/*", "bench/router.py"),

@@ -27,6 +27,7 @@ _PARTS = {
     "tcp": "TCP engine",
     "ecg": "ECG role",
     "matmul": "Matrix multiply role",
+    "gowin": "TCP engine on a Gowin GW2A-18",
     "router": "Elastic router",
     "ltl": "LTL transport",
     "bridge": "Bridge",
