@@ -357,7 +357,13 @@ GROUPS = {
         Group(
             "gowin",
             "trebuchet.bench.gowin:measure",
-            (*TCP_ALONE, "bench/fmax.py", "bench/tcp_tiny.py", "bench/gowin.py"),
+            (
+                *TCP_ALONE,
+                "bench/fmax.py",
+                "bench/tcp_tiny.py",
+                "bench/gowin.py",
+                "requirements.lock",
+            ),
             "the TCP engine, preset tiny, placed and routed on a Gowin GW2A-18; some 6 minutes",
             ("gowin.tcp_tiny_mhz", "gowin.tcp_tiny_lut4", "gowin.tcp_tiny_bram18"),
         ),
