@@ -88,7 +88,8 @@ class ShellMemory:
 
     @property
     def mailbox_slots(self):
-        return self.result_slots + 2 * self.sessions * self.result_slot
+        end = self.result_slots + 2 * self.sessions * self.result_slot
+        return -(-end // self.MAILBOX_SLOT) * self.MAILBOX_SLOT
 
     @property
     def page(self):

@@ -8,6 +8,7 @@ from trebuchet.boards import NAMES, load_board
 from trebuchet.boards.schema import BoardError, role_names
 from trebuchet.boards.sim import with_role
 from trebuchet.cores.roles import catalog
+from trebuchet.cores.roles.mailbox import Mailbox
 from trebuchet.cores.shell import RESULT_SLOT, ShellConfig
 from trebuchet.cores.tcp.config import TcpConfig
 from trebuchet.models.errors import TrebuchetError
@@ -107,6 +108,17 @@ def test_result_slots_follow_from_the_role():
     assert slots == {15: 32, 16: 32 << 10, 17: 64 << 10}  # 0, 1 and 3 products
     assert ShellConfig().result_slot == ShellConfig(role="loopback").result_slot == RESULT_SLOT
     assert ShellConfig(role="matmul", result_slot=64).result_slot == 64
+
+
+@pytest.mark.parametrize("sessions", [2, 16, 64])
+def test_the_slots_of_few_sessions_lie_where_they_may(sessions):
+    """A mailbox slot begins at a multiple of its size, and after the last result slot."""
+    config = ShellConfig(TcpConfig(sessions=sessions), role="matmul")  # its results are short
+    memory = config.memory
+    Mailbox(32, sessions, 15, memory.mailbox_slots, 1 << 15)
+    assert memory.mailbox_slots % memory.MAILBOX_SLOT == 0
+    assert memory.mailbox_slots >= memory.result_slots + 2 * sessions * config.result_slot
+    assert memory.size >= memory.page + memory.PAGE
 
 
 def test_a_role_goes_into_what_has_a_slot():
