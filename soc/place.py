@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -84,6 +85,8 @@ class Placement:
         if tool.returncode:
             lines = [text for text in log.read_text(errors="replace").splitlines() if text.strip()]
             errors = [text for text in lines if "ERROR" in text] or lines[-1:]
+            if tool.returncode < 0:
+                errors = [f"killed by {signal.Signals(-tool.returncode).name}"]
             raise TrebuchetError(f"{words[0]} failed, see {log}: {' | '.join(errors[-4:])}")
 
 

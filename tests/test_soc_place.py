@@ -106,6 +106,12 @@ endmodule
 }
 
 
+def test_a_tool_that_was_killed_is_no_tool_that_failed(placement):
+    """As by a kernel that is out of memory: the log's last line has nothing to do with it."""
+    with pytest.raises(TrebuchetError, match=r"^sh failed, see .*: killed by SIGKILL$"):
+        placement.run(["sh", "-c", "echo all is well; kill -9 $$"], "sh.log")
+
+
 def test_a_design_has_one_bitstream_wherever_it_is_built(request, monkeypatch):
     """Real tools, twice; and nextpnr heeds the router's settings, which have no options."""
     monkeypatch.setenv("PATH", os.environ["PATH"])
