@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from trebuchet.soc.toolchain import LINKS
 
 
 @pytest.fixture
@@ -14,7 +15,7 @@ def bootstrap(root, tmp_path, monkeypatch):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     module.ran = []
-    monkeypatch.setattr(module, "run", lambda command, why: module.ran.append(command))
+    monkeypatch.setattr(module, "run", lambda command, why, out=None: module.ran.append(command))
     monkeypatch.setattr(module, "VENV", tmp_path)
     return module
 
@@ -123,3 +124,9 @@ def test_what_only_tests_need_may_fail(bootstrap, monkeypatch, capsys):
     bootstrap.install_for_tests()
     said = capsys.readouterr().err.splitlines()
     assert set(said) == {"set-up: getting what some tests need failed; these tests will be skipped"}
+
+
+def test_tools_compile_themselves_one_by_one_at_set_up(bootstrap):
+    """All that stand in for a tool: two builds at once would run them for the first time."""
+    bootstrap.compile_tools()
+    assert {command[0].name for command in bootstrap.ran} >= set(LINKS.values())

