@@ -35,6 +35,7 @@ class Tick(LiteXModule):
 
     ``pulse`` is 1 for one cycle a millisecond. CSRs: ``period`` in clock cycles, ``uptime``
     in ticks since reset (it wraps after 49 days). ``millisecond`` is the divided clock in any case.
+    A new ``period`` holds from the next millisecond on.
     """
 
     def __init__(self, sys_clk_hz, external=None, select=None):
@@ -43,13 +44,12 @@ class Tick(LiteXModule):
             32, reset=sys_clk_hz // 1000, description="clock cycles in a millisecond, at least 1"
         )
         self.uptime = CSRStatus(32, description="milliseconds since reset")
-        count = Signal(32)
+        # Down to zero: comparing two numbers took 25 ns of an ECP5 at speed grade 6.
+        left = Signal(32, reset=sys_clk_hz // 1000 - 1)
         self.millisecond = divided = Signal()
         self.sync += [
-            divided.eq(0),
-            If(count + 1 >= self.period.storage, count.eq(0), divided.eq(1)).Else(
-                count.eq(count + 1)
-            ),
+            divided.eq(left == 0),
+            If(left == 0, left.eq(self.period.storage - 1)).Else(left.eq(left - 1)),
             If(self.pulse, self.uptime.status.eq(self.uptime.status + 1)),
         ]
         if external is None:
