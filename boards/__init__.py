@@ -13,6 +13,7 @@ __all__ = ["BUILT", "NAMES", "VENDOR", "load_board"]
 #: Those that open tools build from Python to bitstream (flow ``trellis``).
 BUILT = (
     "butterstick",
+    "colorlight_i9",
     "ecpix5",
     "ecpix5_45f",
     "logicbone",
