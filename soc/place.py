@@ -7,6 +7,8 @@ import shlex
 import shutil
 import signal
 import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,7 +17,8 @@ from .multiboot import marked
 from .synthesis import clocks_faster_than, map_for_area, with_local_sources
 from .toolchain import PLACE_AND_ROUTE, ROUTER
 
-__all__ = ["LEAVE_OUT", "Placement", "check_room", "pack", "place", "synthesise", "usage"]
+__all__ = ["LEAVE_OUT", "ROOM", "Placement", "check_room", "pack", "place", "seeds_at_once"]
+__all__ += ["synthesise", "usage"]
 
 #: What to do when a board's FPGA is too small.
 LEAVE_OUT = (
@@ -25,6 +28,9 @@ LEAVE_OUT = (
 
 #: Block RAMs of each size of ECP5 (Lattice FPGA-DS-02012, table 1.1).
 BLOCK_RAMS = {"12F": 56, "25F": 56, "45F": 108, "85F": 208}
+
+#: Memory for one place and route, in bytes; a full 85F takes 1.6 GiB.
+ROOM = 3 << 30
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,9 @@ class Placement:
     sys_clk_hz: int
     #: Peak memory of every tool that was run, in bytes.
     peaks: list = field(default_factory=list, compare=False)
+    #: Tools that run now, and whether they are to end.
+    tools: set = field(default_factory=set, compare=False)
+    stopping: threading.Event = field(default_factory=threading.Event, compare=False)
 
     def path(self, suffix):
         return self.folder / f"{self.top}{suffix}"
@@ -75,11 +84,16 @@ class Placement:
         log = self.folder / log
         with log.open("w") as out:
             tool = subprocess.Popen(words, cwd=self.folder, stdout=out, stderr=subprocess.STDOUT)
+            self.tools.add(tool)
             try:
+                if self.stopping.is_set():
+                    tool.kill()
                 _, status, used = os.wait4(tool.pid, 0)
             except BaseException:  # Ctrl-C: no tool goes on without us
                 tool.kill()
                 raise
+            finally:
+                self.tools.discard(tool)
         tool.returncode = os.waitstatus_to_exitcode(status)
         self.peaks.append(used.ru_maxrss * 1024)
         if tool.returncode:
@@ -88,6 +102,12 @@ class Placement:
             if tool.returncode < 0:
                 errors = [f"killed by {signal.Signals(-tool.returncode).name}"]
             raise TrebuchetError(f"{words[0]} failed, see {log}: {' | '.join(errors[-4:])}")
+
+    def stop(self):
+        """End the tools that other threads run, and those that they are about to."""
+        self.stopping.set()
+        for tool in tuple(self.tools):
+            tool.kill()
 
 
 def synthesise(placement):
@@ -114,11 +134,22 @@ def check_room(board, used):
 
 
 def place(placement, seeds):
-    """Place and route with each seed, and keep the one with the fastest system clock: returned."""
-    best, failure = None, None
-    for seed in seeds:
+    """Place and route with each seed, and keep the one with the fastest system clock: returned.
+
+    As many at once as there are cores, and :data:`ROOM` for each.
+    """
+    with ThreadPoolExecutor(seeds_at_once(len(seeds))) as pool:
+        tries = [pool.submit(_place_once, placement, seed) for seed in seeds]
         try:
-            mhz = _place_once(placement, seed)
+            wait(tries)
+        except BaseException:  # Ctrl-C
+            pool.shutdown(wait=False, cancel_futures=True)
+            placement.stop()
+            raise
+    best, failure = None, None
+    for seed, attempt in zip(seeds, tries, strict=True):
+        try:
+            mhz = attempt.result()
         except TrebuchetError as error:
             failure = error
             continue
@@ -131,6 +162,12 @@ def place(placement, seeds):
     for path in placement.folder.glob(f"{placement.top}_seed*"):
         path.unlink()
     return best[1]
+
+
+def seeds_at_once(count):
+    """Of ``count`` seeds, how many are tried side by side on this machine."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return max(1, min(count, len(os.sched_getaffinity(0)), memory // ROOM))
 
 
 def _place_once(placement, seed):

@@ -3,14 +3,16 @@
 import json
 import os
 import shutil
+import time
 from xml.etree import ElementTree
 
 import pytest
 from trebuchet.boards import load_board
 from trebuchet.models.errors import TrebuchetError
+from trebuchet.soc import place as place_module
 from trebuchet.soc.floorplan import draw
 from trebuchet.soc.pins import check_pins
-from trebuchet.soc.place import Placement, check_room, pack, place, synthesise
+from trebuchet.soc.place import Placement, check_room, pack, place, seeds_at_once, synthesise
 from trebuchet.soc.timing import critical_paths
 from trebuchet.soc.toolchain import ROUTER, provide_tools
 
@@ -85,6 +87,57 @@ def test_when_no_seed_comes_to_an_end_the_tool_is_quoted(placement, fake):
     message = r"^nextpnr-ecp5 failed, see .*nextpnr-ecp5_1\.log: ERROR: seed 1 did not route$"
     with pytest.raises(TrebuchetError, match=message):
         place(placement, [1])
+
+
+#: Ends only when as many seeds have begun as there are cores, and says which.
+MEETING = """#!/bin/sh
+echo "$@" | sed 's/.*--seed \\([0-9]*\\).*/\\1/' > here_$$
+for try in $(seq 100); do
+    [ $(ls here_* | wc -l) -ge 2 ] && { echo "ERROR: met"; exit 1; }
+    sleep 0.1
+done
+echo "ERROR: alone"
+exit 1
+"""
+
+
+def test_seeds_are_tried_side_by_side(placement, fake, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
+    (placement.folder / "tools" / "nextpnr-ecp5").write_text(MEETING)
+    with pytest.raises(TrebuchetError, match="ERROR: met$"):
+        place(placement, [1, 2])
+    begun = sorted(int(path.read_text()) for path in placement.folder.glob("here_*"))
+    assert begun == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("cores", "gib", "at_once"), [(1, 64, 1), (8, 64, 4), (8, 8, 2), (8, 2, 1), (3, 64, 3)]
+)
+def test_no_more_at_once_than_cores_and_memory(monkeypatch, cores, gib, at_once):
+    pages = {"SC_PHYS_PAGES": gib << 18, "SC_PAGE_SIZE": 4096}
+    monkeypatch.setattr(os, "sysconf", pages.__getitem__)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: range(cores))
+    assert seeds_at_once(4) == at_once
+
+
+def test_no_tool_goes_on_without_us(placement, fake, monkeypatch):
+    """Ctrl-C while seeds are tried: those that run end, those that wait are not begun."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})
+    endless = "#!/bin/sh\necho $$ > pid.new\nmv pid.new pid_$$\nexec sleep 1000\n"
+    (placement.folder / "tools" / "nextpnr-ecp5").write_text(endless)
+
+    def interrupt(tries):
+        for _ in range(100):
+            if list(placement.folder.glob("pid_*")):
+                raise KeyboardInterrupt
+            time.sleep(0.1)
+
+    monkeypatch.setattr(place_module, "wait", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        place(placement, [1, 2, 3])
+    (begun,) = placement.folder.glob("pid_*")
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(begun.read_text()), 0)
 
 
 @pytest.fixture
