@@ -1,6 +1,7 @@
 """What ECP5 boards have in common: the parts that their ``platform`` and ``attach`` are made of."""
 
 import copy
+import re
 
 __all__ = ["COMB", "area_options", "ddr3", "rgmii", "rmii", "sdram"]
 
@@ -85,6 +86,7 @@ def rgmii(soc, number=0, **delays):
     clock_pads = soc.platform.request("eth_clocks", number)
     pads = soc.platform.request("eth", number)
     soc.ethphy = LiteEthPHYRGMII(clock_pads=clock_pads, pads=pads, **delays)
+    soc.ethphy.slow = re.search(r"-6[A-Z]", soc.board.device) is not None  # the slowest grade
     # The PHY chip's receive clock is the transmit clock too.
     soc.platform.add_period_constraint(clock_pads.rx, 8.0)
 

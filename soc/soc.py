@@ -231,7 +231,8 @@ class TrebuchetSoC(SoCCore):
     def _add_network(self):
         width = self.board.data_width
         packets = self.fabric.packets
-        self.mac = EthernetMac(self.ethphy, width)
+        slow = getattr(self.ethphy, "slow", False)  # as the board says
+        self.mac = EthernetMac(self.ethphy, width, slow)
         self.frame_guard = AmaranthModule(
             self.platform, FrameGuard(width), "frame_guard", self._directory
         )
