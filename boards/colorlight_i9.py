@@ -40,7 +40,6 @@ BOARD = Board(
     lut_ram=1024,  # block RAM is scarcer than LUTs
     programmable=False,
     udp_services=False,
-    seed=2,  # with others the Ethernet clock is missed
     lut4_budget=ecp5.COMB["45F"],
     flash=Flash(  # Winbond W25Q64JV
         size=8 << 20,
