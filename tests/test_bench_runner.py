@@ -1,5 +1,6 @@
 """The bench command: what it measures, what it takes from the ledger, what it prints."""
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -154,7 +155,11 @@ def test_loss_from_nothing():
     assert Budget(10, "cycles", "lower").allowed is None
 
 
-def test_collections_by_unit():
+def test_collections_by_unit(monkeypatch):
+    budgets = registry.load_budgets()
+    for figure in registry.GROUPS["bridge_ecp5"].figures:
+        budgets[figure] = dataclasses.replace(budgets[figure], pending="later")
+    monkeypatch.setattr(runner, "load_budgets", lambda: budgets)
     areas = runner.select("area")
     assert registry.GROUPS["router_area"] in areas
     assert registry.GROUPS["router_area_ecp5"] in areas
