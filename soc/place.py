@@ -29,6 +29,9 @@ LEAVE_OUT = (
 #: Block RAMs of each size of ECP5 (Lattice FPGA-DS-02012, table 1.1).
 BLOCK_RAMS = {"12F": 56, "25F": 56, "45F": 108, "85F": 208}
 
+#: How far a PLL's clock may be from what was asked (LiteX's), as a share of it.
+PLL_MARGIN = 0.01
+
 #: Memory for one place and route, in bytes; a full 85F takes 1.6 GiB.
 ROOM = 3 << 30
 
@@ -216,7 +219,7 @@ def _clocks(report, sys_clk_hz):
     of_system = [
         clock["mhz"]
         for clock in clocks.values()
-        if abs(clock["target"] - sys_clk_hz / 1e6) < 0.001 * clock["target"]
+        if abs(clock["target"] - sys_clk_hz / 1e6) < PLL_MARGIN * clock["target"]
     ]
     return clocks, min(of_system) if of_system else None
 

@@ -83,6 +83,14 @@ def test_the_fastest_seed_is_kept(placement, fake):
     assert placement.path(".bit").read_text() == "seed 3\n"
 
 
+def test_the_clock_that_a_pll_makes_nearly_is_the_systems(placement, fake):
+    """12 MHz times 42 by 10: 50.4 MHz, the nearest to 50 on the Trellis Board."""
+    tool = placement.folder / "tools" / "nextpnr-ecp5"
+    tool.write_text(NEXTPNR.replace('constraint\\": 50}', 'constraint\\": 50.403}'))
+    assert "50.403" in tool.read_text()
+    assert place(placement, [2, 3]) == 3
+
+
 def test_when_no_seed_comes_to_an_end_the_tool_is_quoted(placement, fake):
     message = r"^nextpnr-ecp5 failed, see .*nextpnr-ecp5_1\.log: ERROR: seed 1 did not route$"
     with pytest.raises(TrebuchetError, match=message):
