@@ -68,8 +68,8 @@ class EthernetMac(LiteXModule):
     width : int
         Data path towards the shell, in bits.
     slow : bool
-        The PHY's clock is close to what the FPGA can do: two more register stages on the way out,
-        150 flip-flops.
+        The PHY's clock is close to what the FPGA can do: more registers on the way out, behind
+        the crossing in the place of its own, and between check sequence and preamble.
     """
 
     def __init__(self, phy, width=32, slow=False):

@@ -204,10 +204,11 @@ def set_up():
         say("creating .venv")
         run([find_python(), "-m", "venv", "--clear", VENV], "creating .venv")
     version = subprocess.check_output([str(PYTHON), "-c", "import sys; print(sys.version)"])
-    stamped("packages", digest(LOCK.read_bytes(), version), install_python_packages)
+    packages = digest(LOCK.read_bytes(), version)
+    stamped("packages", packages, install_python_packages)
     project = (ROOT / "pyproject.toml").read_bytes()
     stamped("project", digest(project, ROOT, version), install_project)
-    stamped("tools", digest(LOCK.read_bytes(), version), compile_tools)
+    stamped("tools", packages, compile_tools)
     crates = (CRATES / "Cargo.lock").read_bytes()
     stamped("tests", digest(crates, sorted(TEST_PACKAGES)), install_for_tests)
 
