@@ -1,7 +1,6 @@
 """What ECP5 boards have in common: the parts that their ``platform`` and ``attach`` are made of."""
 
 import copy
-import re
 
 __all__ = ["COMB", "area_options", "ddr3", "rgmii", "rmii", "sdram"]
 
@@ -32,6 +31,15 @@ def ddr3_module(soc, chip):
     return module(soc.sys_clk_freq, "1:2")
 
 
+def ddr3_controller():
+    """Settings of LiteDRAM's controller: its own but for the refresher."""
+    from litedram.core.controller import ControllerSettings
+
+    from .refresher import LateRefresher
+
+    return ControllerSettings(refresh_cls=LateRefresher)
+
+
 def stop_and_reset(soc):
     """Join the DDR3 PHY with the clock generator, which it stops while it is set up."""
     soc.comb += [
@@ -52,7 +60,13 @@ def ddr3(soc, chip, **phy):
     soc.ddrphy = ECP5DDRPHY(pads, sys_clk_freq=soc.sys_clk_freq, **phy)
     stop_and_reset(soc)
     module = ddr3_module(soc, chip)
-    soc.add_sdram("sdram", phy=soc.ddrphy, module=module, l2_cache_size=0)
+    soc.add_sdram(
+        "sdram",
+        phy=soc.ddrphy,
+        module=module,
+        l2_cache_size=0,
+        controller_settings=ddr3_controller(),
+    )
     return pads
 
 
@@ -86,7 +100,6 @@ def rgmii(soc, number=0, **delays):
     clock_pads = soc.platform.request("eth_clocks", number)
     pads = soc.platform.request("eth", number)
     soc.ethphy = LiteEthPHYRGMII(clock_pads=clock_pads, pads=pads, **delays)
-    soc.ethphy.slow = re.search(r"-6[A-Z]", soc.board.device) is not None  # the slowest grade
     # The PHY chip's receive clock is the transmit clock too.
     soc.platform.add_period_constraint(clock_pads.rx, 8.0)
 

@@ -26,7 +26,10 @@ def _attach(soc):  # spelled out: with other names of signals, seed 2 does not c
     soc.ddrphy = ECP5DDRPHY(soc.platform.request("ddram"), sys_clk_freq=soc.sys_clk_freq)
     ecp5.stop_and_reset(soc)
     module = ecp5.ddr3_module(soc, MT41K64M16)
-    soc.add_sdram("sdram", phy=soc.ddrphy, module=module, l2_cache_size=0)
+    settings = ecp5.ddr3_controller()
+    soc.add_sdram(
+        "sdram", phy=soc.ddrphy, module=module, l2_cache_size=0, controller_settings=settings
+    )
     clock_pads, pads = soc.platform.request("eth_clocks", 0), soc.platform.request("eth", 0)
     soc.ethphy = LiteEthPHYRGMII(clock_pads=clock_pads, pads=pads, tx_delay=0, rx_delay=0)
     soc.flash_pads = EcpFlashPads(soc.platform.request("spiflash"))

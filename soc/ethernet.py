@@ -37,6 +37,7 @@ from migen.genlib.cdc import PulseSynchronizer
 
 from ..cores.net.udp_echo import UdpDiscard, UdpEcho
 from .bridge import AmaranthModule, packet_description
+from .crossing import Crossing
 
 __all__ = ["MAX_FRAME_BYTES", "EthernetMac", "NetworkStack", "UdpServices"]
 
@@ -67,12 +68,9 @@ class EthernetMac(LiteXModule):
         A LiteEth PHY with a data path of 8 bits.
     width : int
         Data path towards the shell, in bits.
-    slow : bool
-        The PHY's clock is close to what the FPGA can do: more registers on the way out, behind
-        the crossing in the place of its own, and between check sequence and preamble.
     """
 
-    def __init__(self, phy, width=32, slow=False):
+    def __init__(self, phy, width=32):
         if phy.dw != 8:
             raise ValueError(f"The PHY's data path must be 8 bits, not {phy.dw!r}")
         self.tx_frames = PacketFIFO(
@@ -82,33 +80,27 @@ class EthernetMac(LiteXModule):
             buffered=True,
         )
         self.sink = self.tx_frames.sink
-        self._add_transmitter(phy, width, slow)
+        self._add_transmitter(phy, width)
         self._add_receiver(phy, width)
 
-    def _add_transmitter(self, phy, width, slow):
+    def _add_transmitter(self, phy, width):
         wide, narrow = packet_description(width), packet_description(8)
         # Whole frames wait before it, and words come faster than they go: 16 cover the crossing.
         # With 32, which take two banks of LUT RAM, it was the slowest path of the 125 MHz.
-        self.tx_cdc = stream.ClockDomainCrossing(
-            wide, cd_from="sys", cd_to="eth_tx", depth=16, buffered=not slow
-        )
+        self.tx_cdc = Crossing(wide, "sys", "eth_tx", depth=16)
         stages = [
             stream.StrideConverter(wide, narrow),
             LiteEthMACTXLastBE(8),
             stream.Buffer(narrow, pipe_valid=True, pipe_ready=True),
             LiteEthMACPaddingInserter(8, eth_min_frame_length - eth_fcs_length),
             BufferizeEndpoints({"sink": DIR_SINK})(LiteEthMACCRC32Inserter(narrow)),
+            # Without, the check sequence waits for `ready` of the preamble: 114 MHz on an ECP5 at
+            # speed grade 6.
+            stream.Buffer(narrow, pipe_valid=True, pipe_ready=True),
             LiteEthMACPreambleInserter(8),
         ]
         if not getattr(phy, "integrated_ifg_inserter", False):
             stages.append(LiteEthMACGap(8))
-        if slow:
-            # Without, at speed grade 6: 114 MHz, since the check sequence waits for `ready` of the
-            # preamble; 124 and 120 MHz, since the crossing's address waits for that of the bytes,
-            # or of the crossing's own buffer, in whose place this one is.
-            preamble = [type(stage) for stage in stages].index(LiteEthMACPreambleInserter)
-            stages.insert(preamble, stream.Buffer(narrow, pipe_valid=True, pipe_ready=True))
-            stages.insert(0, stream.Buffer(wide, pipe_valid=True, pipe_ready=True))
         # So that no logic is left before the pins: 110 MHz at speed grade 6 without.
         stages.append(stream.Buffer(narrow))
         stages = [ClockDomainsRenamer("eth_tx")(stage) for stage in stages]

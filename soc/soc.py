@@ -231,8 +231,7 @@ class TrebuchetSoC(SoCCore):
     def _add_network(self):
         width = self.board.data_width
         packets = self.fabric.packets
-        slow = getattr(self.ethphy, "slow", False)  # as the board says
-        self.mac = EthernetMac(self.ethphy, width, slow)
+        self.mac = EthernetMac(self.ethphy, width)
         self.frame_guard = AmaranthModule(
             self.platform, FrameGuard(width), "frame_guard", self._directory
         )
