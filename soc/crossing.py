@@ -58,7 +58,7 @@ class Crossing(LiteXModule):
 
     def _add_memory(self, depth, cd_from, cd_to):
         sink, source = (
-            Cat(end.payload.raw_bits(), end.param.raw_bits(), end.first, end.last)
+            Cat(*end.payload.flatten(), *end.param.flatten(), end.first, end.last)
             for end in (self.sink, self.source)
         )
         self.memory = memory = Memory(len(sink), depth)

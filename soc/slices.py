@@ -8,7 +8,7 @@ from litex.gen import LiteXModule, Reduce
 from litex.soc.interconnect import wishbone
 from migen import FSM, If, NextState, NextValue, Signal
 
-__all__ = ["BusSlice", "CsrBridge", "CsrInterconnect"]
+__all__ = ["AnswerSlice", "BusSlice", "CsrBridge", "CsrInterconnect"]
 
 #: Words of a CSR bank, by address bits.
 _BANK_BITS = 9
@@ -45,6 +45,33 @@ class BusSlice(LiteXModule):
                 slave.sel.eq(bus.sel),
                 slave.we.eq(bus.we),
             ),
+        ]
+
+
+class AnswerSlice(LiteXModule):
+    """A Wishbone master's way to ``bus``, with registers on the way back.
+
+    Without, what the CPU does in a cycle waits for the decoder of its own address, and for all
+    slaves' answers: 20 ns of an ECP5 at speed grade 6. An access takes a cycle more than the
+    slave's own. Classic cycles only; a master keeps an access until it is answered, as VexRiscv
+    does. Reset: idle.
+    """
+
+    def __init__(self, master):
+        self.bus = bus = wishbone.Interface(
+            master.data_width, address_width=32, addressing=master.addressing
+        )
+        answered = Signal()
+        self.comb += [
+            master.connect(bus, omit={"cyc", "stb", "ack", "err", "dat_r"}),
+            answered.eq(master.ack | master.err),
+            bus.cyc.eq(master.cyc & ~answered),
+            bus.stb.eq(master.stb & ~answered),
+        ]
+        self.sync += [
+            master.ack.eq(bus.ack & bus.stb),
+            master.err.eq(bus.err & bus.stb),
+            master.dat_r.eq(bus.dat_r),
         ]
 
 

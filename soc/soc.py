@@ -23,7 +23,7 @@ from .ethernet import EthernetMac, NetworkStack, UdpServices
 from .map import MemoryMap
 from .memory import DramPort
 from .multiboot import Multiboot
-from .slices import BusSlice, CsrBridge, CsrInterconnect
+from .slices import AnswerSlice, BusSlice, CsrBridge, CsrInterconnect
 from .watchdog import Watchdog
 from .words import WholeWords, connect_bus
 
@@ -108,6 +108,7 @@ class TrebuchetSoC(SoCCore):
             self.cpu.use_external_variant(str(ours.verilog))
             self.add_config("CPU_HUMAN_NAME", ours.name, check_duplicate=False)
             self.add_constant("TREBUCHET_CPU_CKSUM")  # it has the instructions of cksum.h
+        self._slice_data_bus()
         board.attach(self)
         if "main_ram" in self.bus.slaves:
             self.main_ram_slice = BusSlice(self.bus.slaves["main_ram"])
@@ -127,6 +128,14 @@ class TrebuchetSoC(SoCCore):
         self.shell_irq = IrqLine(self.fabric.ports[("irq",)] | self.frame_port.ports[("irq",)])
         self.irq.add("shell_irq", use_loc_if_exists=True)
         self._add_constants(shell)
+
+    def _slice_data_bus(self):
+        """A register before VexRiscv's data bus, which is LiteX's `cpu_bus1`.
+
+        The other one needs none: an instruction goes into a register anyway.
+        """
+        self.data_bus_slice = AnswerSlice(self.bus.masters["cpu_bus1"])
+        self.bus.masters["cpu_bus1"] = self.data_bus_slice.bus
 
     def add_csr_bridge(self, name="csr", origin=None, register=False):
         """As LiteX's, with registers on the way to each bank (:mod:`.slices`)."""

@@ -7,7 +7,7 @@ from litex.gen import LiteXModule
 from litex.soc.interconnect import csr_bus, wishbone
 from litex.soc.interconnect.csr import CSRStatus, CSRStorage
 from migen import passive, run_simulation
-from trebuchet.soc.slices import BusSlice, CsrBridge, CsrInterconnect
+from trebuchet.soc.slices import AnswerSlice, BusSlice, CsrBridge, CsrInterconnect
 
 WORDS = 16
 
@@ -66,11 +66,24 @@ def _access(bus, addr, data=None, sel=15, patience=50):
     return word
 
 
+def _before_slave():
+    """A slice, the end for its master, and the end for its slave."""
+    slave = _bus()
+    dut = BusSlice(slave)
+    return dut, dut.bus, slave
+
+
+def _behind_master():
+    master = _bus()
+    dut = AnswerSlice(master)
+    return dut, master, dut.bus
+
+
+@pytest.mark.parametrize("make", [_before_slave, _behind_master])
 @pytest.mark.parametrize("seed", range(4))
-def test_every_access_reaches_the_slave_once(seed):
+def test_every_access_reaches_the_slave_once(make, seed):
     rng = random.Random(seed)
-    inner = _bus()
-    dut = BusSlice(inner)
+    dut, bus, inner = make()
     words, model = [0] * WORDS, [0] * WORDS
     starts, asked = [], []
 
@@ -79,7 +92,7 @@ def test_every_access_reaches_the_slave_once(seed):
             addr, sel = rng.randrange(WORDS), rng.randint(1, 15)
             data = rng.getrandbits(32) if rng.random() < 0.5 else None
             asked.append((addr, int(data is not None)))
-            word = yield from _access(dut.bus, addr, data, sel)
+            word = yield from _access(bus, addr, data, sel)
             assert word is not None, "no answer in 50 cycles"
             if data is None:
                 assert word == model[addr]
