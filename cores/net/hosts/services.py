@@ -4,7 +4,7 @@ Sources: RFC 826 (ARP); RFC 1122, 3.2.1 and 3.2.2 (what a host must check, and w
 answer); RFC 791; RFC 792 (echo); RFC 1624 (checksums updated); RFC 862 and 863 (UDP services).
 """
 
-from amaranth.hdl import C, Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -14,12 +14,10 @@ from ...stream import PacketSignature
 from ..octets import byteswap
 from ..udp_echo import DISCARD_BLOCK, ECHO_BLOCK
 from .checks import GROUPS, UDP_GROUPS, gather
-from .rewrite import ANY, ARP, ICMP, IP, LOOK_AHEAD, REWRITES, UDP, constant, select
+from .rewrite import ANY, ARP, ICMP, IP, LOOK_AHEAD, PATCHES, REWRITES, TTL, UDP, select
 
 __all__ = ["HostServices"]
 
-#: Time to live of what we send (RFC 1700, "IP time to live parameter").
-TTL = 64
 #: A frame with this byte is long enough; all of a frame that is looked at comes well before it.
 _WHOLE = 56
 #: Byte of a frame behind which come those that IPv4's total length counts.
@@ -180,11 +178,7 @@ class HostServices(wiring.Component):
         return {
             **{f"mac{k}": self.mac[16 * k : 16 * k + 16] for k in range(3)},
             **{f"ip{k}": ours[16 * k : 16 * k + 16] for k in range(2)},
-            "reply": constant(b"\0\x02"),
-            "ttl": Cat(C(TTL, 8), self._half(self.s1.data, 22)[8:]),
             "checksum": self._checksum(m),
-            "echo_reply": constant(b"\0\0"),
-            "echo_port": constant(b"\0\x07"),
         }
 
     def _checksum(self, m):
@@ -212,15 +206,14 @@ class HostServices(wiring.Component):
         words, n = self._words(m), self.n
         lanes = []
         for lane in range(0, n, 2):
-            code, values = self._sources(m, lane, words)
             new = Signal(16, name=f"new_{lane}")
             with m.If(self.step):
-                m.d.sync += new.eq(select(code, values))
+                m.d.sync += new.eq(self._sources(m, lane, words))
             lanes.append(self._look_ahead(m, lane, new))
         return Cat(*lanes)
 
     def _sources(self, m, lane, words):
-        """What two bytes at ``lane`` of the beat in s1 may become, and which of it they do."""
+        """What two bytes of the beat in s1 become: themselves, others of the request, or a word."""
         history = (self.s1.data, self.s2.data, self.s3, self.s4)
         holds = {
             ANY: 1,
@@ -229,23 +222,46 @@ class HostServices(wiring.Component):
             ICMP: ~self.is_arp & ~self.is_udp,
             UDP: ~self.is_arp & self.is_udp,
         }
-        sources = {"own": (self._half(self.s1.data, lane), [])}
+        moved, made = {}, {}
+        patches = []
         for (protocol, place), source in REWRITES.items():
             if place % self.n != lane or (protocol == UDP and not self.udp):
                 continue
-            if isinstance(source, str):
-                key, value = source, words.get(source)
-            else:
+            when = self._on_i(place) & holds[protocol]
+            if isinstance(source, int):
                 back = place // self.n - source // self.n
-                key = (back, source % self.n)
                 value = self._half(history[back], source)
-            sources.setdefault(key, (value, []))[1].append(self._on_i(place) & holds[protocol])
-        code = Signal((len(sources) - 1).bit_length(), name=f"code_{lane}")
+                moved.setdefault((back, source % self.n), (value, []))[1].append(when)
+            elif source in PATCHES:
+                patches.append((when, *PATCHES[source]))
+            else:
+                made.setdefault(source, (words[source], []))[1].append(when)
+        word = self._selected(m, f"word_{lane}", list(made.values()))
+        any_made = [when for _, conditions in made.values() for when in conditions]
+        own = self._patched(m, lane, patches)
+        return self._selected(m, f"from_{lane}", [(own, []), (word, any_made), *moved.values()])
+
+    def _selected(self, m, name, sources):
+        """The value of which a condition held when the beat was on `i`; the first one if none."""
+        code = Signal((len(sources) - 1).bit_length(), name=name)
         with m.If(self.step):
             for bit, register in enumerate(code):
-                chosen = [Cat(*c).any() for k, (_, c) in enumerate(sources.values()) if k >> bit & 1]
+                chosen = [c for k, (_, each) in enumerate(sources) if k >> bit & 1 for c in each]
                 m.d.sync += register.eq(Cat(*chosen).any())
-        return code, [value for value, _ in sources.values()]
+        return select(code, [value for value, _ in sources])
+
+    def _patched(self, m, lane, patches):
+        """Two bytes of the beat in s1, in some of which bits are set and others cleared."""
+        half = self._half(self.s1.data, lane)
+        for k, (when, keep, ones) in enumerate(patches):
+            now = Signal(name=f"patch_{lane}_{k}")
+            with m.If(self.step):
+                m.d.sync += now.eq(when)
+            half = Cat(
+                (bit & ~now if not kept else bit) if not one else bit | now
+                for bit, kept, one in zip(half, keep, ones, strict=True)
+            )
+        return half
 
     def _look_ahead(self, m, lane, new):
         """``new``, or what comes as many bytes later as the source address after the other."""
@@ -272,9 +288,7 @@ class HostServices(wiring.Component):
             m.d.sync += [
                 whole.eq((self.at[-1] | (whole & ~self.at[0])) & ~self.i.p.error),
                 arp.eq(~(missed["arp"] | missed["any"] | (missed["mine"] & missed["all"]))),
-                ip.eq(
-                    right & missed["myself"] & ~(missed["mine"] | missed["any"] | missed["ip"])
-                ),
+                ip.eq(right & missed["myself"] & ~(missed["mine"] | missed["any"] | missed["ip"])),
             ]
         keep = Signal()
         icmp = ip & ~missed["icmp"] & complete
@@ -332,9 +346,7 @@ class HostServices(wiring.Component):
         with m.If(self.step):
             m.d.sync += [
                 length.eq(byteswap(self._half(self.i.p.data, 38)) - self.end[:16]),
-                wrong.eq(
-                    Mux(self.at1[38 // self.n], length != (-header) & 0xFFFF, wrong)
-                ),
+                wrong.eq(Mux(self.at1[38 // self.n], length != (-header) & 0xFFFF, wrong)),
             ]
         udp = ip & ~missed["udp"]
         bad = wrong | ~complete
