@@ -4,7 +4,10 @@ Sources: RFC 826 (ARP); RFC 1122, 3.2.1 and 3.2.2 (what a host must check, and w
 answer); RFC 791; RFC 792 (echo); RFC 1624 (checksums updated); RFC 862 and 863 (UDP services).
 """
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from functools import reduce
+from operator import or_
+
+from amaranth.hdl import C, Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -14,7 +17,7 @@ from ...stream import PacketSignature
 from ..octets import byteswap
 from ..udp_echo import DISCARD_BLOCK, ECHO_BLOCK
 from .checks import GROUPS, UDP_GROUPS, gather
-from .rewrite import ANY, ARP, ICMP, IP, LOOK_AHEAD, PATCHES, REWRITES, TTL, UDP, select
+from .rewrite import ANY, ARP, ICMP, IP, LOOK_AHEAD, REWRITES, TTL, UDP
 
 __all__ = ["HostServices"]
 
@@ -203,79 +206,75 @@ class HostServices(wiring.Component):
 
     def _rewrite(self, m):
         """The beat that is in s2, as the answer has it."""
-        words, n = self._words(m), self.n
-        lanes = []
-        for lane in range(0, n, 2):
-            new = Signal(16, name=f"new_{lane}")
+        words = self._words(m)
+        return Cat(*(self._octet(m, lane, words) for lane in range(self.n)))
+
+    # What a byte may become is gated and put together in two registers: so the last step, which
+    # must wait for the beats that come later, takes them all in one LUT.
+    def _octet(self, m, lane, words):
+        gated, set_bits = self._sources(m, lane, words)
+        parts = [Signal(8, name=f"part_{lane}_{k}") for k in range(2)]
+        for part, values in zip(parts, (gated[:2] + [set_bits], gated[2:]), strict=True):
             with m.If(self.step):
-                m.d.sync += new.eq(self._sources(m, lane, words))
-            lanes.append(self._look_ahead(m, lane, new))
-        return Cat(*lanes)
+                m.d.sync += part.eq(reduce(or_, values, 0))
+        ahead, source = self._look_ahead(m, lane)
+        return Mux(ahead, source, parts[0] | parts[1])
 
     def _sources(self, m, lane, words):
-        """What two bytes of the beat in s1 become: themselves, others of the request, or a word."""
+        """Of a byte of the beat in s1: its possible values, 0 unless chosen, and constants."""
         history = (self.s1.data, self.s2.data, self.s3, self.s4)
-        holds = {
+        moved, ones, chosen = {}, [[] for _ in range(8)], []
+        for (protocol, place), source in REWRITES.items():
+            if place % self.n != lane - lane % 2 or (protocol == UDP and not self.udp):
+                continue
+            when = self._on_i(place) & self._holds(protocol)
+            low = 8 * (lane % 2)
+            if isinstance(source, tuple):
+                value = source[lane % 2]
+                if value is None:
+                    continue
+                for k in range(8):
+                    ones[k] += [when] if value >> k & 1 else []
+            elif isinstance(source, str):
+                moved.setdefault(source, (words[source][low : low + 8], []))[1].append(when)
+            else:
+                back = place // self.n - source // self.n
+                value = self._half(history[back], source)[low : low + 8]
+                moved.setdefault((back, source % self.n), (value, []))[1].append(when)
+            chosen.append(when)
+        own = self._when(m, f"own_{lane}", ~Cat(*chosen).any())
+        gated = [self.s1.data.word_select(lane, 8) & own.replicate(8)]
+        for k, (value, conditions) in enumerate(moved.values()):
+            now = self._when(m, f"takes_{lane}_{k}", Cat(*conditions).any())
+            gated.append(value & now.replicate(8))
+        set_bits = [self._when(m, f"sets_{lane}_{k}", Cat(*c).any()) for k, c in enumerate(ones)]
+        return gated, Cat(*set_bits)
+
+    def _holds(self, protocol):
+        return {
             ANY: 1,
             ARP: self.is_arp,
             IP: ~self.is_arp,
             ICMP: ~self.is_arp & ~self.is_udp,
             UDP: ~self.is_arp & self.is_udp,
-        }
-        moved, made = {}, {}
-        patches = []
-        for (protocol, place), source in REWRITES.items():
-            if place % self.n != lane or (protocol == UDP and not self.udp):
-                continue
-            when = self._on_i(place) & holds[protocol]
-            if isinstance(source, int):
-                back = place // self.n - source // self.n
-                value = self._half(history[back], source)
-                moved.setdefault((back, source % self.n), (value, []))[1].append(when)
-            elif source in PATCHES:
-                patches.append((when, *PATCHES[source]))
-            else:
-                made.setdefault(source, (words[source], []))[1].append(when)
-        word = self._selected(m, f"word_{lane}", list(made.values()))
-        any_made = [when for _, conditions in made.values() for when in conditions]
-        own = self._patched(m, lane, patches)
-        return self._selected(m, f"from_{lane}", [(own, []), (word, any_made), *moved.values()])
+        }[protocol]
 
-    def _selected(self, m, name, sources):
-        """The value of which a condition held when the beat was on `i`; the first one if none."""
-        code = Signal((len(sources) - 1).bit_length(), name=name)
+    def _when(self, m, name, condition):
+        """What holds for the beat on `i`, one step later."""
+        register = Signal(name=name)
         with m.If(self.step):
-            for bit, register in enumerate(code):
-                chosen = [c for k, (_, each) in enumerate(sources) if k >> bit & 1 for c in each]
-                m.d.sync += register.eq(Cat(*chosen).any())
-        return select(code, [value for value, _ in sources])
+            m.d.sync += register.eq(condition)
+        return register
 
-    def _patched(self, m, lane, patches):
-        """Two bytes of the beat in s1, in some of which bits are set and others cleared."""
-        half = self._half(self.s1.data, lane)
-        for k, (when, keep, ones) in enumerate(patches):
-            now = Signal(name=f"patch_{lane}_{k}")
-            with m.If(self.step):
-                m.d.sync += now.eq(when)
-            half = Cat(
-                (bit & ~now if not kept else bit) if not one else bit | now
-                for bit, kept, one in zip(half, keep, ones, strict=True)
-            )
-        return half
-
-    def _look_ahead(self, m, lane, new):
-        """``new``, or what comes as many bytes later as the source address after the other."""
-        line, use, source = (self.s2.data, self.s1.data, self.i.p.data), [], None
+    def _look_ahead(self, m, lane):
+        """Whether a byte in s2 becomes one that comes later, and that."""
+        line, use, source = (self.s2.data, self.s1.data, self.i.p.data), [], C(0, 8)
         for place, there in LOOK_AHEAD.items():
-            if place % self.n == lane:
-                source = self._half(line[there // self.n - place // self.n], there)
+            if place % self.n == lane - lane % 2:
+                half = self._half(line[there // self.n - place // self.n], there)
+                source = half.word_select(lane % 2, 8)
                 use.append(self.at1[place // self.n])
-        if source is None:
-            return new
-        ahead = Signal(name=f"ahead_{lane}")
-        with m.If(self.step):
-            m.d.sync += ahead.eq(Cat(*use).any())
-        return Mux(ahead, source, new)
+        return self._when(m, f"ahead_{lane}", Cat(*use).any()), source
 
     # --- whether there is one
 
