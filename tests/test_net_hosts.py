@@ -266,3 +266,109 @@ def test_requests_are_answered(width, seed):
 @seeds(1)
 def test_frames_that_are_not_as_they_should_be(width, kind, seed):
     _compare(width, list(kind(make_rng(seed, "frames"))), seed, pressure=False)
+
+
+@WIDTHS
+@seeds(1)
+def test_the_largest_frames_and_those_of_every_length(width, seed):
+    rng = make_rng(seed, "large")
+    frames = [ping(rng.randbytes(1472)), datagram(rng.randbytes(1472))]
+    frames += [datagram(rng.randbytes(1472), 9), arp()]
+    frames += [make(rng.randbytes(n)) for n in range(24) for make in (ping, datagram)]
+    # The datagram ends before the frame does, in the same beat or in one before.
+    frames += [ping(b"abc") + rng.randbytes(n) for n in range(1, 12)]
+    assert max(map(len, frames)) == 1514
+    _compare(width, frames, seed)
+
+
+@WIDTHS
+@seeds(1)
+def test_a_burst_takes_a_beat_a_cycle(width, seed):
+    rng = make_rng(seed, "burst")
+    frames = [good(rng) for _ in range(40)]
+    answers = [reply for reply in (answer(frame)[0] for frame in frames) if reply]
+    dut = HostServices(width)
+
+    async def put(ctx):
+        ctx.set(dut.mac, int.from_bytes(MAC, "little"))
+        ctx.set(dut.ip, OUR_IP)
+        for frame in frames:
+            await packet_put(ctx, dut.i, frame)
+
+    async def get(ctx):
+        for reply in answers:
+            assert await packet_get(ctx, dut.o) == (reply, False)
+
+    beats = sum(-(-len(frame) * 8 // width) for frame in frames)
+    longest = max(-(-len(frame) * 8 // width) for frame in frames)
+    run(dut, put, get, limit=beats + longest + 10, seed=seed)
+
+
+@WIDTHS
+@seeds(1)
+def test_what_has_no_room_is_dropped_whole_and_nobody_waits(width, seed):
+    rng = make_rng(seed, "full")
+    dut = HostServices(width)
+    echoes = [datagram(rng.randbytes(rng.randint(1, 600))) for _ in range(30)]
+    thrown = [datagram(rng.randbytes(rng.randint(1, 600)), 9) for _ in range(30)]
+    frames = [frame for pair in zip(echoes, thrown, strict=True) for frame in pair]
+    beats = sum(-(-len(frame) * 8 // width) for frame in frames)
+    got = []
+
+    async def put(ctx):
+        ctx.set(dut.mac, int.from_bytes(MAC, "little"))
+        ctx.set(dut.ip, OUR_IP)
+        for frame in frames:
+            await packet_put(ctx, dut.i, frame)
+        await ctx.tick().repeat(12)
+        counts = _counts(ctx, dut)
+        kept = counts["echo", "datagrams"]
+        assert 3 <= kept < len(echoes)
+        assert counts["echo", "overflow"] == len(echoes) - kept
+        assert counts["discard", "datagrams"] == len(thrown)
+        assert counts["discard", "octets"] == sum(_number(frame, 38) - 8 for frame in thrown)
+        for _ in range(kept):
+            got.append((await packet_get(ctx, dut.o))[0])
+        await packet_put(ctx, dut.i, arp())
+        assert await packet_get(ctx, dut.o) == (answer(arp())[0], False)
+
+    run(dut, put, stream_checker(dut.o, "o"), limit=beats + 1500, seed=seed)
+    expected = iter(answer(frame)[0] for frame in echoes)
+    assert all(reply in expected for reply in got), "in order, and each whole"
+
+
+@WIDTHS
+def test_damaged_frames_are_not_answered(width):
+    dut = HostServices(width)
+
+    async def bench(ctx):
+        ctx.set(dut.mac, int.from_bytes(MAC, "little"))
+        ctx.set(dut.ip, OUR_IP)
+        for frame in (ping(), arp(), datagram(), datagram(port=9)):
+            await packet_put(ctx, dut.i, frame, error=True)
+        await packet_put(ctx, dut.i, arp())
+        assert await packet_get(ctx, dut.o) == (answer(arp())[0], False)
+        assert _counts(ctx, dut) == NOTHING
+
+    run(dut, bench, limit=500)
+
+
+@WIDTHS
+@seeds(1)
+def test_without_udp_it_is_as_if_nobody_were_there(width, seed):
+    rng = make_rng(seed, "plain")
+    frames = [good(rng) for _ in range(30)] + list(checksums(rng))
+    _compare(width, frames, seed, udp=False)
+
+
+@WIDTHS
+def test_without_an_address_nothing_is_answered(width):
+    frames = [arp(target=0), ping(ip=0), ping(), arp()]
+    _compare(width, frames, 0, ip=0, pressure=False)
+    _compare(width, [arp(target=5), ping(ip=5)], 0, ip=5, pressure=False)
+
+
+def test_constructor_says_what_it_wants():
+    message = "^HostServices data path width must be 32 or 64 bits, not 128$"
+    with pytest.raises(ValueError, match=message):
+        HostServices(128)

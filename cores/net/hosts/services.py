@@ -124,7 +124,6 @@ class HostServices(wiring.Component):
         octets = self._rewrite(m)
         keep = self._judge(m, store)
         begins, kept, s2 = Signal(init=1), store.i, self.s2
-        self.begins = begins  # for the invariants of the proofs
         moved = self.step & self.s2_valid
         m.d.sync += kept.valid.eq(moved)
         with m.If(moved):
@@ -339,7 +338,6 @@ class HostServices(wiring.Component):
         """Judge and count datagrams for the UDP services; return whether there is an echo."""
         length = Signal(16)
         wrong = Signal()
-        self._length = length
         # UDP's length is the total length without the IPv4 header.
         header = _ETHERNET + 20 - 1
         with m.If(self.step):
