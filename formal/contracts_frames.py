@@ -81,6 +81,18 @@ def _guard(m, dut, inside):
     m.d.comb += Assert(shown_last(kept, inside.begins["store.i"]) == inside.begins["i"])
 
 
+def _hosts(m, dut, inside):
+    """The store takes a beat every cycle, which its own proof says."""
+    kept = inside.parts["store"].i
+    m.d.comb += [
+        Assume(kept.ready),
+        Assert(inside.begins["i"] == dut.at[0]),
+        Assert(shown_last(kept, inside.begins["store.i"]) == inside["begins"]),
+    ]
+    for valid, beat in ((dut.s1_valid, dut.s1), (dut.s2_valid, dut.s2)):
+        m.d.comb += Assert(~valid | beat.last | (beat.empty == 0))
+
+
 def _echo(m, dut, inside):
     source, word = inside["source"].payload, inside["word"]
     m.d.comb += [
@@ -207,6 +219,18 @@ PROOFS = (
         ),
         size="32, 8 to 16 bytes",
         more=_guard,
+        through=(("store.o", "o"),),
+    ),
+    contract(
+        "net.hosts.services.HostServices",
+        lambda cls: cls(32, False, 32),
+        (
+            Mutant("error_anywhere", "kept.p.error.eq(s2.last & ~keep)", "kept.p.error.eq(~keep)"),
+            Mutant("all_first", "begins.eq(s2.last)", "begins.eq(1)"),
+            Mutant("says_twice", "kept.valid.eq(moved)", "kept.valid.eq(self.s2_valid)"),
+        ),
+        size="32, no UDP, 32 beats",
+        more=_hosts,
         through=(("store.o", "o"),),
     ),
     contract(

@@ -1,4 +1,4 @@
-"""The system on chip: VexRiscv, LiteDRAM, LiteEth, UART, timer, and the Trebuchet shell."""
+"""The system on chip: VexRiscv, LiteDRAM, LiteEth's MAC, UART, timer, and the Trebuchet shell."""
 
 from litex.gen import LiteXModule
 from litex.soc.cores.uart import UART, RS232PHYModel
@@ -8,18 +8,19 @@ from litex.soc.interconnect import csr_bus, stream, wishbone
 from litex.soc.interconnect.csr import CSRStatus, CSRStorage
 from litex.soc.interconnect.csr_eventmanager import EventManager, EventSourceLevel
 from litex.soc.interconnect.packet import Arbiter
-from migen import Cat, If, Mux, Record, Signal
+from migen import If, Mux, Record, Signal
 
 from .. import __version__
 from ..cores.memory import MemorySignature
 from ..cores.net.frame_port import FramePort
 from ..cores.net.guard import FrameGuard
+from ..cores.net.hosts.services import HostServices
 from ..cores.roles.mailbox_copy import REQUEST_BYTES
 from ..cores.shell import SERVICES
 from ..cores.spi_controller import SpiController
 from .bridge import AmaranthModule, packet_description, unflipped
 from .cpu import CORES
-from .ethernet import EthernetMac, NetworkStack, UdpServices
+from .ethernet import EthernetMac
 from .map import MemoryMap
 from .memory import DramPort
 from .multiboot import Multiboot
@@ -66,11 +67,6 @@ class IrqLine(LiteXModule):
         self.ev.shell = EventSourceLevel(description="a block of the shell wants attention")
         self.ev.finalize()
         self.comb += self.ev.shell.trigger.eq(line)
-
-
-def _swap_bytes(value):
-    """A number whose first byte is the least significant as one whose first byte is the most."""
-    return Cat(*(value[i : i + 8] for i in reversed(range(0, len(value), 8))))
 
 
 class TrebuchetSoC(SoCCore):
@@ -177,10 +173,7 @@ class TrebuchetSoC(SoCCore):
             self.add_module(name=bank.block.name, module=bank)
 
     def _banks(self):
-        owners = [self.fabric, self.frame_guard]
-        if self.board.udp_services:
-            owners.append(self.udp_services)
-        owners.append(self.frame_port)
+        owners = [self.fabric, self.frame_guard, self.host_services, self.frame_port]
         if self.board.flash is not None:
             owners.append(self.spi_controller)
         if self.board.multiboot != "none":
@@ -244,26 +237,25 @@ class TrebuchetSoC(SoCCore):
         self.frame_guard = AmaranthModule(
             self.platform, FrameGuard(width), "frame_guard", self._directory
         )
-        mac, ip = self._addresses()
-        with_udp = self.board.udp_services
-        self.network = NetworkStack(mac, ip, self.board.sys_clk_hz, width, with_udp)
-        if with_udp:
-            self.udp_services = UdpServices(self.platform, self.network.udp, width, self._directory)
+        services = HostServices(width, self.board.udp_services)
+        self.host_services = AmaranthModule(
+            self.platform, services, "host_services", self._directory
+        )
         self.frame_port = AmaranthModule(
             self.platform, FramePort(width, arp=self.board.active), "frame_port", self._directory
         )
-        good = self.frame_guard.packets["o"]
+        good, answers = self.frame_guard.packets["o"], self.host_services.packets
         self.comb += [
             self.mac.source.connect(packets["rx"]),
-            good.connect(self.network.sink),
-            # Sees what LiteEth takes, and is always ready.
-            good.connect(self.frame_port.packets["rx"], omit={"valid", "ready"}),
-            self.frame_port.packets["rx"].valid.eq(good.valid & good.ready),
+            good.connect(answers["i"]),
+            # Sees what the services take; neither ever waits.
+            good.connect(self.frame_port.packets["rx"], omit={"ready"}),
+            *(self.host_services.ports[(name,)].eq(x) for name, x in self._addresses().items()),
         ]
         self._join("tx", packets["tx"], self.mac.sink)
         self._join("other_rx", packets["other_rx"], self.frame_guard.packets["i"])
         other_tx = stream.Endpoint(packet_description(width))
-        self.other_tx = Arbiter([self.network.source, self.frame_port.packets["tx"]], other_tx)
+        self.other_tx = Arbiter([answers["o"], self.frame_port.packets["tx"]], other_tx)
         self._join("other_tx", other_tx, packets["other_tx"])
 
     def _join(self, name, source, sink):
@@ -293,11 +285,12 @@ class TrebuchetSoC(SoCCore):
             self.add_constant(f"TREBUCHET_FLASH_{name.upper()}_BYTES", length)
 
     def _addresses(self):
-        """Our MAC and IP address for LiteEth; the board's own when the shell has no registers."""
+        """Our MAC and IP address; the board's own when the shell has no registers."""
         bank = self.fabric.banks.get("csr_shell")
         if bank is None:
-            return self.board.mac_int, self.board.ip_int
-        return _swap_bytes(bank.read["mac"]), bank.read["ip"]
+            mac = int.from_bytes(self.board.mac_int.to_bytes(6, "big"), "little")
+            return {"mac": mac, "ip": self.board.ip_int}
+        return {name: bank.read[name] for name in ("mac", "ip")}
 
     def _add_constants(self, shell):
         board = self.board
