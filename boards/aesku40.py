@@ -43,7 +43,5 @@ BOARD = Board(
     dram_bytes=1 << 30,
     platform=_platform,
     attach=_attach,
-    active=True,
-    inspect=True,
     capacity=ultrascale.KU040,
 )

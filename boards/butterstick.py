@@ -5,7 +5,7 @@ SYZYGY connector, at 3.3 V.
 """
 
 from . import ecp5
-from .flash import Flash
+from .flash import flash_layout
 from .schema import Board
 
 
@@ -43,15 +43,7 @@ BOARD = Board(
     dram_bytes=128 << 20,
     platform=_platform,
     attach=_attach,
-    active=True,
-    inspect=True,
     lut4_budget=ecp5.COMB["85F"],
-    flash=Flash(  # Winbond W25Q128JV; the first 4 MiB are the bootloader's
-        size=16 << 20,
-        golden=(0x400000, 0x200000),
-        bitstream=(0x600000, 0x200000),
-        firmware=(0x800000, 0x80000),
-        config=(0x880000, 0x2000),
-    ),
+    flash=flash_layout(16 << 20, start=4 << 20),  # Winbond W25Q128JV, behind the bootloader
     loader=("--board", "butterstick"),
 )

@@ -4,7 +4,7 @@ Ethernet is the first port (0). The console is the serial port of the extension 
 """
 
 from . import ecp5
-from .flash import Flash
+from .flash import flash_layout
 from .schema import Board
 
 
@@ -36,17 +36,9 @@ BOARD = Board(
     dram_masks=False,
     platform=_platform,
     attach=_attach,
-    counter_width=16,
-    lut_ram=1024,  # block RAM is scarcer than LUTs
-    programmable=False,
+    tcp="lean",
     udp_services=False,
     lut4_budget=ecp5.COMB["45F"],
-    flash=Flash(  # Winbond W25Q64JV
-        size=8 << 20,
-        golden=(0x000000, 0x200000),
-        bitstream=(0x200000, 0x200000),
-        firmware=(0x400000, 0x80000),
-        config=(0x480000, 0x2000),
-    ),
+    flash=flash_layout(8 << 20),  # Winbond W25Q64JV
     loader=("--board", "colorlight-i9"),
 )

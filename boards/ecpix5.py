@@ -1,7 +1,7 @@
 """LambdaConcept ECPIX-5 85F: 512 MB of DDR3, gigabit Ethernet, FT2232 for JTAG and UART."""
 
 from . import ecp5
-from .flash import Flash
+from .flash import flash_layout
 from .schema import Board
 
 
@@ -32,15 +32,7 @@ BOARD = Board(
     dram_bytes=512 << 20,
     platform=_platform,
     attach=_attach,
-    active=True,
-    inspect=True,
     lut4_budget=ecp5.COMB["85F"],
-    flash=Flash(  # ISSI IS25LP256D, of which three bytes of address reach half
-        size=16 << 20,
-        golden=(0x000000, 0x200000),
-        bitstream=(0x200000, 0x200000),
-        firmware=(0x400000, 0x80000),
-        config=(0x480000, 0x2000),
-    ),
+    flash=flash_layout(16 << 20),  # ISSI IS25LP256D, of which three bytes of address reach half
     loader=("--board", "ecpix5"),
 )

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-__all__ = ["SECTOR", "Flash"]
+__all__ = ["SECTOR", "Flash", "flash_layout"]
 
 #: Bytes that are erased together (command 20h).
 SECTOR = 4096
@@ -12,6 +12,10 @@ LARGEST, LARGEST_WIDE = 1 << 24, 1 << 28
 BITSTREAM_ALIGNMENT = 1 << 16
 #: Two copies of the configuration block, each in a sector of its own.
 CONFIG_BYTES = 2 * SECTOR
+#: Room for a bitstream of any ECP5: an 85F's has 1.9 MiB, uncompressed.
+ECP5_BITSTREAM = 2 << 20
+#: Room for a firmware, twice as large as any board's ROM.
+FIRMWARE_BYTES = 512 << 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +96,26 @@ class Flash:
                     f"behind {before}, which ends at {end[before][1]:#x}",
                     self.parts[after],
                 )
+
+
+def flash_layout(size, start=0, bitstream_bytes=ECP5_BITSTREAM, **others):
+    """The usual :class:`Flash` of ``size`` bytes: from ``start`` on, one part behind the other.
+
+    First the golden bitstream and the application's, with ``bitstream_bytes`` for each; then the
+    firmware and the configuration. ``start`` is what lies below in bytes, like a bootloader;
+    ``others`` are fields of :class:`Flash`. What does not fit, the board that it is given to
+    refuses.
+    """
+    application = start + bitstream_bytes
+    firmware = application + bitstream_bytes
+    return Flash(
+        size=size,
+        golden=(start, bitstream_bytes),
+        bitstream=(application, bitstream_bytes),
+        firmware=(firmware, FIRMWARE_BYTES),
+        config=(firmware + FIRMWARE_BYTES, CONFIG_BYTES),
+        **others,
+    )
 
 
 def _is_part(part):

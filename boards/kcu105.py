@@ -5,7 +5,7 @@ of the cage.
 """
 
 from . import ultrascale
-from .flash import Flash
+from .flash import flash_layout
 from .schema import Board
 
 
@@ -44,14 +44,9 @@ BOARD = Board(
     dram_bytes=1 << 30,
     platform=_platform,
     attach=_attach,
-    active=True,
-    inspect=True,
-    flash=Flash(  # the first of two Micron N25Q256A; a bitstream has up to 16,006,908 bytes
-        size=32 << 20,
-        golden=(0x0000000, 0xF80000),
-        bitstream=(0x0F80000, 0xF80000),
-        firmware=(0x1F00000, 0x80000),
-        config=(0x1F80000, 0x2000),
+    flash=flash_layout(  # the first of two Micron N25Q256A
+        32 << 20,
+        bitstream_bytes=0xF80000,  # one has up to 16,006,908
         part="n25q256-1.8v-spi-x1_x2_x4",
     ),
     multiboot="icap",

@@ -1,7 +1,7 @@
 """Logicbone rev0: LFE5UM5G-45F, 1 GB of DDR3, gigabit Ethernet."""
 
 from . import ecp5
-from .flash import Flash
+from .flash import flash_layout
 from .schema import Board
 
 
@@ -32,17 +32,9 @@ BOARD = Board(
     dram_bytes=1 << 30,
     platform=_platform,
     attach=_attach,
-    counter_width=16,
-    lut_ram=1024,  # block RAM is scarcer than LUTs
-    programmable=False,
+    tcp="lean",
     udp_services=False,
     lut4_budget=ecp5.COMB["45F"],
-    flash=Flash(
-        size=16 << 20,
-        golden=(0x000000, 0x200000),
-        bitstream=(0x200000, 0x200000),
-        firmware=(0x400000, 0x80000),
-        config=(0x480000, 0x2000),
-    ),
+    flash=flash_layout(16 << 20),
     loader=("--vid", "0x1d50", "--pid", "0x6130", "--dfu"),
 )

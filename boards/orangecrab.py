@@ -5,7 +5,7 @@ console is on its pins TX and RX, at 3.3 V.
 """
 
 from . import ecp5
-from .flash import Flash
+from .flash import flash_layout
 from .rmii_module import lan8720
 from .schema import Board
 
@@ -44,15 +44,7 @@ BOARD = Board(
     dram_bytes=128 << 20,
     platform=_platform,
     attach=_attach,
-    active=True,
-    inspect=True,
     lut4_budget=ecp5.COMB["85F"],
-    flash=Flash(  # Winbond W25Q128JV; the first 512 KiB are the bootloader's
-        size=16 << 20,
-        golden=(0x080000, 0x200000),
-        bitstream=(0x280000, 0x200000),
-        firmware=(0x480000, 0x80000),
-        config=(0x500000, 0x2000),
-    ),
+    flash=flash_layout(16 << 20, start=512 << 10),  # Winbond W25Q128JV, behind the bootloader
     loader=("--vid", "0x1209", "--pid", "0x5af0", "--dfu"),
 )

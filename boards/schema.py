@@ -8,12 +8,13 @@ change it until its values are the new board's, and add its name to ``boards.NAM
 import ipaddress
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from ..models.errors import TrebuchetError
 from .flash import Flash
+from .presets import TCP_FIELDS, TCP_PRESETS
 
 __all__ = ["FLOWS", "Board", "BoardError", "Capacity", "role_names"]
 
@@ -21,8 +22,41 @@ __all__ = ["FLOWS", "Board", "BoardError", "Capacity", "role_names"]
 FLOWS = ("sim", "trellis", "vivado")
 #: LiteX's, and those of ours in ``soc/cpu``.
 CPU_VARIANTS = ("minimal", "lite", "standard", "full", "trebuchet", "trebuchet_cached")
-DATA_WIDTHS = (32, 64, 128)
 ECG_PRESETS = ("faithful", "second")
+#: What fields can be.
+_CHOICES = {
+    "flow": FLOWS,
+    "cpu_variant": CPU_VARIANTS,
+    "data_width": (32, 64, 128),
+    "ecg_preset": ECG_PRESETS,
+}
+_CHOICES |= dict.fromkeys(
+    ("dram_masks", "programmable", "active", "inspect", "ecg_stream", "ecg_loadable")
+    + ("udp_services", "dhcp", "external_tick"),
+    (False, True),
+)
+#: Least and greatest value of integers.
+_RANGES = {
+    "sys_clk_hz": (1_000_000, 500_000_000),
+    "uart_baud": (9600, 3_000_000),
+    "watchdog_ms": (0, 65_535),
+    "lut4_budget": (0, 10_000_000),
+    "seed": (1, 1_000_000),
+    "counter_width": (16, 32),
+    "lut_ram": (0, 65_536),
+    "dhcp_retry_ms": (4, 60_000),
+    "ecg_pipelines": (1, 64),
+    "ecg_buffers": (1, 2),
+    "peers": (0, 15),
+}
+#: Likewise, of powers of two.
+_POWERS = {
+    "sessions": (2, 1 << 16),
+    "segment_bytes": (512, 1 << 17),
+    "dram_bytes": (1 << 20, 1 << 32),
+    "rom_bytes": (1 << 14, 1 << 18),
+    "sram_bytes": (1 << 12, 1 << 18),
+}
 #: How a board's FPGA is told to load another bitstream, and the flow of boards that can have that.
 MULTIBOOTS = {"none": FLOWS, "pin": ("trellis",), "icap": ("vivado",)}
 _ROLES = Path(__file__).resolve().parent.parent / "cores" / "roles"
@@ -88,11 +122,11 @@ class Board:
         also ``flash_pads``, which has ``clk``, ``cs_n``, ``mosi`` and ``miso``.
     data_width : int
         Data path of the shell, in bits.
+    tcp : str
+        Size of the TCP engine, one of :data:`~.presets.TCP_PRESETS`. The seven fields from here to
+        ``inspect`` are the preset's where a file leaves them out, or says None; a board has them.
     sessions, segment_bytes : int
-        TCP sessions, and the receive buffer of each.
-    cpu_variant : str
-        VexRiscv variant. Firmware runs from on-chip memory, so the smallest, without caches, does.
-        ``trebuchet`` and ``trebuchet_cached`` have instructions of ours (docs/cpu.md).
+        TCP sessions, and the receive buffer of each; both powers of two.
     counter_width : int
         Bits of the TCP engine's event counters, which wrap.
     lut_ram : int
@@ -104,6 +138,9 @@ class Board:
         The board can open connections, to the server of its configuration.
     inspect : bool
         The console can list the TCP sessions.
+    cpu_variant : str
+        VexRiscv variant. Firmware runs from on-chip memory, so the smallest, without caches, does.
+        ``trebuchet`` and ``trebuchet_cached`` have instructions of ours (docs/cpu.md).
     rom_bytes, sram_bytes : int
         On-chip memories of the firmware.
     uart_baud : int
@@ -156,14 +193,15 @@ class Board:
     attach: Callable[[Any], None]
     dram_masks: bool = True
     data_width: int = 32
-    sessions: int = 64
-    segment_bytes: int = 32768
+    tcp: str = "tiny"
+    sessions: int | None = None
+    segment_bytes: int | None = None
+    counter_width: int | None = None
+    lut_ram: int | None = None
+    programmable: bool | None = None
+    active: bool | None = None
+    inspect: bool | None = None
     cpu_variant: str = "minimal"
-    counter_width: int = 32
-    lut_ram: int = 256
-    programmable: bool = True
-    active: bool = False
-    inspect: bool = False
     rom_bytes: int = 0x10000
     sram_bytes: int = 0x2000
     uart_baud: int = 115200
@@ -189,63 +227,72 @@ class Board:
     loader: tuple[str, ...] = ()
 
     def __post_init__(self):
-        self._require("name", re.fullmatch(r"[a-z][a-z0-9_]*", self.name), "a lower-case name")
-        self._choice("flow", FLOWS)
-        self._choice("cpu_variant", CPU_VARIANTS)
-        self._choice("data_width", DATA_WIDTHS)
-        self._range("sys_clk_hz", 1_000_000, 500_000_000)
-        self._range("uart_baud", 9600, 3_000_000)
-        self._range("watchdog_ms", 0, 65_535)
-        self._range("lut4_budget", 0, 10_000_000)
-        self._range("sessions", 1, 131_072)
-        self._range("seed", 1, 1_000_000)
-        self._range("counter_width", 16, 32)
-        self._range("lut_ram", 0, 65_536)
-        self._choice("dram_masks", (False, True))
-        self._choice("dhcp", (False, True))
-        self._choice("active", (False, True))
-        self._choice("inspect", (False, True))
-        self._choice("udp_services", (False, True))
-        self._range("dhcp_retry_ms", 4, 60_000)
+        named = isinstance(self.name, str) and re.fullmatch(r"[a-z][a-z0-9_]*", self.name)
+        self._require("name", named, "a lower-case name")
+        self._take_preset()
+        for name in ("title", "device"):
+            value = getattr(self, name)
+            self._require(name, isinstance(value, str) and value.isprintable(), "a line of text")
+        for name, allowed in _CHOICES.items():
+            self._choice(name, allowed)
         self._choice("role", role_names())
-        self._choice("ecg_preset", ECG_PRESETS)
-        self._range("ecg_pipelines", 1, 64)
-        self._range("ecg_buffers", 1, 2)
-        self._range("peers", 0, 15)
-        for name, low, high in (
-            ("segment_bytes", 512, 1 << 17),
-            ("dram_bytes", 1 << 20, 1 << 32),
-            ("rom_bytes", 1 << 14, 1 << 18),
-            ("sram_bytes", 1 << 12, 1 << 18),
-        ):
+        for name, (low, high) in _RANGES.items():
+            self._range(name, low, high)
+        for name, (low, high) in _POWERS.items():
             self._range(name, low, high)
             self._require(name, _power_of_two(getattr(self, name)), "a power of two")
-        is_vivado = self.flow == "vivado"
-        self._require(
-            "capacity",
-            isinstance(self.capacity, Capacity) if is_vivado else self.capacity is None,
-            "a Capacity" if is_vivado else f"None for flow {self.flow!r}",
-        )
-        self._check_flash()
-        self._check_multiboot()
         for name in ("platform", "attach"):
             self._require(name, callable(getattr(self, name)), "a function")
-        self._require(
-            "mac",
-            re.fullmatch(r"([0-9a-f]{2}:){5}[0-9a-f]{2}", self.mac)
-            and not int(self.mac[:2], 16) & 1,
-            "a unicast address like 02:00:00:00:00:01",
-        )
-        try:
-            ipaddress.IPv4Address(self.ip)
-        except ValueError:
-            self._require("ip", False, "an IPv4 address like 10.0.0.2")
+        self._check_capacity()
+        self._check_flash()
+        self._check_multiboot()
+        self._check_addresses()
+        words = isinstance(self.loader, tuple) and all(isinstance(w, str) for w in self.loader)
+        self._require("loader", words, "a tuple of openFPGALoader's options")
+
+    def _take_preset(self):
+        """Values for the fields of the TCP engine that were left out."""
+        self._choice("tcp", tuple(TCP_PRESETS))
+        left_out = tuple(name for name in TCP_FIELDS if getattr(self, name) is None)
+        for name in left_out:
+            object.__setattr__(self, name, getattr(TCP_PRESETS[self.tcp], name))
+        object.__setattr__(self, "_left_out", left_out)
+
+    def variant(self, **changes):
+        """This board with ``changes``, for the file of its twin with another FPGA.
+
+        Unlike with ``dataclasses.replace``, what this board has from its ``tcp`` it has from that
+        of the twin.
+        """
+        return replace(self, **dict.fromkeys(self._left_out) | changes)
 
     def _require(self, name, good, allowed):
         if not good:
             raise BoardError(
                 f"Board {self.name!r}: {name} must be {allowed}, not {getattr(self, name)!r}"
             )
+
+    def _check_capacity(self):
+        is_vivado = self.flow == "vivado"
+        self._require(
+            "capacity",
+            isinstance(self.capacity, Capacity) if is_vivado else self.capacity is None,
+            "a Capacity" if is_vivado else f"None for flow {self.flow!r}",
+        )
+
+    def _check_addresses(self):
+        self._require(
+            "mac",
+            isinstance(self.mac, str)
+            and re.fullmatch(r"([0-9a-f]{2}:){5}[0-9a-f]{2}", self.mac)
+            and not int(self.mac[:2], 16) & 1,
+            "a unicast address like 02:00:00:00:00:01",
+        )
+        try:
+            good = isinstance(self.ip, str) and ipaddress.IPv4Address(self.ip) is not None
+        except ValueError:
+            good = False
+        self._require("ip", good, "an IPv4 address like 10.0.0.2")
 
     def _check_flash(self):
         if self.flash is None:
@@ -267,7 +314,9 @@ class Board:
             self._require("multiboot", first, "'none' unless flash.golden begins at 0")
 
     def _choice(self, name, allowed):
-        self._require(name, getattr(self, name) in allowed, f"one of {allowed}")
+        value = getattr(self, name)
+        good = any(type(value) is type(item) and value == item for item in allowed)
+        self._require(name, good, f"one of {allowed}")
 
     def _range(self, name, low, high):
         value = getattr(self, name)

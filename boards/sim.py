@@ -22,8 +22,6 @@ Frames have their preamble and FCS, so LiteEth's checkers are part of the simula
 LiteDRAM's model of a single-data-rate chip, the smallest that takes the shell's memory map.
 """
 
-import dataclasses
-
 from .flash import Flash
 from .schema import Board
 
@@ -92,8 +90,6 @@ BOARD = Board(
     dram_bytes=16 << 20,
     platform=_platform,
     attach=_attach,
-    active=True,
-    inspect=True,
     ecg_buffers=2,
     ecg_stream=True,
     ecg_loadable=True,
@@ -115,4 +111,4 @@ _ROLE_SIZES = {"matmul": {"segment_bytes": 1 << 17, "sessions": 16}}
 
 def with_role(role):
     """The simulated board with ``role`` in its slot."""
-    return dataclasses.replace(BOARD, role=role, **_ROLE_SIZES.get(role, {}))
+    return BOARD.variant(role=role, **_ROLE_SIZES.get(role, {}))

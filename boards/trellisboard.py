@@ -28,8 +28,6 @@ BOARD = Board(
     dram_bytes=512 << 20,
     platform=_platform,
     attach=_attach,
-    active=True,
-    inspect=True,
     lut4_budget=ecp5.COMB["85F"],
     loader=("--board", "trellisboard"),
 )

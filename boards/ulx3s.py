@@ -5,7 +5,7 @@ TX_EN GN3.
 """
 
 from . import ecp5
-from .flash import Flash
+from .flash import flash_layout
 from .rmii_module import lan8720
 from .schema import Board
 
@@ -42,16 +42,8 @@ BOARD = Board(
     dram_bytes=32 << 20,
     platform=_platform,
     attach=_attach,
-    active=True,
-    inspect=True,
     lut4_budget=ecp5.COMB["85F"],
-    flash=Flash(  # ISSI IS25LP128
-        size=16 << 20,
-        golden=(0x000000, 0x200000),
-        bitstream=(0x200000, 0x200000),
-        firmware=(0x400000, 0x80000),
-        config=(0x480000, 0x2000),
-    ),
+    flash=flash_layout(16 << 20),  # ISSI IS25LP128
     multiboot="pin",
     loader=("--board", "ulx3s"),
 )

@@ -4,7 +4,7 @@ The board has two Ethernet ports; the one next to the power connector (port 0) i
 """
 
 from . import ecp5
-from .flash import Flash
+from .flash import flash_layout
 from .schema import Board
 
 
@@ -44,20 +44,11 @@ BOARD = Board(
     dram_bytes=128 << 20,
     platform=_platform,
     attach=_attach,
-    counter_width=16,  # half the LUTs of 24 counters and of their way to the CPU
-    lut_ram=1024,  # block RAM is scarcer than LUTs
-    programmable=False,  # 40 registers less
+    tcp="lean",
     udp_services=False,  # with them the router does not come to an end
     seed=2,
     lut4_budget=ecp5.COMB["45F"],
-    flash=Flash(  # Micron N25Q128A, which also configures the FPGA
-        size=16 << 20,
-        golden=(0x000000, 0x200000),
-        bitstream=(0x200000, 0x200000),
-        firmware=(0x400000, 0x80000),
-        config=(0x480000, 0x2000),
-        max_hz=25_000_000,
-    ),
+    flash=flash_layout(16 << 20),  # Micron N25Q128A, which also configures the FPGA
     # openFPGALoader has no name for this board; its FT2232 is wired in the usual way.
     loader=("--cable", "ft2232"),
 )

@@ -21,8 +21,8 @@ def _rows():
     for name in NAMES:
         board = load_board(name)
         row = {"name": name, "title": board.title, "device": board.device}
-        row |= {"clock_mhz": board.sys_clk_hz / 1e6, "sessions": board.sessions}
-        row |= {"role": board.role}
+        row |= {"clock_mhz": board.sys_clk_hz / 1e6, "tcp": board.tcp}
+        row |= {"sessions": board.sessions, "role": board.role}
         for key, figure in (("lut_share", "lut_share"), ("fmax_mhz", "sys_mhz")):
             row[key] = measured.get(f"board.{name}.{figure}", {}).get("value")
         yield row
@@ -37,7 +37,7 @@ def list_boards(
     if as_json:
         typer.echo(json.dumps(rows, indent=2))
         return
-    table = Table("board", "FPGA", "clock", "reached", "LUTs", "sessions", "role", box=None)
+    table = Table("board", "FPGA", "clock", "reached", "LUTs", "TCP", "sessions", "role", box=None)
     for row in rows:
         built = row["lut_share"] is not None
         table.add_row(
@@ -46,6 +46,7 @@ def list_boards(
             f"{row['clock_mhz']:g} MHz",
             f"{row['fmax_mhz']:.1f} MHz" if built else "-",
             f"{row['lut_share']:.0%}" if built else "-",
+            row["tcp"],
             str(row["sessions"]),
             row["role"],
         )

@@ -18,6 +18,7 @@ from pathlib import Path
 from litex.build.generic_platform import ConstraintError
 
 from ..boards import load_board
+from ..boards.presets import TCP_PRESETS
 from ..boards.sim import with_role
 from ..boards.sim_debug import with_debug_port
 from ..models.errors import TrebuchetError
@@ -80,11 +81,11 @@ def shell_config(board, trace=False):
     ``trace``: simulated, the TCP engine prints what happens (:mod:`~trebuchet.cores.tcp.trace`).
     """
     from ..cores.shell import ShellConfig
-    from ..cores.tcp.config import TINY
+    from ..cores.tcp import config as engines
 
     memory_map = MemoryMap(board.dram_bytes)
     tcp = dataclasses.replace(
-        TINY,
+        getattr(engines, TCP_PRESETS[board.tcp].engine),
         width=board.data_width,
         sessions=board.sessions,
         segments=None,

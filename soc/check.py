@@ -23,7 +23,8 @@ def check(name, fit=False):
     board = load_board(name)
     yield "board file", f"{board.title}: {board.device}, {board.sys_clk_hz / 1e6:g} MHz"
     free = board.dram_bytes // 2 - shell_config(board).memory.size
-    yield "sizes", f"{board.sessions} TCP sessions, role {board.role}, {free >> 20} MiB unused"
+    sizes = f"{board.sessions} TCP sessions (preset {board.tcp}), role {board.role}"
+    yield "sizes", f"{sizes}, {free >> 20} MiB unused"
     if board.flow == "sim":
         return
     directory = Path(ROOT / "build" / f"{board.name}_check")

@@ -5,18 +5,21 @@ import re
 
 import pytest
 from trebuchet.boards import NAMES, load_board
+from trebuchet.boards.flash import Flash, flash_layout
+from trebuchet.boards.presets import TCP_FIELDS, TCP_PRESETS
 from trebuchet.boards.schema import BoardError, role_names
 from trebuchet.boards.sim import with_role
 from trebuchet.cores.roles import catalog
 from trebuchet.cores.roles.mailbox import Mailbox
 from trebuchet.cores.shell import RESULT_SLOT, ShellConfig
+from trebuchet.cores.tcp import config
 from trebuchet.cores.tcp.config import TcpConfig
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.sim.tops import source
 from trebuchet.soc.build import make_shell
 from trebuchet.soc.map import MAIN_RAM, MemoryMap
 
-SIM = load_board("sim")
+SIM, ULX3S, KCU105, VCU118 = map(load_board, ("sim", "ulx3s", "kcu105", "vcu118"))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -42,7 +45,29 @@ def test_every_board_loads_under_its_name(name):
         ({"data_width": 48}, "data_width must be one of (32, 64, 128), not 48"),
         ({"rom_bytes": 40_000}, "rom_bytes must be a power of two, not 40000"),
         ({"segment_bytes": 256}, "segment_bytes must be an integer from 512 to 131072, not 256"),
-        ({"sessions": True}, "sessions must be an integer from 1 to 131072, not True"),
+        ({"sessions": True}, "sessions must be an integer from 2 to 65536, not True"),
+        ({"sessions": 48}, "sessions must be a power of two, not 48"),
+        ({"sessions": "64"}, "sessions must be an integer from 2 to 65536, not '64'"),
+        ({"tcp": "full"}, "tcp must be one of ('lean', 'tiny', 'small'), not 'full'"),
+        ({"tcp": ["tiny"]}, "tcp must be one of ('lean', 'tiny', 'small'), not ['tiny']"),
+        ({"tcp": None}, "tcp must be one of ('lean', 'tiny', 'small'), not None"),
+        ({"counter_width": 8}, "counter_width must be an integer from 16 to 32, not 8"),
+        ({"lut_ram": []}, "lut_ram must be an integer from 0 to 65536, not []"),
+        ({"programmable": "no"}, "programmable must be one of (False, True), not 'no'"),
+        ({"active": 1}, "active must be one of (False, True), not 1"),
+        ({"ecg_stream": None}, "ecg_stream must be one of (False, True), not None"),
+        ({"external_tick": 2}, "external_tick must be one of (False, True), not 2"),
+        ({"data_width": 32.0}, "data_width must be one of (32, 64, 128), not 32.0"),
+        (
+            {"dram_bytes": None},
+            "dram_bytes must be an integer from 1048576 to 4294967296, not None",
+        ),
+        ({"name": 5}, "name must be a lower-case name, not 5"),
+        ({"title": None}, "title must be a line of text, not None"),
+        ({"device": "a\nb"}, "device must be a line of text, not 'a\\nb'"),
+        ({"loader": "--board x"}, "loader must be a tuple of openFPGALoader's options, not '--bo"),
+        ({"mac": None}, "mac must be a unicast address like 02:00:00:00:00:01, not None"),
+        ({"ip": 167772162}, "ip must be an IPv4 address like 10.0.0.2, not 167772162"),
         ({"attach": 3}, "attach must be a function, not 3"),
         ({"mac": "01:00:00:00:00:01"}, "mac must be a unicast address like "),
         ({"ip": "10.0.0.256"}, "ip must be an IPv4 address like 10.0.0.2, not '10.0.0.256'"),
@@ -94,10 +119,10 @@ def test_roles_are_those_of_the_gateware():
 def test_every_role_fits_the_simulated_board(role):
     """Its name and sizes reach the shell, whose memory is there."""
     board = with_role(role)
-    config = make_shell(board).config
-    assert config.role == board.role == role
-    assert config.tcp.segment_size == board.segment_bytes
-    assert config.memory.base + config.memory.size <= MAIN_RAM + board.dram_bytes
+    made = make_shell(board).config
+    assert made.role == board.role == role
+    assert made.tcp.segment_size == board.segment_bytes
+    assert made.memory.base + made.memory.size <= MAIN_RAM + board.dram_bytes
 
 
 def test_result_slots_follow_from_the_role():
@@ -113,11 +138,11 @@ def test_result_slots_follow_from_the_role():
 @pytest.mark.parametrize("sessions", [2, 16, 64])
 def test_the_slots_of_few_sessions_lie_where_they_may(sessions):
     """A mailbox slot begins at a multiple of its size, and after the last result slot."""
-    config = ShellConfig(TcpConfig(sessions=sessions), role="matmul")  # its results are short
-    memory = config.memory
+    shell = ShellConfig(TcpConfig(sessions=sessions), role="matmul")  # its results are short
+    memory = shell.memory
     Mailbox(32, sessions, 15, memory.mailbox_slots, 1 << 15)
     assert memory.mailbox_slots % memory.MAILBOX_SLOT == 0
-    assert memory.mailbox_slots >= memory.result_slots + 2 * sessions * config.result_slot
+    assert memory.mailbox_slots >= memory.result_slots + 2 * sessions * shell.result_slot
     assert memory.size >= memory.page + memory.PAGE
 
 
@@ -139,6 +164,68 @@ def test_addresses_are_numbers_with_the_first_byte_on_top():
     assert board.ip_int == 0xC0A80132
 
 
+def tcp_of(board):
+    """What its preset and its file make of the TCP engine."""
+    return {name: getattr(board, name) for name in TCP_FIELDS}
+
+
+@pytest.mark.parametrize("preset", TCP_PRESETS)
+def test_a_preset_sets_what_a_file_does_not(preset):
+    values = {name: getattr(TCP_PRESETS[preset], name) for name in TCP_FIELDS}
+    board = dataclasses.replace(VCU118, tcp=preset, **dict.fromkeys(TCP_FIELDS))
+    assert tcp_of(board) == values
+    other = dataclasses.replace(board, sessions=128, active=False, inspect=None)
+    assert tcp_of(other) == values | {"sessions": 128, "active": False}
+
+
+@pytest.mark.parametrize("preset", TCP_PRESETS)
+def test_a_preset_reaches_the_engine(preset):
+    board = VCU118.variant(tcp=preset)
+    tcp = make_shell(board).config.tcp
+    of_engine = getattr(config, TCP_PRESETS[preset].engine)
+    assert tcp.segment_size == board.segment_bytes
+    for name in (*TCP_FIELDS, "runs", "sack", "rx_buffer", "cookies"):
+        if name != "segment_bytes":
+            expected = board if name in TCP_FIELDS else of_engine
+            assert getattr(tcp, name) == getattr(expected, name), name
+    assert tcp.sessions == of_engine.sessions
+
+
+def test_the_twin_of_a_board_keeps_what_its_file_says():
+    board = VCU118.variant(tcp="small", counter_width=24)
+    twin = board.variant(name="twin", tcp="lean")
+    assert tcp_of(twin) == tcp_of(VCU118.variant(tcp="lean")) | {"counter_width": 24}
+    assert (twin.name, twin.capacity, twin.tcp) == ("twin", board.capacity, "lean")
+    assert tcp_of(dataclasses.replace(twin, role="none")) == tcp_of(twin)
+
+
+def test_a_usual_layout_of_the_flash():
+    flash = flash_layout(16 << 20, start=0x400000)
+    assert flash == Flash(
+        size=16 << 20,
+        golden=(0x400000, 0x200000),
+        bitstream=(0x600000, 0x200000),
+        firmware=(0x800000, 0x80000),
+        config=(0x880000, 0x2000),
+    )
+    assert flash_layout(16 << 20, start=0, max_hz=10**7).max_hz == 10**7
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((4 << 20,), "firmware must be whole sectors of 4096 bytes within the flash, not (4194304"),
+        ((16 << 20, 100), "golden must be whole sectors of 4096 bytes within the flash, not (100"),
+        ((16 << 20, 4096), "bitstream must be at a multiple of 65536, not (2101248, 2097152)"),
+        ((16 << 20, -4096), "golden must be (offset, bytes), not (-4096, 2097152)"),
+        (("16M",), "size must be a power of two from 65536 to 16777216, not '16M'"),
+    ],
+)
+def test_a_layout_that_does_not_fit_its_flash(arguments, message):
+    with pytest.raises(BoardError, match=f"^Board 'ulx3s': flash.{re.escape(message)}"):
+        dataclasses.replace(ULX3S, flash=flash_layout(*arguments))
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_shells_memory_is_the_upper_half(name):
     board = load_board(name)
@@ -152,9 +239,6 @@ def test_the_shells_memory_is_the_upper_half(name):
 def test_memory_sizes_that_cannot_be(size):
     with pytest.raises(TrebuchetError, match="^external memory must be a power of two"):
         MemoryMap(size)
-
-
-ULX3S, KCU105 = load_board("ulx3s"), load_board("kcu105")
 
 
 @pytest.mark.parametrize(
