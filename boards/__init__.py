@@ -2,10 +2,11 @@
 
 import importlib
 import importlib.util
-import traceback
+import os
 from pathlib import Path
 
 from ..models.errors import TrebuchetError
+from .faults import in_one_line
 from .schema import Board
 
 __all__ = ["BUILT", "NAMES", "VENDOR", "load_board"]
@@ -48,16 +49,18 @@ def load_board(name):
 
 
 def _load_file(path):
-    if not path.is_file():
+    # Path.is_dir raises where a folder above may not be entered.
+    if os.path.isdir(path):
+        raise TrebuchetError(f"{path} is a folder, not a board file")
+    if not os.path.isfile(path):
         raise TrebuchetError(f"there is no board file {path}")
     in_tree = path.resolve().parent == Path(__file__).resolve().parent
     try:
         module = importlib.import_module(f".{path.stem}", __name__) if in_tree else _module_of(path)
     except TrebuchetError:
         raise
-    except Exception as error:  # whatever a user's file does
-        line = _line_in(error, path)
-        raise TrebuchetError(f"{path}{line}: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:  # whatever a user's file does
+        raise TrebuchetError(in_one_line(error, path)) from error
     board = getattr(module, "BOARD", None)
     if not isinstance(board, Board):
         raise TrebuchetError(f"{path} must define BOARD, a trebuchet.boards.schema.Board")
@@ -72,11 +75,3 @@ def _module_of(path):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-def _line_in(error, path):
-    """``":LINE"``, where in the file an error came from."""
-    if isinstance(error, SyntaxError):
-        return f":{error.lineno}"
-    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
-    return f":{lines[-1]}" if lines else ""

@@ -27,7 +27,7 @@ ECG_PRESETS = ("faithful", "second")
 _CHOICES = {
     "flow": FLOWS,
     "cpu_variant": CPU_VARIANTS,
-    "data_width": (32, 64, 128),
+    "data_width": (32, 64),
     "ecg_preset": ECG_PRESETS,
 }
 _CHOICES |= dict.fromkeys(

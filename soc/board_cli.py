@@ -37,7 +37,7 @@ def list_boards(
     if as_json:
         typer.echo(json.dumps(rows, indent=2))
         return
-    table = Table("board", "FPGA", "clock", "reached", "LUTs", "TCP", "sessions", "role", box=None)
+    table = Table("board", "FPGA", "clock", "reached", "LUTs", "sessions", "role", box=None)
     for row in rows:
         built = row["lut_share"] is not None
         table.add_row(
@@ -46,8 +46,7 @@ def list_boards(
             f"{row['clock_mhz']:g} MHz",
             f"{row['fmax_mhz']:.1f} MHz" if built else "-",
             f"{row['lut_share']:.0%}" if built else "-",
-            row["tcp"],
-            str(row["sessions"]),
+            f"{row['sessions']}, {row['tcp']}",
             row["role"],
         )
     Console().print(table)

@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 import time
-import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from ..boards.sim import with_role
 from ..boards.sim_debug import with_debug_port
 from ..models.errors import TrebuchetError
 from ..models.lock import FileLock
+from .board_calls import of_pll
 from .firmware import FirmwareBuilder
 from .floorplan import draw
 from .map import MemoryMap
@@ -109,9 +109,16 @@ def shell_config(board, trace=False):
         ecg_loadable=board.ecg_loadable,
         peers=board.peers,
     )
-    if config.memory.size > memory_map.size:
+    try:
+        needed = config.memory.size
+    except ValueError as error:  # a role whose results peers cannot have at this segment size
         raise TrebuchetError(
-            f"board {board.name!r}: {board.sessions} sessions need {config.memory.size} bytes of "
+            f"board {board.name!r}: role {board.role!r} with segment_bytes={board.segment_bytes} "
+            f"and peers={board.peers}: {error}"
+        ) from error
+    if needed > memory_map.size:
+        raise TrebuchetError(
+            f"board {board.name!r}: {board.sessions} sessions need {needed} bytes of "
             f"external memory; {memory_map.size} are the shell's"
         )
     return config
@@ -187,8 +194,8 @@ def _build_soc(board, shell, directory, software=True, **options):
             f"board {board.name!r}: platform and attach differ: {error}"
         ) from error
     except (AssertionError, ValueError) as error:
-        if "clock" not in Path(traceback.extract_tb(error.__traceback__)[-1].filename).parts:
-            raise  # not from litex/soc/cores/clock
+        if not of_pll(error):
+            raise
         raise TrebuchetError(
             f"board {board.name!r}: no setting of the PLL makes sys_clk_hz={board.sys_clk_hz}; "
             "try a rounder frequency"

@@ -18,6 +18,7 @@ from ..cores.net.hosts.services import HostServices
 from ..cores.roles.mailbox_copy import REQUEST_BYTES
 from ..cores.shell import SERVICES
 from ..cores.spi_controller import SpiController
+from .board_calls import attach, make_platform
 from .bridge import AmaranthModule, packet_description, unflipped
 from .cpu import CORES
 from .ethernet import EthernetMac
@@ -86,7 +87,7 @@ class TrebuchetSoC(SoCCore):
         self.board = board
         self.memory_map = MemoryMap(board.dram_bytes)
         self._directory = directory
-        platform = board.platform()
+        platform = make_platform(board)
         ours = CORES.get(board.cpu_variant)
         SoCCore.__init__(
             self,
@@ -105,7 +106,7 @@ class TrebuchetSoC(SoCCore):
             self.add_config("CPU_HUMAN_NAME", ours.name, check_duplicate=False)
             self.add_constant("TREBUCHET_CPU_CKSUM")  # it has the instructions of cksum.h
         self._slice_data_bus()
-        board.attach(self)
+        attach(board, self)
         if "main_ram" in self.bus.slaves:
             self.main_ram_slice = BusSlice(self.bus.slaves["main_ram"])
             self.bus.slaves["main_ram"] = self.main_ram_slice.bus

@@ -1,9 +1,12 @@
 """Board files of one's own: where they may lie, and what is said of those that are wrong."""
 
 import re
+from importlib.machinery import SourceFileLoader
 
 import pytest
 from trebuchet.boards import BUILT, NAMES, VENDOR, load_board
+from trebuchet.boards.flash import flash_layout
+from trebuchet.boards.presets import TCP_FIELDS, TCP_PRESETS
 from trebuchet.models.errors import TrebuchetError
 
 GOOD = """
@@ -62,12 +65,56 @@ def test_two_boards_cannot_have_one_name(written):
         ),
         (GOOD.replace("50_000_000", "50"), "^Board 'mine': sys_clk_hz must be an integer from "),
         (GOOD.replace('"45F"', '"44F"'), r"my_board\.py:\d+: KeyError: '44F'$"),
+        (
+            GOOD.replace("lut4_budget", 'tcp="huge", lut4_budget'),
+            r"^Board 'mine': tcp must be one of \('lean', 'tiny', 'small'\), not 'huge'$",
+        ),
+        (GOOD.replace("32 << 20", '"32M"'), "^Board 'mine': dram_bytes must be an integer from "),
+        (GOOD.replace("lambda: None", "None"), "^Board 'mine': platform must be a function, not N"),
+        ("", r"my_board\.py must define BOARD, a "),
+        ("import sys\nsys.exit(3)\n", r"my_board\.py:2: SystemExit: 3$"),
+        ("\nraise RuntimeError('a\\nb')\n", r"my_board\.py:2: RuntimeError: a b$"),
+        ("raise RuntimeError\n", r"my_board\.py:1: RuntimeError$"),
+        ("x\0y\n", r"my_board\.py: SyntaxError: source code string cannot contain null bytes$"),
+        (
+            "class Odd(Exception):\n    def __str__(self):\n        return 1 / 0\n\n\nraise Odd\n",
+            r"my_board\.py:6: Odd$",
+        ),
     ],
 )
 def test_a_wrong_file_is_named_with_its_line(written, text, message):
     with pytest.raises(TrebuchetError, match=message) as caught:
         load_board(written(text))
     assert "\n" not in str(caught.value)
+
+
+def test_the_line_is_told_of_a_relative_path_too(written, monkeypatch):
+    monkeypatch.chdir(written("x = 1\nx.y\n").parent)
+    with pytest.raises(TrebuchetError, match=r"^my_board\.py:2: AttributeError: "):
+        load_board("my_board.py")
+
+
+def test_a_file_that_is_no_text(written):
+    path = written("")
+    path.write_bytes(b'x = "\xff\xfe"\n')
+    with pytest.raises(TrebuchetError, match=r"my_board\.py:1: SyntaxError: \(unicode error\) "):
+        load_board(path)
+
+
+def test_a_folder_is_no_board_file(tmp_path):
+    with pytest.raises(TrebuchetError, match=r" is a folder, not a board file$"):
+        load_board(f"{tmp_path}/")
+
+
+def test_a_file_that_may_not_be_read(written, monkeypatch):
+    """By whoever runs the tests it always may, so the loader says that it may not."""
+
+    def refuse(self, path):
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(SourceFileLoader, "get_data", refuse)
+    with pytest.raises(TrebuchetError, match=r"my_board\.py: PermissionError: .*Permission denied"):
+        load_board(written(GOOD))
 
 
 def test_unknown_boards():
@@ -105,6 +152,18 @@ def test_names_are_sorted_behind_the_simulated_board():
 )
 def test_lists_of_boards_are_by_flow(names, flow):
     assert {load_board(name).flow for name in names} == {flow}
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_a_board_says_nothing_that_its_preset_says(name, root):
+    """Nor the usual layout of the flash, part by part."""
+    board, text = load_board(name), (root / "boards" / f"{name}.py").read_text()
+    preset = TCP_PRESETS[board.tcp]
+    said = [f for f in TCP_FIELDS if re.search(rf"^ +{f}=", text, re.MULTILINE)]
+    assert [f for f in said if getattr(board, f) == getattr(preset, f)] == []
+    if board.flash is not None:
+        usual = flash_layout(board.flash.size, board.flash.golden[0], max_hz=board.flash.max_hz)
+        assert "flash_layout(" in text or "variant(" in text or board.flash != usual
 
 
 def test_the_guide_shows_a_board_that_is_built(root):

@@ -42,7 +42,7 @@ def test_every_board_loads_under_its_name(name):
         ({"sys_clk_hz": 5}, "sys_clk_hz must be an integer from 1000000 to 500000000, not 5"),
         ({"sys_clk_hz": 5e7}, "sys_clk_hz must be an integer from 1000000 to 500000000, "),
         ({"role": "webserver"}, "role must be one of ('none', 'benchmark', 'ecg', "),
-        ({"data_width": 48}, "data_width must be one of (32, 64, 128), not 48"),
+        ({"data_width": 48}, "data_width must be one of (32, 64), not 48"),
         ({"rom_bytes": 40_000}, "rom_bytes must be a power of two, not 40000"),
         ({"segment_bytes": 256}, "segment_bytes must be an integer from 512 to 131072, not 256"),
         ({"sessions": True}, "sessions must be an integer from 2 to 65536, not True"),
@@ -57,7 +57,7 @@ def test_every_board_loads_under_its_name(name):
         ({"active": 1}, "active must be one of (False, True), not 1"),
         ({"ecg_stream": None}, "ecg_stream must be one of (False, True), not None"),
         ({"external_tick": 2}, "external_tick must be one of (False, True), not 2"),
-        ({"data_width": 32.0}, "data_width must be one of (32, 64, 128), not 32.0"),
+        ({"data_width": 32.0}, "data_width must be one of (32, 64), not 32.0"),
         (
             {"dram_bytes": None},
             "dram_bytes must be an integer from 1048576 to 4294967296, not None",

@@ -1,6 +1,7 @@
 """`trebuchet board`: the list, and what a check finds before anything is built."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -37,7 +38,8 @@ def ported(tmp_path, root):
         return path
 
     yield write
-    shutil.rmtree(root / "build" / "test_check_check", ignore_errors=True)
+    for name in ("test_check", "test_check_check"):
+        shutil.rmtree(root / "build" / name, ignore_errors=True)
 
 
 def fault(path):
@@ -54,6 +56,7 @@ def test_the_list_has_every_board():
     assert [row["name"] for row in rows] == list(NAMES)
     versa = rows[-1]
     assert (versa["name"], versa["device"]) == ("versa_ecp5", "LFE5UM-45F-8BG381C")
+    assert (versa["tcp"], versa["sessions"]) == ("lean", 64)
     assert 0.5 < versa["lut_share"] < 0.9
     assert versa["fmax_mhz"] >= versa["clock_mhz"]
     shown = run("list").stdout
@@ -67,6 +70,65 @@ def test_the_simulated_board_has_no_pins():
 def test_a_memory_that_is_too_small(ported):
     message = fault(ported(("dram_bytes=1 << 30", "dram_bytes=1 << 20")))
     assert message.startswith("board 'test_check': 64 sessions need ")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            ("return ecp5.area_options", "return 1 / 0, ecp5.area_options"),
+            r"\S+my_board\.py:11: ZeroDivisionError: division by zero",
+        ),
+        (
+            ('return ecp5.area_options(logicbone.Platform(device="45F"))', "return None"),
+            r"platform\(\) must return a platform of LiteX, not None",
+        ),
+        (
+            ("import MT41K512M16", "import MT41K512M17 as MT41K512M16"),
+            r"\S+my_board\.py:15: ImportError: cannot import name 'MT41K512M17' from .*",
+        ),
+        (
+            ("    ecp5.rgmii(soc)", '    raise KeyError("a\\nb")'),
+            r"\S+my_board\.py:22: KeyError: 'a\\nb'",
+        ),
+        (
+            ("attach=_attach", "attach=lambda: None"),
+            r"\S+my_board\.py: TypeError: <lambda>\(\) takes 0 positional arguments .*",
+        ),
+        (("    ecp5.ddr3(soc, MT41K512M16)", ""), "attach gives no sdram: the external memory"),
+        (("    ecp5.rgmii(soc)", ""), "attach gives no ethphy: Ethernet"),
+        (
+            ('    soc.flash_pads = EcpFlashPads(soc.platform.request("spiflash"))', ""),
+            "attach gives no flash_pads: the flash",
+        ),
+    ],
+)
+def test_functions_that_go_wrong(ported, change, message):
+    """Without a trace of our own code, and before anything is generated."""
+    assert re.fullmatch(f"board 'test_check': {message}", fault(ported(change)))
+
+
+@pytest.mark.parametrize("command", ["check", "build"])
+def test_sizes_that_do_not_fit_are_told_before_anything_is_generated(ported, command, root):
+    board = ported(
+        ('tcp="lean"', 'tcp="small", role="matmul", segment_bytes=1 << 17, sessions=8192')
+    )
+    result = CliRunner().invoke(
+        app, [*(["board"] if command == "check" else []), command, str(board)]
+    )
+    assert re.fullmatch(
+        r"board 'test_check': 8192 sessions need \d+ bytes of external memory; "
+        "536870912 are the shell's",
+        str(result.exception),
+    )
+    assert not list((root / "build" / "test_check").glob("gateware/*.v"))
+
+
+def test_a_role_whose_results_peers_cannot_have(ported):
+    message = fault(ported(('tcp="lean"', 'role="matmul", peers=3')))
+    assert message.startswith(
+        "board 'test_check': role 'matmul' with segment_bytes=32768 and peers=3: log2 of a peer's "
+    )
 
 
 def test_a_signal_that_the_platform_does_not_have(ported):
