@@ -61,7 +61,8 @@ class Crossing(LiteXModule):
             Cat(*end.payload.flatten(), *end.param.flatten(), end.first, end.last)
             for end in (self.sink, self.source)
         )
-        self.memory = memory = Memory(len(sink), depth)
+        # Not an attribute: LiteX would give the CPU a port of it.
+        memory = Memory(len(sink), depth)
         write = memory.get_port(write_capable=True, clock_domain=cd_from)
         read = memory.get_port(async_read=True, clock_domain=cd_to)
         self.specials += memory, write, read
