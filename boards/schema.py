@@ -109,8 +109,7 @@ class Board:
     device : str
         The FPGA.
     sys_clk_hz : int
-        Frequency of the one clock of CPU, shell and memory controller. In simulation it is nominal:
-        LiteEth's ARP time-outs are derived from it.
+        Frequency of the one clock of CPU, shell and memory controller. In simulation it is nominal.
     dram_bytes : int
         Size of the external memory, or of the part of it that is used.
     dram_masks : bool
@@ -156,7 +155,7 @@ class Board:
     ecg_stream, ecg_loadable : bool
         The ECG role takes records in parts; and new weights at run time.
     udp_services : bool
-        UDP echo and discard, ports 7 and 9, for trying a network out: 1,400 LUTs of an ECP5.
+        UDP echo and discard, ports 7 and 9, for trying a network out: 300 LUTs of an ECP5.
     peers : int
         Other boards with which this one can share its clients' jobs over LTL; 0: it has no LTL.
     mac, ip : str

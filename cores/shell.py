@@ -316,8 +316,8 @@ class Shell(wiring.Component):
         return engine, sender, slot
 
     def _connect_cluster(self, m, classifier, tx):
-        """LTL sees every frame that is not TCP's, and takes its own; so does LiteEth, which has
-        nobody at LTL's port."""
+        """LTL sees every frame that is not TCP's, and takes its own; so do the host services,
+        which have nobody at LTL's port."""
         m.submodules.cluster = cluster = self._cluster
         wiring.connect(m, cluster.tx, tx.i[2])
         other, shell = classifier.other, self.csr_shell

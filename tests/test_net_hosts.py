@@ -147,9 +147,10 @@ def hostile(rng):
             yield _with(frame, 38, length.to_bytes(2, "big"))
         for source in (0, 0x00010203, 0x7F000001, 0xE0000001, 0xF0000000, 0xFFFFFFFF, OUR_IP):
             yield _mended(_with(frame, 26, source.to_bytes(4, "big")))
-        for source in (0x01000000, 0x7E000001, 0x80000000, 0xDFFFFFFF):
+        for source in (0x01000000, 0x7E000001, 0x80000000, OUR_IP ^ 0x10000, 0xDFFFFFFF):
             yield _mended(_with(frame, 26, source.to_bytes(4, "big")))
         yield _with(frame, 0, ALL)
+        yield _with(frame, 6, b"\x01\x00\x5e\x00\x00\x01")  # from a group of stations
         yield _mended(_with(frame, 30, b"\xff\xff\xff\xff"))
         yield frame[: rng.randint(40, len(frame))]
     yield from (datagram(sport=port) for port in (0, 7, 9, 53, 1023, 1024, 0x8000, 65535))

@@ -1,4 +1,4 @@
-"""The whole simulated board: boot, LiteEth's protocols beside the shell, and the status page."""
+"""The whole simulated board: boot, the host services beside the shell, and the status page."""
 
 import json
 import re

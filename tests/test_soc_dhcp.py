@@ -41,7 +41,7 @@ except TimeoutError:
 
 @pytest.fixture(scope="module")
 def small(root):
-    """CPU, LiteEth and frame port with hardly a shell: simulator, and its memories with DHCP on."""
+    """CPU, MAC and host services with hardly a shell: simulator, and its memories with DHCP on."""
     files = build_sim(root / "build" / "sim_small", PlaceholderShell())
     # LiteX writes the time into its Verilog, which would be compiled anew every time.
     verilog = files.sources[0]

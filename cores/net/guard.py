@@ -28,8 +28,7 @@ GUARD_BLOCK = RegisterBlock(
 class FrameGuard(wiring.Component):
     """Stores a frame and hands it on when its end is here and it is good.
 
-    For consumers that rely on headers being complete and cannot take back what they have begun,
-    as LiteEth's depacketizers.
+    For consumers that rely on headers being complete and cannot take back what they have begun.
 
     ===========  ====  ==============  ======================================================
     member       dir   width           meaning

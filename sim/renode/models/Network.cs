@@ -1,4 +1,4 @@
-// The board's link: Renode's network interface where the gateware has LiteEth. It answers ARP,
+// The board's link: Renode's network interface where the gateware has a MAC. It answers ARP,
 // echoes ICMP (ping) and UDP port 7, and hands frames to `Nic`. TCP and LTL are not modelled.
 using System;
 using System.Collections.Generic;
@@ -42,7 +42,7 @@ namespace Antmicro.Renode.Peripherals.Trebuchet
         }
     }
 
-    // Block "mac": LiteEth's MAC, here with the stack behind it.
+    // Block "mac": LiteEth's MAC, here with the host services behind it.
     public class Link : RegisterBlock, IMACInterface
     {
         public Link(IMachine machine, string registers, Shell shell, long size = 0x800) : base(machine, registers, size)
@@ -182,7 +182,6 @@ namespace Antmicro.Renode.Peripherals.Trebuchet
             {
                 Put(reply, 34, EchoPort);
                 Put(reply, 36, Word(f, 34));
-                Put(reply, 40, 0); // no checksum, as LiteEth
                 return reply;
             }
             return null;
