@@ -9,7 +9,7 @@ ECHO_BLOCK = RegisterBlock(
     (
         counter("datagrams", "datagrams echoed"),
         counter("errors", "datagrams dropped: damaged, or not as long as they say"),
-        counter("overlong", "datagrams dropped: longer than the service takes"),
+        counter("overlong", "always 0: no frame is too long for the service"),
         counter("overflow", "datagrams dropped: no room while earlier ones wait"),
     ),
     "UDP echo service",
