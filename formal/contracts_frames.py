@@ -93,18 +93,6 @@ def _hosts(m, dut, inside):
         m.d.comb += Assert(~valid | beat.last | (beat.empty == 0))
 
 
-def _echo(m, dut, inside):
-    source, word = inside["source"].payload, inside["word"]
-    m.d.comb += [
-        Assert(inside.begins["tx"] == inside["first"]),
-        Assert(~inside["write"] | word.last | (word.empty == 0)),
-        Assume(source.last | (source.empty == 0)),  # so what comes out has what went in
-    ]
-
-
-# --- cores/bridge ---------------------------------------------------------------------------------
-
-
 def _injector(m, dut, inside):
     kept = dut.store.i
     m.d.comb += Assert(shown_last(kept, inside.begins["store.i"]) == ~dut.inside)
@@ -246,17 +234,6 @@ PROOFS = (
         ),
         size="3 bits, 4",
         cover_depth=8,
-    ),
-    contract(
-        "net.udp_echo.UdpEcho",
-        lambda cls: cls(32, 64, 16),
-        (
-            Mutant("one_first", "m.d.sync += first.eq(out.last)", "m.d.sync += first.eq(0)", 14),
-            Mutant("answer_gone", "self.tx.valid & self.tx.ready & out.last", "out.last", 14),
-        ),
-        size="32, 64 bytes",
-        more=_echo,
-        cover_depth=10,
     ),
     contract(
         "bridge.inject.Injector",

@@ -119,7 +119,6 @@ MODULES = (
     "tcp_wheel",
     "tcp_wheels",
     "tcp_windows",
-    "udp_echo",
 )
 
 PROOFS = tuple(proof for name in MODULES for proof in import_module(f".{name}", __package__).PROOFS)

@@ -6,8 +6,8 @@ from scapy.layers.inet import ICMP, IP, UDP
 from scapy.layers.l2 import ARP, Dot1Q, Ether
 from scapy.packet import Raw
 from streams import make_rng, packet_get, packet_put, run, seeds, stream_checker
+from trebuchet.cores.net.hosts.registers import DISCARD_BLOCK, ECHO_BLOCK
 from trebuchet.cores.net.hosts.services import HostServices
-from trebuchet.cores.net.udp_echo import DISCARD_BLOCK, ECHO_BLOCK
 
 WIDTHS = pytest.mark.parametrize("width", [32, 64])
 ALL = b"\xff" * 6

@@ -92,7 +92,7 @@ WITHOUT = {
     *("ltl.limiter.Limiter", "ltl.parser.Parser", "ltl.pfc._Quanta", "ltl.pfc.PfcReceiver"),
     *("multiboot.start.ConfigPort", "multiboot.start.ProgramPin"),
     *("ltl.rate.RateControl", "net.checksum.Checksum", "net.strip.EthernetStrip"),
-    *("net.udp_echo.UdpDiscard", "roles.ecg.correlate.Correlator", "roles.ecg.dwt.DwtLevel"),
+    *("roles.ecg.correlate.Correlator", "roles.ecg.dwt.DwtLevel"),
     *("roles.ecg.dwt.TwoLevelDwt", "roles.ecg.moments.BandSums", "roles.ecg.moments.ScaledSums"),
     *("roles.ecg.network.RowBuffer", "roles.ecg.trace.Logarithm", "roles.ecg.weights.WeightLoader"),
     *("roles.ecg.window.SampleReader", "roles.matmul.array.LaneGroup"),

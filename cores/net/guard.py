@@ -21,7 +21,7 @@ GUARD_BLOCK = RegisterBlock(
         counter("long", "frames dropped because they were too long"),
         counter("damaged", "frames dropped because they came with an error mark"),
     ),
-    "frames for LiteEth's ARP, ICMP and UDP",
+    "frames for the host services: ARP, ICMP and UDP",
 )
 
 

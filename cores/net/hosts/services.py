@@ -15,8 +15,8 @@ from ...buffers import PacketFifo
 from ...csr import CsrSignature
 from ...stream import PacketSignature
 from ..octets import byteswap
-from ..udp_echo import DISCARD_BLOCK, ECHO_BLOCK
 from .checks import GROUPS, UDP_GROUPS, gather
+from .registers import DISCARD_BLOCK, ECHO_BLOCK
 from .rewrite import ANY, ARP, ICMP, IP, LOOK_AHEAD, REWRITES, TTL, UDP
 
 __all__ = ["HostServices"]
