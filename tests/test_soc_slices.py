@@ -108,6 +108,39 @@ def test_every_access_reaches_the_slave_once(make, seed):
     assert words == model
 
 
+@pytest.mark.parametrize("make", [_before_slave, _behind_master])
+def test_an_error_comes_back(make):
+    dut, bus, inner = make()
+    seen = []
+
+    @passive
+    def slave():
+        while True:
+            asked = (yield inner.cyc) and (yield inner.stb) and not (yield inner.err)
+            yield inner.err.eq(asked)
+            yield
+
+    def master():
+        for addr in (3, 4):
+            yield bus.adr.eq(addr)
+            yield bus.cyc.eq(1)
+            yield bus.stb.eq(1)
+            yield
+            for _ in range(20):
+                if (yield bus.err):
+                    seen.append(((yield bus.adr), (yield bus.ack)))
+                    break
+                yield
+            yield bus.cyc.eq(0)
+            yield bus.stb.eq(0)
+            yield
+            yield
+            assert not (yield bus.err)
+
+    run_simulation(dut, [master(), slave()])
+    assert seen == [(3, 0), (4, 0)]
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_what_is_given_up_answers_nobody(seed):
     rng = random.Random(seed)
