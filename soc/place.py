@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..models.errors import TrebuchetError
+from .global_reset import FLIP_FLOPS, NETS, promote_resets
 from .multiboot import marked
 from .synthesis import clocks_faster_than, map_for_area, with_local_sources
 from .toolchain import PLACE_AND_ROUTE, ROUTER
@@ -73,7 +74,8 @@ class Placement:
         constraints = sorted(
             {line for line in lines if line.count('"') and line.split('"')[1] in ports}
         )
-        words = [*self.command("nextpnr-ecp5"), *PLACE_AND_ROUTE, str(ROUTER)]
+        resets = f"resets of {FLIP_FLOPS} flip-flops on {NETS} global nets"
+        words = [*self.command("nextpnr-ecp5"), *PLACE_AND_ROUTE, str(ROUTER), resets]
         return "\n".join([" ".join(words), script, *constraints, code])
 
     def mapping(self):
@@ -121,6 +123,7 @@ def synthesise(placement):
     # nextpnr takes settings that have no option from the netlist, as from one that it wrote itself.
     netlist = json.loads(placement.path(".json").read_text())
     netlist["modules"][top]["settings"] = ROUTER
+    promote_resets(netlist["modules"][top])
     placement.path(".json").write_text(json.dumps(netlist))
 
 
