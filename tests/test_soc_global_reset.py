@@ -16,7 +16,8 @@ nextpnr-ecp5 --json top.json --lpf top.lpf --textcfg top.config --um-45k --packa
 """
 #: A line of flip-flops, more than are worth a global net, and two that a LUT resets as well.
 DESIGN = {
-    "top.v": """module top(input clk, input reset, input clear, input d, output q, output reg [1:0] n);
+    "top.v": """module top(
+    input clk, input reset, input clear, input d, output q, output reg [1:0] n);
   reg [1099:0] line;
   always @(posedge clk) if (reset) line <= 0; else line <= {line[1098:0], d};
   always @(posedge clk) if (reset | clear) n <= 0; else n <= n + line[7];
