@@ -1,33 +1,20 @@
 """Large resets on the global network: in netlists of a few cells, and through the real tools."""
 
-import os
-import shutil
-
 import pytest
+from real_tools import small_design
 from trebuchet.soc import global_reset
 from trebuchet.soc.global_reset import promote_resets
-from trebuchet.soc.place import Placement, place, synthesise
-from trebuchet.soc.toolchain import provide_tools
+from trebuchet.soc.place import place, synthesise
 
-SCRIPT = """set -e
-yosys  -l top.rpt top.ys
-nextpnr-ecp5 --json top.json --lpf top.lpf --textcfg top.config --um-45k --package CABGA381 \
---speed 8 --seed 1 --lpf-allow-unconstrained
-"""
 #: A line of flip-flops, more than are worth a global net, and two that a LUT resets as well.
-DESIGN = {
-    "top.v": """module top(
+DESIGN = """module top(
     input clk, input reset, input clear, input d, output q, output reg [1:0] n);
   reg [1099:0] line;
   always @(posedge clk) if (reset) line <= 0; else line <= {line[1098:0], d};
   always @(posedge clk) if (reset | clear) n <= 0; else n <= n + line[7];
   assign q = line[1099];
 endmodule
-""",
-    "top.ys": "read_verilog top.v\nsynth_ecp5 -top top\nwrite_json top.json\n",
-    "top.lpf": 'FREQUENCY PORT "clk" 50.0 MHz;\nLOCATE COMP "clk" SITE "P3";\n',
-    "build_top.sh": SCRIPT,
-}
+"""
 
 
 def _flip_flop(reset):
@@ -104,15 +91,8 @@ def test_other_sinks_keep_the_net(three):
 
 
 def test_nextpnr_routes_it_on_a_global_net(request, monkeypatch):
-    monkeypatch.setenv("PATH", os.environ["PATH"])
-    # Not below /tmp, which the WebAssembly tools cannot see.
-    folder = request.config.rootpath / "build" / "test_global_reset"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    provide_tools(folder / "bin")
-    for file, text in DESIGN.items():
-        (folder / file).write_text(text)
-    placed = Placement(folder, "top", 50_000_000)
+    placed = small_design(request, monkeypatch, "test_global_reset", DESIGN)
+    folder = placed.folder
     synthesise(placed)
     assert place(placed, [1]) == 1
     log = (folder / "nextpnr-ecp5_1.log").read_text()

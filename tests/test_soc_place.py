@@ -2,11 +2,11 @@
 
 import json
 import os
-import shutil
 import time
 from xml.etree import ElementTree
 
 import pytest
+from real_tools import SCRIPT, small_design
 from trebuchet.boards import load_board
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.soc import place as place_module
@@ -16,12 +16,6 @@ from trebuchet.soc.place import Placement, check_room, pack, place, seeds_at_onc
 from trebuchet.soc.timing import critical_paths
 from trebuchet.soc.toolchain import ROUTER, provide_tools
 
-SCRIPT = """set -e
-yosys  -l top.rpt top.ys
-nextpnr-ecp5 --json top.json --lpf top.lpf --textcfg top.config --um-45k --package CABGA381 \
---speed 8 --seed 1
-ecppack  --bootaddr 0  top.config --svf top.svf --bit top.bit
-"""
 NO_FLASH = load_board("trellisboard")
 #: Fails with seed 1, and is fastest with seed 3.
 NEXTPNR = """#!/bin/sh
@@ -155,16 +149,10 @@ def real(tmp_path, monkeypatch):
     provide_tools(tmp_path / "bin")
 
 
-#: A counter behind a clock of the board, and what LiteX writes beside it.
-TINY_DESIGN = {
-    "top.v": """module top(input clk, input [7:0] step, output reg [31:0] count);
+COUNTER = """module top(input clk, input [7:0] step, output reg [31:0] count);
   always @(posedge clk) count <= count + step;
 endmodule
-""",
-    "top.ys": "read_verilog top.v\nsynth_ecp5 -top top\nwrite_json top.json\n",
-    "top.lpf": 'FREQUENCY PORT "clk" 50.0 MHz;\nLOCATE COMP "clk" SITE "P3";\n',
-    "build_top.sh": SCRIPT.replace("--seed 1", "--seed 1 --lpf-allow-unconstrained"),
-}
+"""
 
 
 def test_a_tool_that_was_killed_is_no_tool_that_failed(placement):
@@ -175,17 +163,9 @@ def test_a_tool_that_was_killed_is_no_tool_that_failed(placement):
 
 def test_a_design_has_one_bitstream_wherever_it_is_built(request, monkeypatch):
     """Real tools, twice; and nextpnr heeds the router's settings, which have no options."""
-    monkeypatch.setenv("PATH", os.environ["PATH"])
     bitstreams = []
     for name in ("here", "elsewhere"):
-        # Not below /tmp, which the WebAssembly tools cannot see.
-        folder = request.config.rootpath / "build" / "test_place" / name
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        provide_tools(folder.parent / "bin")
-        for file, text in TINY_DESIGN.items():
-            (folder / file).write_text(text)
-        placed = Placement(folder, "top", 50_000_000)
+        placed = small_design(request, monkeypatch, f"test_place/{name}", COUNTER)
         synthesise(placed)
         assert place(placed, [3]) == 3
         pack(placed, NO_FLASH)
