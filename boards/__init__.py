@@ -14,6 +14,8 @@ __all__ = ["BUILT", "NAMES", "VENDOR", "load_board"]
 #: Those that open tools build from Python to bitstream (flow ``trellis``).
 BUILT = (
     "butterstick",
+    "colorlight_5a_75b",
+    "colorlight_i5",
     "colorlight_i9",
     "ecpix5",
     "ecpix5_45f",

@@ -20,8 +20,8 @@ __all__ = ["FLOWS", "Board", "BoardError", "Capacity", "role_names"]
 
 #: Tool flows: Verilator; Yosys with nextpnr-ecp5; a Vivado project, checked with Yosys.
 FLOWS = ("sim", "trellis", "vivado")
-#: LiteX's, and those of ours in ``soc/cpu``.
-CPU_VARIANTS = ("minimal", "lite", "standard", "full", "trebuchet", "trebuchet_cached")
+#: No processor, LiteX's, and those of ours in ``soc/cpu``.
+CPU_VARIANTS = ("none", "minimal", "lite", "standard", "full", "trebuchet", "trebuchet_cached")
 ECG_PRESETS = ("faithful", "second")
 #: What fields can be.
 _CHOICES = {
@@ -245,6 +245,7 @@ class Board:
         self._check_capacity()
         self._check_flash()
         self._check_multiboot()
+        self._check_unmanaged()
         self._check_addresses()
         words = isinstance(self.loader, tuple) and all(isinstance(w, str) for w in self.loader)
         self._require("loader", words, "a tuple of openFPGALoader's options")
@@ -312,6 +313,19 @@ class Board:
             first = self.flash.golden[0] == 0
             self._require("multiboot", first, "'none' unless flash.golden begins at 0")
 
+    def _check_unmanaged(self):
+        """Without a processor there is nothing that needs one."""
+        if self.has_cpu:
+            return
+        for name in ("programmable", "active", "inspect", "dhcp", "peers"):
+            off = not getattr(self, name)
+            self._require(
+                name, off, "off with cpu_variant 'none', which leaves no firmware to use it"
+            )
+        for name in () if self.flash is None else self.flash.parts:
+            only = name == "golden"
+            self._require("flash", only, "nothing but a golden bitstream with cpu_variant 'none'")
+
     def _choice(self, name, allowed):
         value = getattr(self, name)
         good = any(type(value) is type(item) and value == item for item in allowed)
@@ -321,6 +335,11 @@ class Board:
         value = getattr(self, name)
         good = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
         self._require(name, good, f"an integer from {low} to {high}")
+
+    @property
+    def has_cpu(self):
+        """There is a processor, and so firmware that manages the board."""
+        return self.cpu_variant != "none"
 
     @property
     def mac_int(self):

@@ -25,7 +25,7 @@ LiteDRAM's model of a single-data-rate chip, the smallest that takes the shell's
 from .flash import Flash
 from .schema import Board
 
-__all__ = ["BOARD", "with_role"]
+__all__ = ["BOARD", "with_role", "without_cpu"]
 
 #: SDRAM timings are those of this clock; they do not depend on how fast the simulation runs.
 SDRAM_CLK_HZ = 100_000_000
@@ -79,6 +79,8 @@ def _attach(soc):
     soc.add_sdram("sdram", phy=soc.sdrphy, module=module, l2_cache_size=0)
     soc.ethphy = ByteStreamPhy(soc.platform.request("eth"))
     soc.flash_pads = soc.platform.request("flash")
+    if not soc.board.has_cpu:  # the harness has a console all the same
+        soc.comb += soc.platform.request("uart").rx_ready.eq(1)
 
 
 BOARD = Board(
@@ -112,3 +114,15 @@ _ROLE_SIZES = {"matmul": {"segment_bytes": 1 << 17, "sessions": 16}}
 def with_role(role):
     """The simulated board with ``role`` in its slot."""
     return BOARD.variant(role=role, **_ROLE_SIZES.get(role, {}))
+
+
+def without_cpu():
+    """The simulated board as those without a processor are: nothing but a TCP engine and a role."""
+    return BOARD.variant(
+        cpu_variant="none",
+        sessions=16,
+        programmable=False,
+        active=False,
+        inspect=False,
+        flash=None,
+    )

@@ -34,6 +34,8 @@ __all__ = ["SERVICES", "Shell", "ShellConfig", "ShellMemory"]
 #: The services behind the TCP engine in the order of its service ports, and their TCP ports:
 #: RFC 862, RFC 863, HTTP by firmware, SMP messages to the ECG role, the fixed page.
 SERVICES = {"echo": 7, "discard": 9, "mailbox": 80, "smp": 4000, "page": 8080}
+#: Those that need firmware: to answer, or to write what they send.
+OF_FIRMWARE = ("mailbox", "page")
 
 SHELL_BLOCK = RegisterBlock(
     "shell",
@@ -150,6 +152,10 @@ class ShellConfig:
     peers : int
         Other boards with which this one shares its clients' jobs
         (:class:`~trebuchet.cores.cluster.node.ClusterNode`), 1 to 15; 0: none, and no LTL.
+    managed : bool
+        Firmware manages it: it has registers, and the services :data:`OF_FIRMWARE`. If not, what
+        registers would say is as after reset, but for addresses and switch, which are ports; and
+        it has no peers, of which firmware tells.
     """
 
     tcp: TcpConfig = field(default=TINY)
@@ -162,10 +168,13 @@ class ShellConfig:
     role: str = "ecg"
     result_slot: int | None = None
     peers: int = 0
+    managed: bool = True
 
     def __post_init__(self):
-        tcp = replace(self.tcp, ports=tuple(SERVICES.values()), pool_base=self.base)
-        object.__setattr__(self, "tcp", tcp)
+        if self.peers and not self.managed:
+            raise ValueError("A shell without firmware must have no peers")
+        ports = tuple(SERVICES[name] for name in self.services)
+        object.__setattr__(self, "tcp", replace(self.tcp, ports=ports, pool_base=self.base))
         if self.result_slot is None:
             object.__setattr__(self, "result_slot", self._slot_of_role())
 
@@ -173,6 +182,11 @@ class ShellConfig:
         if self.role == "none" or not hasattr(load_role(self.role), "largest_result"):
             return RESULT_SLOT
         return slot_for(load_role(self.role).largest_result(self.tcp.segment_size - MESSAGE_HEADER))
+
+    @property
+    def services(self):
+        """Names of the services, in the order of their ports."""
+        return tuple(name for name in SERVICES if self.managed or name not in OF_FIRMWARE)
 
     @property
     def width(self):
@@ -237,7 +251,9 @@ class Shell(wiring.Component):
     ``mem``              Out   memory port; uses ``config.memory.size`` bytes from ``config.base``
     ``tick``             In    1 for one cycle every millisecond of protocol time
     ``irq``              Out   level interrupt: the mailbox or a role slot wants attention
-    ``csr_…``            In    register blocks of the shell and its parts
+    ``csr_…``            In    register blocks of the shell and its parts; unless ``managed``, these:
+    ``enable``           In    as the register of this name
+    ``mac`` ``ip``       In    likewise, 48 and 32 bits
     ===================  ====  =================================================================
 
     Throughput, latency and back-pressure are those of the parts. Frames to and from the two
@@ -249,7 +265,8 @@ class Shell(wiring.Component):
         self.config = config = config or ShellConfig()
         width = config.width
         self._cluster = ClusterNode(config.memory.cluster, width) if config.peers else None
-        ports = 5 + (config.peers + 1 if config.peers else 0)
+        # Engine, sender, framer, role, mailbox; callers and server.
+        ports = 4 + config.managed + (config.peers + 1 if config.peers else 0)
         self._arbiter = MemoryArbiter(ports, width, config.role_tag_width)
         self._slot = RoleSlot(config.make_role(), config.role, width, config.role_tag_width)
         self.verilog_files = self._slot.verilog_files
@@ -262,6 +279,9 @@ class Shell(wiring.Component):
         }
         if self._cluster is not None:
             blocks |= self._cluster.blocks
+        ours = {f"csr_{name}": In(CsrSignature(block)) for name, block in blocks.items()}
+        if not config.managed:
+            ours = {"enable": In(1), "mac": In(48), "ip": In(32)}
         super().__init__(
             {
                 "rx": In(PacketSignature(width)),
@@ -271,9 +291,11 @@ class Shell(wiring.Component):
                 "mem": Out(MemorySignature(width, self._arbiter.mem_tag_width)),
                 "tick": In(1),
                 "irq": Out(1),
-                **{f"csr_{name}": In(CsrSignature(block)) for name, block in blocks.items()},
+                **ours,
             }
         )
+        # Where addresses and switch come from.
+        self._given = self.csr_shell if config.managed else self
 
     def elaborate(self, platform):
         m = Module()
@@ -292,11 +314,13 @@ class Shell(wiring.Component):
         return m
 
     def _csr(self, m, name, component):
+        if not self.config.managed:  # left alone, registers read as after reset
+            return
         wiring.connect(m, wiring.flipped(getattr(self, f"csr_{name}")), component.csr)
 
     def _line_side(self, m):
         """From the MAC to the engine and back."""
-        shell, tcp = self.csr_shell, self.config.tcp
+        shell, tcp = self._given, self.config.tcp
         engine = TcpEngine(tcp)
         side = LineSide(m, engine, shell.mac, shell.ip)
         classifier, sender = side.classifier, side.sender
@@ -333,38 +357,43 @@ class Shell(wiring.Component):
             wiring.connect(m, wiring.flipped(csr), getattr(cluster, f"csr_{name}"))
 
     def _services(self, m, slot):
-        """The services in the order of :data:`SERVICES`, their memory ports, the interrupt."""
-        tcp, memory = self.config.tcp, self.config.memory
-        echo = Echo(tcp.sessions, tcp.segment_log2)
-        discard = Discard(tcp.sessions)
-        mailbox = Mailbox(
-            tcp.width, tcp.sessions, tcp.segment_log2, memory.mailbox_slots, tcp.unread
-        )
-        framer = SmpFramer(
+        """The services by :attr:`ShellConfig.services`, memory ports, the interrupt."""
+        config, tcp, memory = self.config, self.config.tcp, self.config.memory
+        parts = {"echo": Echo(tcp.sessions, tcp.segment_log2), "discard": Discard(tcp.sessions)}
+        if config.managed:
+            parts["mailbox"] = mailbox = Mailbox(
+                tcp.width, tcp.sessions, tcp.segment_log2, memory.mailbox_slots, tcp.unread
+            )
+        parts["smp"] = framer = SmpFramer(
             tcp.width,
             tcp.sessions,
             0,
             tcp.segment_log2,
             memory.result_slots,
             memory.result_slot,
-            self.config.job_kinds,
+            config.job_kinds,
             tcp.unread,
         )
-        page = Responder(tcp.sessions)
-        m.submodules += [echo, discard, mailbox, framer, page]
+        if config.managed:
+            parts["page"] = page = Responder(tcp.sessions)
+        m.submodules += parts.values()
+        self._connect_role(m, framer, slot)
+        memories, irq = (framer.mem, slot.mem), slot.irq
+        if config.managed:
+            memories, irq = (mailbox.mem, *memories), mailbox.irq | irq
+            self._csr(m, "mailbox", mailbox)
+        self._csr(m, "smp", framer)
+        if config.managed:
+            m.d.comb += [page.addr.eq(memory.page), page.length.eq(self.csr_shell.page_length)]
+        return tuple(parts[name] for name in config.services), memories, irq
+
+    def _connect_role(self, m, framer, slot):
+        """Messages become jobs of the role, here or at a peer's."""
         if self._cluster is None:
             wiring.connect(m, framer.job, slot.job)
             wiring.connect(m, slot.answer, framer.answer)
-        else:
-            wiring.connect(m, framer.job, self._cluster.job)
-            wiring.connect(m, self._cluster.answer, framer.answer)
-            wiring.connect(m, self._cluster.role_job, slot.job)
-            wiring.connect(m, slot.answer, self._cluster.role_answer)
-        self._csr(m, "mailbox", mailbox)
-        self._csr(m, "smp", framer)
-        m.d.comb += [page.addr.eq(memory.page), page.length.eq(self.csr_shell.page_length)]
-        return (
-            (echo, discard, mailbox, framer, page),
-            (mailbox.mem, framer.mem, slot.mem),
-            mailbox.irq | slot.irq,
-        )
+            return
+        wiring.connect(m, framer.job, self._cluster.job)
+        wiring.connect(m, self._cluster.answer, framer.answer)
+        wiring.connect(m, self._cluster.role_job, slot.job)
+        wiring.connect(m, slot.answer, self._cluster.role_answer)

@@ -5,6 +5,7 @@ name       what
 =========  ======================================================================================
 board      the whole LiteX SoC with its firmware
 fabric     the shell and a memory model, without CPU: for long protocol tests and benchmarks
+unmanaged  the SoC of a board without CPU: with LiteX's MAC and memory, which ``fabric`` has not
 mirror     sends back what it gets (:mod:`trebuchet.sim.mirror`): for tests of the simulator
 wire       no board at all; the load generator talks to this machine's kernel
 =========  ======================================================================================
@@ -53,6 +54,14 @@ def board_source(role=None, peers=0, events=False):
     from ..soc.build import build_sim
 
     files = build_sim(role=role, peers=peers, events=events)
+    return Source("board", files.top, {}, files.sources, files.folder, ready_port=7)
+
+
+def unmanaged_source():
+    """The SoC of ``boards/sim.py`` without a CPU."""
+    from ..soc.build import build_sim
+
+    files = build_sim(managed=False)
     return Source("board", files.top, {}, files.sources, files.folder, ready_port=7)
 
 
@@ -153,6 +162,7 @@ def _wire_source():
 TOPS: dict[str, Callable] = {
     "board": board_source,
     "fabric": fabric_source,
+    "unmanaged": unmanaged_source,
     "mirror": _mirror_source,
     "wire": _wire_source,
 }

@@ -18,7 +18,7 @@ from litex.build.generic_platform import ConstraintError
 
 from ..boards import load_board
 from ..boards.presets import TCP_PRESETS
-from ..boards.sim import with_role
+from ..boards.sim import with_role, without_cpu
 from ..boards.sim_debug import with_debug_port
 from ..models.errors import TrebuchetError
 from ..models.lock import FileLock
@@ -30,6 +30,7 @@ from .pins import check_pins, check_xdc
 from .place import Placement, check_room, pack, place, synthesise, usage
 from .soc import TrebuchetSoC
 from .toolchain import provide_tools, require_tool
+from .unmanaged import UnmanagedSoC
 from .vivado import WAIVED, check_fit, map_design, run_vivado, write_project
 
 __all__ = [
@@ -108,6 +109,7 @@ def shell_config(board, trace=False):
         ecg_stream=board.ecg_stream,
         ecg_loadable=board.ecg_loadable,
         peers=board.peers,
+        managed=board.has_cpu,
     )
     try:
         needed = config.memory.size
@@ -174,13 +176,15 @@ def _output_to(path):
 
 def _build_soc(board, shell, directory, software=True, **options):
     """Generate the SoC and its scripts, and build its firmware."""
+    software = software and board.has_cpu
     for tool in ("make", "riscv64-unknown-elf-gcc") if software else ():
         require_tool(tool)
 
     log = directory / "litex.log"
     try:
         with _output_to(log):
-            soc = TrebuchetSoC(board, shell or make_shell(board), directory / "gateware")
+            make = TrebuchetSoC if board.has_cpu else UnmanagedSoC
+            soc = make(board, shell or make_shell(board), directory / "gateware")
             builder = FirmwareBuilder(
                 soc,
                 output_dir=str(directory),
@@ -228,7 +232,14 @@ class SimFiles:
 
 
 def build_sim(
-    directory=None, shell=None, name="sim", role=None, peers=0, debug=False, events=False
+    directory=None,
+    shell=None,
+    name="sim",
+    role=None,
+    peers=0,
+    debug=False,
+    events=False,
+    managed=True,
 ):
     """Generate Verilog and firmware of a simulated board; return its :class:`SimFiles`.
 
@@ -249,11 +260,15 @@ def build_sim(
         The CPU has its debug port (``boards/sim_debug.py``); the build is ``…_debug``.
     events : bool
         The TCP engine prints its trace events; the build is ``…_events``. Not with ``shell``.
+    managed : bool
+        It has a CPU with firmware; if not, the build is of ``boards/sim.py``, ``sim_unmanaged``.
     """
     if events and shell is not None:
         raise TrebuchetError("a shell that is given prints events or not by itself")
     board = load_board(name) if role is None else with_role(role)
     label = name if role is None else f"{board.name}_{role}"
+    if not managed:
+        board, label = without_cpu(), "sim_unmanaged"
     if peers:
         board = dataclasses.replace(board, peers=peers)
         label += f"_peers{peers}"
@@ -344,6 +359,8 @@ def build_software(name, directory=None):
     build with the same inputs is used again.
     """
     board = load_board(name)
+    if not board.has_cpu:
+        raise TrebuchetError(f"board {board.name!r} has no processor, and so no firmware")
     if board.flow == "sim":
         return build_sim(directory, name=name).folder.parent
     directory = Path(directory or ROOT / "build" / f"{board.name}_software").resolve()

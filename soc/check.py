@@ -29,7 +29,8 @@ def check(name, fit=False):
         return
     directory = Path(ROOT / "build" / f"{board.name}_check")
     placement = generate_only(board, directory)
-    yield "platform", "the SoC was generated: clocks, memory, Ethernet, console"
+    console = ", console" if board.has_cpu else "; there is no processor"
+    yield "platform", f"the SoC was generated: clocks, memory, Ethernet{console}"
     if board.flow == "vivado":
         yield from _check_vendor(board, placement, directory, fit)
         return

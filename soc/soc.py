@@ -3,61 +3,26 @@
 from litex.gen import LiteXModule
 from litex.soc.cores.uart import UART, RS232PHYModel
 from litex.soc.integration.soc import SoCRegion
-from litex.soc.integration.soc_core import SoCCore
 from litex.soc.interconnect import csr_bus, stream, wishbone
-from litex.soc.interconnect.csr import CSRStatus, CSRStorage
 from litex.soc.interconnect.csr_eventmanager import EventManager, EventSourceLevel
 from litex.soc.interconnect.packet import Arbiter
-from migen import If, Mux, Record, Signal
+from migen import If, Record, Signal
 
 from .. import __version__
-from ..cores.memory import MemorySignature
 from ..cores.net.frame_port import FramePort
-from ..cores.net.guard import FrameGuard
-from ..cores.net.hosts.services import HostServices
 from ..cores.roles.mailbox_copy import REQUEST_BYTES
 from ..cores.shell import SERVICES
 from ..cores.spi_controller import SpiController
-from .board_calls import attach, make_platform
-from .bridge import AmaranthModule, packet_description, unflipped
+from .board_calls import attach
+from .bridge import packet_description
 from .cpu import CORES
-from .ethernet import EthernetMac
-from .map import MemoryMap
-from .memory import DramPort
+from .fabric import FabricSoC
 from .multiboot import Multiboot
 from .slices import AnswerSlice, BusSlice, CsrBridge, CsrInterconnect
 from .watchdog import Watchdog
 from .words import WholeWords, connect_bus
 
-__all__ = ["IrqLine", "Tick", "TrebuchetSoC"]
-
-
-class Tick(LiteXModule):
-    """The shell's millisecond: the divided clock, or an input pin in simulation.
-
-    ``pulse`` is 1 for one cycle a millisecond. CSRs: ``period`` in clock cycles, ``uptime``
-    in ticks since reset (it wraps after 49 days). ``millisecond`` is the divided clock in any case.
-    A new ``period`` holds from the next millisecond on.
-    """
-
-    def __init__(self, sys_clk_hz, external=None, select=None):
-        self.pulse = Signal()
-        self.period = CSRStorage(
-            32, reset=sys_clk_hz // 1000, description="clock cycles in a millisecond, at least 1"
-        )
-        self.uptime = CSRStatus(32, description="milliseconds since reset")
-        # Down to zero: comparing two numbers took 25 ns of an ECP5 at speed grade 6.
-        left = Signal(32, reset=sys_clk_hz // 1000 - 1)
-        self.millisecond = divided = Signal()
-        self.sync += [
-            divided.eq(left == 0),
-            If(left == 0, left.eq(self.period.storage - 1)).Else(left.eq(left - 1)),
-            If(self.pulse, self.uptime.status.eq(self.uptime.status + 1)),
-        ]
-        if external is None:
-            self.comb += self.pulse.eq(divided)
-        else:
-            self.comb += self.pulse.eq(Mux(select, external, divided))
+__all__ = ["IrqLine", "TrebuchetSoC"]
 
 
 class IrqLine(LiteXModule):
@@ -70,8 +35,8 @@ class IrqLine(LiteXModule):
         self.comb += self.ev.shell.trigger.eq(line)
 
 
-class TrebuchetSoC(SoCCore):
-    """The SoC of one board.
+class TrebuchetSoC(FabricSoC):
+    """The SoC of one board: the shell, and a CPU whose firmware manages it.
 
     Parameters
     ----------
@@ -84,15 +49,10 @@ class TrebuchetSoC(SoCCore):
     """
 
     def __init__(self, board, shell, directory):
-        self.board = board
-        self.memory_map = MemoryMap(board.dram_bytes)
-        self._directory = directory
-        platform = make_platform(board)
         ours = CORES.get(board.cpu_variant)
-        SoCCore.__init__(
-            self,
-            platform,
-            board.sys_clk_hz,
+        super().__init__(
+            board,
+            directory,
             ident=f"Trebuchet {__version__} on {board.title}",
             cpu_type="vexriscv",
             cpu_variant=ours.base if ours else board.cpu_variant,
@@ -112,7 +72,7 @@ class TrebuchetSoC(SoCCore):
             self.bus.slaves["main_ram"] = self.main_ram_slice.bus
         if board.flow == "sim":
             self._add_sim_uart()
-        self.fabric = AmaranthModule(platform, shell, "trebuchet_shell", directory)
+        self.fabric = self._convert(shell, "trebuchet_shell")
         self._add_tick()
         self._add_watchdog()
         self._add_memory(shell)
@@ -192,16 +152,6 @@ class TrebuchetSoC(SoCCore):
         """``(block, base address)`` of every register block; complete once the SoC is finalized."""
         return [(bank.block, self.csr.regions[bank.block.name].origin) for bank in self._banks()]
 
-    def _add_tick(self):
-        pads = {}
-        if self.board.external_tick:
-            pads = {
-                "external": self.platform.request("tick"),
-                "select": self.platform.request("tick_external"),
-            }
-        self.tick = Tick(self.board.sys_clk_hz, **pads)
-        self.comb += self.fabric.ports[("tick",)].eq(self.tick.pulse)
-
     def _add_watchdog(self):
         millisecond = self.tick.millisecond
         if hasattr(self.cpu, "o_halted"):  # time stands still while a debugger holds the CPU
@@ -210,20 +160,6 @@ class TrebuchetSoC(SoCCore):
         self.irq.add("watchdog", use_loc_if_exists=True)
         self.comb += If(self.watchdog.restart, self.crg.rst.eq(1))
 
-    def _add_memory(self, shell):
-        signature = unflipped(shell.signature.members["mem"].signature)
-        if not isinstance(signature, MemorySignature):
-            raise TypeError(f"The shell's port 'mem' must be a memory port, not {signature!r}")
-        self.dram_port = DramPort(
-            self.platform,
-            self.sdram.crossbar.get_port() if self.board.dram_masks else self._share_words(),
-            self.board.dram_bytes,
-            self.fabric,
-            "mem",
-            signature,
-            self._directory,
-        )
-
     def _share_words(self):
         """The shell's port of a memory whose other user is the CPU's bus."""
         self.whole_words = WholeWords(self.sdram.crossbar.get_port())
@@ -231,48 +167,21 @@ class TrebuchetSoC(SoCCore):
         connect_bus(self, bus, self.board.dram_bytes)
         return ours
 
-    def _add_network(self):
+    def _other_frames(self, received, answers):
         width = self.board.data_width
-        packets = self.fabric.packets
-        self.mac = EthernetMac(self.ethphy, width)
-        self.frame_guard = AmaranthModule(
-            self.platform, FrameGuard(width), "frame_guard", self._directory
-        )
-        services = HostServices(width, self.board.udp_services)
-        self.host_services = AmaranthModule(
-            self.platform, services, "host_services", self._directory
-        )
-        self.frame_port = AmaranthModule(
-            self.platform, FramePort(width, arp=self.board.active), "frame_port", self._directory
-        )
-        good, answers = self.frame_guard.packets["o"], self.host_services.packets
-        self.comb += [
-            self.mac.source.connect(packets["rx"]),
-            good.connect(answers["i"]),
-            # Sees what the services take; neither ever waits.
-            good.connect(self.frame_port.packets["rx"], omit={"ready"}),
-            *(self.host_services.ports[(name,)].eq(x) for name, x in self._addresses().items()),
-        ]
-        self._join("tx", packets["tx"], self.mac.sink)
-        self._join("other_rx", packets["other_rx"], self.frame_guard.packets["i"])
+        self.frame_port = self._convert(FramePort(width, arp=self.board.active), "frame_port")
+        # Sees what the services take; neither ever waits.
+        self.comb += received.connect(self.frame_port.packets["rx"], omit={"ready"})
         other_tx = stream.Endpoint(packet_description(width))
-        self.other_tx = Arbiter([answers["o"], self.frame_port.packets["tx"]], other_tx)
-        self._join("other_tx", other_tx, packets["other_tx"])
-
-    def _join(self, name, source, sink):
-        """From ``source`` to ``sink`` by way of registers, both ways: ``ready`` comes far."""
-        buffer = stream.Buffer(source.description, pipe_valid=True, pipe_ready=True)
-        self.add_module(name=f"{name}_buffer", module=buffer)
-        self.comb += [source.connect(buffer.sink), buffer.source.connect(sink)]
+        self.other_tx = Arbiter([answers, self.frame_port.packets["tx"]], other_tx)
+        return other_tx
 
     def _add_flash(self):
         flash = self.board.flash
         if flash is None:
             return
         half_period = flash.half_period(self.board.sys_clk_hz)
-        self.spi_controller = AmaranthModule(
-            self.platform, SpiController(half_period), "spi_controller", self._directory
-        )
+        self.spi_controller = self._convert(SpiController(half_period), "spi_controller")
         ports, pads = self.spi_controller.ports, self.flash_pads
         self.comb += [
             pads.clk.eq(ports[("sck",)]),
@@ -284,14 +193,6 @@ class TrebuchetSoC(SoCCore):
         for name, (offset, length) in flash.parts.items():
             self.add_constant(f"TREBUCHET_FLASH_{name.upper()}", offset)
             self.add_constant(f"TREBUCHET_FLASH_{name.upper()}_BYTES", length)
-
-    def _addresses(self):
-        """Our MAC and IP address; the board's own when the shell has no registers."""
-        bank = self.fabric.banks.get("csr_shell")
-        if bank is None:
-            mac = int.from_bytes(self.board.mac_int.to_bytes(6, "big"), "little")
-            return {"mac": mac, "ip": self.board.ip_int}
-        return {name: bank.read[name] for name in ("mac", "ip")}
 
     def _add_constants(self, shell):
         board = self.board

@@ -2,7 +2,7 @@
 
 import pytest
 from migen import Signal, passive, run_simulation
-from trebuchet.soc.soc import Tick
+from trebuchet.soc.fabric import Tick
 
 
 def _pulses(dut, cycles, changes=None, external=None):

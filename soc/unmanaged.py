@@ -1,0 +1,59 @@
+"""The system on chip without a processor: the shell, external memory and the network."""
+
+from .board_calls import attach
+from .fabric import FabricSoC
+from .sdram_init import SdramInit
+from .words import WholeWords
+
+__all__ = ["UnmanagedSoC"]
+
+
+class UnmanagedSoC(FabricSoC):
+    """The SoC of a board with ``cpu_variant="none"``: what a client sees, and nothing else.
+
+    Addresses are the board file's. The shell is switched on as soon as the memory is ready; until
+    then ARP and ping are answered, and TCP is not. There are no registers: LiteX's and the shell's
+    stay as they are after reset, and tools take away what nobody reads.
+
+    Parameters
+    ----------
+    board : Board
+        What is built in, and how large.
+    shell : wiring.Component
+        A shell that is not ``managed``, or anything with its ports.
+    directory : path
+        Gateware folder of the build, where the converted Verilog goes.
+    """
+
+    def __init__(self, board, shell, directory):
+        super().__init__(
+            board,
+            directory,
+            cpu_type=None,
+            integrated_rom_size=0,
+            integrated_sram_size=0,
+            with_uart=False,
+            with_timer=False,
+            with_ctrl=False,
+        )
+        attach(board, self)
+        self.fabric = self._convert(shell, "trebuchet_shell")
+        self._add_tick()
+        self._add_memory(shell)
+        self.sdram_init = SdramInit(self.sdram, board.sys_clk_hz)
+        self._add_network()
+        ports = self.fabric.ports
+        self.comb += [
+            ports[("enable",)].eq(self.sdram_init.done),
+            *(ports[(name,)].eq(value) for name, value in self._addresses().items()),
+        ]
+        if hasattr(self, "flash_pads"):  # nobody speaks to it
+            self.comb += self.flash_pads.cs_n.eq(1)
+
+    def add_sdram(self, name="sdram", **arguments):
+        """As LiteX's, without a way from the bus, which has no master."""
+        super().add_sdram(name, **arguments | {"with_soc_interconnect": False})
+
+    def _share_words(self):
+        self.whole_words = WholeWords(self.sdram.crossbar.get_port(), users=1)
+        return self.whole_words.ports[0]

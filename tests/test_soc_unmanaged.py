@@ -1,0 +1,145 @@
+"""A board without a processor: what its file may say, and real clients in front of the whole SoC."""
+
+import dataclasses
+import json
+import os
+import re
+import shutil
+import socket
+import struct
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from e2e_board import know_address
+from sim_tops import needs_network
+from trebuchet.boards import BUILT, load_board
+from trebuchet.boards.flash import Flash, flash_layout
+from trebuchet.boards.schema import BoardError
+from trebuchet.boards.sim import without_cpu
+from trebuchet.cores.shell import SERVICES, Shell, ShellConfig
+from trebuchet.host import smp
+from trebuchet.models.errors import TrebuchetError
+from trebuchet.sim.build import build
+from trebuchet.sim.run import Board
+from trebuchet.sim.tops import source
+from trebuchet.soc.build import build_software, generate_only, shell_config
+
+UNMANAGED = without_cpu()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"active": True}, "active must be off with cpu_variant 'none', which leaves no firmware"),
+        ({"inspect": True}, "inspect must be off with cpu_variant 'none'"),
+        ({"programmable": True}, "programmable must be off with cpu_variant 'none'"),
+        ({"dhcp": True}, "dhcp must be off with cpu_variant 'none'"),
+        ({"peers": 2}, "peers must be off with cpu_variant 'none'"),
+        ({"flash": flash_layout(16 << 20)}, "flash must be nothing but a golden bitstream with cp"),
+        ({"cpu_variant": None}, "cpu_variant must be one of ('none', 'minimal', "),
+    ],
+)
+def test_what_needs_a_processor_is_refused(changes, message):
+    with pytest.raises(BoardError, match=f"^Board 'sim': {re.escape(message)}"):
+        dataclasses.replace(UNMANAGED, **changes)
+
+
+def test_a_golden_bitstream_needs_none():
+    flash = Flash(size=2 << 20, golden=(0, 1 << 20))
+    assert dataclasses.replace(UNMANAGED, flash=flash).flash is flash
+
+
+def test_a_shell_without_firmware_has_no_registers():
+    config = shell_config(UNMANAGED)
+    assert config.services == ("echo", "discard", "smp")
+    assert config.tcp.ports == (7, 9, 4000)
+    shell = Shell(config)
+    assert not [name for name in shell.signature.members if name.startswith("csr_")]
+    assert {"enable", "mac", "ip"} < set(shell.signature.members)
+    managed = ShellConfig()
+    assert managed.services == tuple(SERVICES)
+    assert "enable" not in Shell(managed).signature.members
+    with pytest.raises(ValueError, match="^A shell without firmware must have no peers$"):
+        ShellConfig(peers=1, managed=False)
+
+
+def test_memory_that_must_be_trained_is_refused(root):
+    versa = load_board("versa_ecp5")
+    off = {"cpu_variant": "none", "flash": None, "name": "test_unmanaged"}
+    folder = root / "build" / "test_unmanaged"
+    try:
+        with pytest.raises(TrebuchetError, match=r"^cpu_variant 'none' is for .*; DDR3 needs a p"):
+            generate_only(dataclasses.replace(versa, **off), folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_there_is_no_firmware_to_build():
+    without = [name for name in BUILT if not load_board(name).has_cpu]
+    assert without
+    for name in without:
+        with pytest.raises(TrebuchetError, match=f"^board '{name}' has no processor"):
+            build_software(name)
+
+
+@pytest.fixture(scope="module")
+def board():
+    top = source("unmanaged")
+    with Board(build(top), ["--loss", "1%"], cwd=top.folder, uart="none") as running:
+        know_address(running)
+        running.wait_port(7)
+        yield running
+
+
+def _echo(board, length):
+    """Echo of so many random bytes; both directions at once, as the window allows."""
+    data = os.urandom(length)
+    with board.connect(7) as peer, ThreadPoolExecutor(1) as pool:
+        sending = pool.submit(peer.sendall, data)
+        received = b""
+        while len(received) < length:
+            received += peer.recv(65536)
+        sending.result()
+        return received == data
+
+
+@pytest.mark.slow
+@needs_network
+def test_echo_over_a_lossy_link(board):
+    for length in (1, 1460, 100_000):
+        assert _echo(board, length)
+
+
+@pytest.mark.slow
+@needs_network
+def test_the_role_answers(board):
+    command = [sys.executable, "-m", "trebuchet.host.cli", "ecg", "run", board.ip]
+    command += ["--record", "synthetic", "--minutes", "0.5", "--independent", "--json"]
+    done = board.run(command, timeout=120)
+    assert done.returncode == 0, done.stderr
+    run = json.loads(done.stdout)
+    assert run["differing_messages"] == 0
+    assert run["board"]["sensitivity"] > 0.9
+
+
+@pytest.mark.slow
+@needs_network
+def test_services_of_firmware_are_refused(board):
+    for name in ("mailbox", "page"):
+        with pytest.raises(ConnectionRefusedError):
+            board.connect(SERVICES[name])
+
+
+@pytest.mark.slow
+@needs_network
+def test_clients_that_vanish_leave_every_session_free(board):
+    """All sessions, thrice, ended by a reset in mid-message; then all of them do their work."""
+    for _ in range(3):
+        peers = [board.connect(smp.PORT) for _ in range(UNMANAGED.sessions)]
+        for peer in peers:
+            peer.sendall(b"\x00\x01")
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            peer.close()
+    with ThreadPoolExecutor(UNMANAGED.sessions) as pool:
+        assert all(pool.map(lambda _: _echo(board, 5_000), range(UNMANAGED.sessions)))
