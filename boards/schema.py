@@ -139,7 +139,8 @@ class Board:
         The console can list the TCP sessions.
     cpu_variant : str
         VexRiscv variant. Firmware runs from on-chip memory, so the smallest, without caches, does.
-        ``trebuchet`` and ``trebuchet_cached`` have instructions of ours (docs/cpu.md).
+        ``trebuchet`` and ``trebuchet_cached`` have instructions of ours (docs/cpu.md). ``none``:
+        no processor, nothing that needs firmware, and SDRAM of single data rate (docs/porting.md).
     rom_bytes, sram_bytes : int
         On-chip memories of the firmware.
     uart_baud : int

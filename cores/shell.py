@@ -251,9 +251,9 @@ class Shell(wiring.Component):
     ``mem``              Out   memory port; uses ``config.memory.size`` bytes from ``config.base``
     ``tick``             In    1 for one cycle every millisecond of protocol time
     ``irq``              Out   level interrupt: the mailbox or a role slot wants attention
-    ``csr_…``            In    register blocks of the shell and its parts; unless ``managed``, these:
-    ``enable``           In    as the register of this name
-    ``mac`` ``ip``       In    likewise, 48 and 32 bits
+    ``csr_…``            In    register blocks of the shell and its parts, if it is ``managed``
+    ``enable``           In    if not, what the registers of these names would say;
+    ``mac`` ``ip``             of 1, 48 and 32 bits
     ===================  ====  =================================================================
 
     Throughput, latency and back-pressure are those of the parts. Frames to and from the two

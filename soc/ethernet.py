@@ -102,9 +102,7 @@ class EthernetMac(LiteXModule):
         ]
         self.submodules += preamble, crc, stages
         # In block RAM, and deep enough for the shell to look away for a third of a frame.
-        self.rx_cdc = stream.ClockDomainCrossing(
-            wide, cd_from="eth_rx", cd_to="sys", depth=128, buffered=True
-        )
+        self.rx_cdc = Crossing(wide, "eth_rx", "sys", depth=128, block=True)
         self.rx_pipeline = stream.Pipeline(phy, preamble, crc, *stages, self.rx_cdc)
         self.source = self.rx_cdc.source
         self.preamble_errors = CSRStatus(32, description="frames without a start delimiter")

@@ -6,7 +6,7 @@ from litex.soc.integration.soc import SoCRegion
 from litex.soc.interconnect import csr_bus, stream, wishbone
 from litex.soc.interconnect.csr_eventmanager import EventManager, EventSourceLevel
 from litex.soc.interconnect.packet import Arbiter
-from migen import If, Record, Signal
+from migen import If, Record
 
 from .. import __version__
 from ..cores.net.frame_port import FramePort

@@ -13,10 +13,10 @@ LIMIT = 4_000
 
 
 class _Top(LiteXModule):
-    def __init__(self, depth):
+    def __init__(self, depth, block=False):
         for name in ("here", "there"):
             self.clock_domains += ClockDomain(name, reset_less=True)
-        self.crossing = Crossing(LAYOUT, "here", "there", depth)
+        self.crossing = Crossing(LAYOUT, "here", "there", depth, block)
 
 
 def _put(sink, items, rng, pauses, full):
@@ -53,15 +53,16 @@ def _get(source, count, rng, pauses, got):
     raise AssertionError(f"{len(got)} of {count} items after {LIMIT} cycles")
 
 
+@pytest.mark.parametrize("block", [False, True])
 @pytest.mark.parametrize("depth", [4, 16])
 @pytest.mark.parametrize("clocks", [(8, 8), (24, 8), (8, 24), (20, 14), (14, 18)])
 @pytest.mark.parametrize("pauses", [(0, 0), (0.3, 0.3), (0, 0.8), (0.8, 0)])
-def test_all_items_cross_in_order(depth, clocks, pauses):
+def test_all_items_cross_in_order(block, depth, clocks, pauses):
     seed = random.randrange(1 << 32)
     print("seed", seed)
     rng = random.Random(seed)
     items = [(rng.getrandbits(16), rng.getrandbits(1), rng.getrandbits(1)) for _ in range(100)]
-    top, got, full = _Top(depth), [], []
+    top, got, full = _Top(depth, block), [], []
     run_simulation(
         top,
         {
@@ -75,8 +76,9 @@ def test_all_items_cross_in_order(depth, clocks, pauses):
         assert full  # it was full at times, and nothing was lost
 
 
-def test_as_many_items_wait_as_it_says():
-    top, taken = _Top(4), []
+@pytest.mark.parametrize("block", [False, True])
+def test_as_many_items_wait_as_it_says(block):
+    top, taken = _Top(4, block), []
 
     def fill(sink):
         yield sink.valid.eq(1)

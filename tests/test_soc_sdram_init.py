@@ -67,7 +67,7 @@ def test_the_commands_of_a_start(phases):
     cycles = [entry[0] for entry in ours]
     assert cycles[0] >= pause
     gaps = [after - before for before, after in zip(cycles, [*cycles[1:], done[0]], strict=True)]
-    assert min(gaps) >= SPACING * CLK_HZ and min(gaps) >= 4
+    assert min(gaps) >= max(4, SPACING * CLK_HZ)
     assert {entry[1] for entry in ours} == {0}
     # From the cycle in which it is done on the chip is the controller's, for good.
     assert done == list(range(done[0], end + 20))

@@ -1,4 +1,4 @@
-"""A board without a processor: what its file may say, and real clients in front of the whole SoC."""
+"""Boards without a processor: what their files may say; real clients before the whole SoC."""
 
 import dataclasses
 import json
