@@ -21,8 +21,8 @@ class Crossing(LiteXModule):
     ``sink`` and ``source`` are LiteX endpoints. Latency: two to three cycles of ``cd_to`` and one
     of ``cd_from``. Throughput: an item a cycle of the slower clock. ``sink.ready`` is 0 while
     ``depth`` items wait, and a cycle longer; ``source`` holds one more, steady until it is taken.
-    Pointers cross in Gray code (C. E. Cummings, Simulation and Synthesis Techniques for Asynchronous FIFO Design,
-    SNUG 2002). Reset: empty; both domains must be reset together.
+    Pointers cross in Gray code (C. E. Cummings, Simulation and Synthesis Techniques for
+    Asynchronous FIFO Design, SNUG 2002). Reset: empty; both domains must be reset together.
 
     Parameters
     ----------
