@@ -30,12 +30,12 @@ PLACE_AND_ROUTE = ("--placer", "static", "--router", "router2")
 #: Settings of router2 that have no option. With its default weights a few thousand wires change
 #: places for ever. With `--router2-alt-weights` congestion counts the same in each round, and the
 #: last few critical wires, which heed it least, need hundreds of rounds: 500 to 1,000 on the Versa,
-#: where these need 130, a fifth of the time. Growing faster than this it drives wires apart until
-#: they meet elsewhere. Nor does `--tmg-ripup` help: on a full device it breaks more than it mends.
+#: where these need 60 to 70. Growing more slowly than this takes twice as many (0.15: 125), faster
+#: (1.0) hardly fewer, and wires driven apart make a clock slower. Nor does `--tmg-ripup` help: on a full device it breaks more than it mends.
 ROUTER = {
     "router2/initCurrCongWeight": "5.0",
     "router2/histCongWeight": "2.0",
-    "router2/currCongWeightMult": "0.15",
+    "router2/currCongWeightMult": "0.5",
     "router2/estimateWeight": "1.0",
 }
 
