@@ -31,7 +31,8 @@ PLACE_AND_ROUTE = ("--placer", "static", "--router", "router2")
 #: places for ever. With `--router2-alt-weights` congestion counts the same in each round, and the
 #: last few critical wires, which heed it least, need hundreds of rounds: 500 to 1,000 on the Versa,
 #: where these need 60 to 70. Growing more slowly than this takes twice as many (0.15: 125), faster
-#: (1.0) hardly fewer, and wires driven apart make a clock slower. Nor does `--tmg-ripup` help: on a full device it breaks more than it mends.
+#: (1.0) hardly fewer, and wires driven apart make a clock slower. Nor does `--tmg-ripup` help: on a
+#: full device it breaks more than it mends.
 ROUTER = {
     "router2/initCurrCongWeight": "5.0",
     "router2/histCongWeight": "2.0",
