@@ -53,7 +53,8 @@ class Detector(wiring.Component):
     to be reported come, too, with ``inside`` 0.
 
     Throughput: a value every other cycle. Latency: from the last value 3 cycles, the signal level
-    at most 90 cycles (of 4,096 samples), then 3 cycles for each crossing above the least score.
+    at most 90 cycles (of 4,096 samples), then 3 cycles for each crossing above the least score,
+    and 4 for the end.
     ``i_*`` has no back-pressure; when ``beat`` is not taken the second pass waits. Reset: as after
     ``clear``.
     """
