@@ -42,6 +42,7 @@ BOARD = Board(
     dram_bytes=32 << 20,
     platform=_platform,
     attach=_attach,
+    seed=2,  # with 1 the router does not come to an end
     lut4_budget=ecp5.COMB["85F"],
     flash=flash_layout(16 << 20),  # ISSI IS25LP128
     multiboot="pin",

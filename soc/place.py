@@ -8,11 +8,13 @@ import shutil
 import signal
 import subprocess
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..models.errors import TrebuchetError
+from .convergence import no_end_in_sight
 from .global_reset import FLIP_FLOPS, NETS, promote_resets
 from .multiboot import marked
 from .synthesis import clocks_faster_than, map_for_area, with_local_sources
@@ -35,6 +37,9 @@ PLL_MARGIN = 0.01
 
 #: Memory for one place and route, in bytes; a full 85F takes 1.6 GiB.
 ROOM = 3 << 30
+
+#: Seconds between looks at the log of a tool that might not come to an end.
+WATCH = 0.5
 
 
 @dataclass(frozen=True)
@@ -84,8 +89,11 @@ class Placement:
         read = with_local_sources(self.path(".ys").read_text(), self.folder)
         return map_for_area(read, self.top, self.sys_clk_hz, fast)
 
-    def run(self, words, log):
-        """Run a tool; the lines in which it names an error go into the exception."""
+    def run(self, words, log, hopeless=None):
+        """Run a tool; the lines in which it names an error go into the exception.
+
+        With ``hopeless``, a function of the log's text so far, it is ended if that has a reason.
+        """
         log = self.folder / log
         with log.open("w") as out:
             tool = subprocess.Popen(words, cwd=self.folder, stdout=out, stderr=subprocess.STDOUT)
@@ -93,6 +101,7 @@ class Placement:
             try:
                 if self.stopping.is_set():
                     tool.kill()
+                reason = None if hopeless is None else _watch(tool, log, hopeless)
                 _, status, used = os.wait4(tool.pid, 0)
             except BaseException:  # Ctrl-C: no tool goes on without us
                 tool.kill()
@@ -101,6 +110,8 @@ class Placement:
                 self.tools.discard(tool)
         tool.returncode = os.waitstatus_to_exitcode(status)
         self.peaks.append(used.ru_maxrss * 1024)
+        if reason is not None:
+            raise TrebuchetError(f"{words[0]} would not come to an end, see {log}: {reason}")
         if tool.returncode:
             lines = [text for text in log.read_text(errors="replace").splitlines() if text.strip()]
             errors = [text for text in lines if "ERROR" in text] or lines[-1:]
@@ -113,6 +124,17 @@ class Placement:
         self.stopping.set()
         for tool in tuple(self.tools):
             tool.kill()
+
+
+def _watch(tool, log, hopeless):
+    """Until a tool ends by itself; else it is killed, and the reason returned."""
+    while os.waitid(os.P_PID, tool.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        time.sleep(WATCH)
+        reason = hopeless(log.read_text(errors="replace"))
+        if reason is not None:
+            tool.kill()
+            return reason
+    return None
 
 
 def synthesise(placement):
@@ -183,7 +205,7 @@ def _place_once(placement, seed):
     words[words.index("--seed") + 1] = str(seed)
     report = placement.path(f"_seed{seed}_pnr.json")
     words += ["--report", report.name, "--write", f"{name}_placed.json", *PLACE_AND_ROUTE]
-    placement.run(words, f"nextpnr-ecp5_{seed}.log")
+    placement.run(words, f"nextpnr-ecp5_{seed}.log", no_end_in_sight)
     return _clocks(json.loads(report.read_text()), placement.sys_clk_hz)[1]
 
 

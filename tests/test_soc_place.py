@@ -10,6 +10,7 @@ from real_tools import SCRIPT, small_design
 from trebuchet.boards import load_board
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.soc import place as place_module
+from trebuchet.soc.convergence import PATIENCE, no_end_in_sight
 from trebuchet.soc.floorplan import draw
 from trebuchet.soc.pins import check_pins
 from trebuchet.soc.place import Placement, check_room, pack, place, seeds_at_once, synthesise
@@ -75,6 +76,44 @@ def test_the_fastest_seed_is_kept(placement, fake):
     assert all(100_000 < peak < 1 << 30 for peak in placement.peaks)
     pack(placement, NO_FLASH)
     assert placement.path(".bit").read_text() == "seed 3\n"
+
+
+def _rounds(counts):
+    lines = [
+        f"Info:     iter={i} wires=9 overused={n} overuse={n} " for i, n in enumerate(counts, 1)
+    ]
+    return "Info: Running main router loop...\n" + "".join(f"{line}archfail=NA\n" for line in lines)
+
+
+def test_a_router_that_drives_wires_apart_is_given_up():
+    falls = [25_000, 4_000, 900, 300]
+    standing = [*falls, 2, *[1] * PATIENCE * 3]
+    rising = [*falls, *range(300, 320 + 20 * PATIENCE, 20)]
+    for counts in ([], falls, standing, [*falls, *[400] * 200], rising[: PATIENCE - 5]):
+        assert no_end_in_sight(_rounds(counts)) is None, counts
+    assert no_end_in_sight("") is None
+    reason = no_end_in_sight(_rounds(rising))
+    assert reason == (
+        "of 300 wires that two nets wanted after 5 rounds there are 1300 after 55; try another seed"
+    )
+
+
+def test_a_tool_that_would_not_end_is_ended(placement, fake, monkeypatch):
+    """Seed 1 fails of itself, seed 2 would never end: 3 is kept, and nothing runs on."""
+    (placement.folder / "rounds").write_text(_rounds([300, *range(300, 3000, 20)]))
+    endless = NEXTPNR.replace(
+        "[ $seed = 3 ] &&", "[ $seed = 2 ] && { cat rounds; exec sleep 1000; }\n[ $seed = 3 ] &&"
+    )
+    (placement.folder / "tools" / "nextpnr-ecp5").write_text(endless)
+    monkeypatch.setattr(place_module, "WATCH", 0.05)
+    began = time.monotonic()
+    assert place(placement, [1, 2, 3]) == 3
+    with pytest.raises(
+        TrebuchetError, match=r"^nextpnr-ecp5 would not come to an end, .*another s"
+    ):
+        place(placement, [2])
+    assert time.monotonic() - began < 60
+    assert not placement.tools
 
 
 def test_the_clock_that_a_pll_makes_nearly_is_the_systems(placement, fake):
