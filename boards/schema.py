@@ -48,6 +48,7 @@ _RANGES = {
     "ecg_pipelines": (1, 64),
     "ecg_buffers": (1, 2),
     "peers": (0, 15),
+    "isn_key": (0, (1 << 128) - 1),
 }
 #: Likewise, of powers of two.
 _POWERS = {
@@ -137,6 +138,10 @@ class Board:
         The board can open connections, to the server of its configuration.
     inspect : bool
         The console can list the TCP sessions.
+    isn_key : int
+        Secret key of the initial sequence numbers (RFC 6528), 128 bits; 0: the one in the source,
+        which everybody knows. Firmware writes a random one at each start; without a processor it
+        is this one.
     cpu_variant : str
         VexRiscv variant. Firmware runs from on-chip memory, so the smallest, without caches, does.
         ``trebuchet`` and ``trebuchet_cached`` have instructions of ours (docs/cpu.md). ``none``:
@@ -201,6 +206,7 @@ class Board:
     programmable: bool | None = None
     active: bool | None = None
     inspect: bool | None = None
+    isn_key: int = 0
     cpu_variant: str = "minimal"
     rom_bytes: int = 0x10000
     sram_bytes: int = 0x2000

@@ -98,6 +98,7 @@ def shell_config(board, trace=False):
         inspect=board.inspect,
         trace=trace,
         segment_log2=board.segment_bytes.bit_length() - 1,
+        **({"isn_key": board.isn_key} if board.isn_key else {}),
     )
     config = ShellConfig(
         tcp=tcp,

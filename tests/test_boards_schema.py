@@ -51,6 +51,7 @@ def test_every_board_loads_under_its_name(name):
         ({"tcp": "full"}, "tcp must be one of ('lean', 'tiny', 'small'), not 'full'"),
         ({"tcp": ["tiny"]}, "tcp must be one of ('lean', 'tiny', 'small'), not ['tiny']"),
         ({"tcp": None}, "tcp must be one of ('lean', 'tiny', 'small'), not None"),
+        ({"isn_key": 1 << 128}, f"isn_key must be an integer from 0 to {2**128 - 1}, not {2**128}"),
         ({"counter_width": 8}, "counter_width must be an integer from 16 to 32, not 8"),
         ({"lut_ram": []}, "lut_ram must be an integer from 0 to 65536, not []"),
         ({"programmable": "no"}, "programmable must be one of (False, True), not 'no'"),

@@ -18,6 +18,7 @@ from trebuchet.boards.flash import Flash, flash_layout
 from trebuchet.boards.schema import BoardError
 from trebuchet.boards.sim import without_cpu
 from trebuchet.cores.shell import SERVICES, Shell, ShellConfig
+from trebuchet.cores.tcp.config import TcpConfig
 from trebuchet.host import smp
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.sim.build import build
@@ -62,6 +63,13 @@ def test_a_shell_without_firmware_has_no_registers():
     assert "enable" not in Shell(managed).signature.members
     with pytest.raises(ValueError, match="^A shell without firmware must have no peers$"):
         ShellConfig(peers=1, managed=False)
+
+
+def test_the_key_of_sequence_numbers_is_the_files():
+    key = 0x0123456789ABCDEF_FEDCBA9876543210
+    board = dataclasses.replace(UNMANAGED, isn_key=key)
+    assert shell_config(board).tcp.isn_key == key
+    assert shell_config(UNMANAGED).tcp.isn_key == TcpConfig().isn_key
 
 
 def test_memory_that_must_be_trained_is_refused(root):
