@@ -23,12 +23,15 @@ FLOWS = ("sim", "trellis", "vivado")
 #: No processor, LiteX's, and those of ours in ``soc/cpu``.
 CPU_VARIANTS = ("none", "minimal", "lite", "standard", "full", "trebuchet", "trebuchet_cached")
 ECG_PRESETS = ("faithful", "second")
+#: Settings of the router, those of ``soc/toolchain.py``.
+ROUTERS = ("quick", "patient")
 #: What fields can be.
 _CHOICES = {
     "flow": FLOWS,
     "cpu_variant": CPU_VARIANTS,
     "data_width": (32, 64),
     "ecg_preset": ECG_PRESETS,
+    "router": ROUTERS,
 }
 _CHOICES |= dict.fromkeys(
     ("dram_masks", "programmable", "active", "inspect", "ecg_stream", "ecg_loadable")
@@ -180,6 +183,9 @@ class Board:
         The board has an input for the millisecond tick (simulation).
     seed : int
         Seed of place and route with which the board is known to be built to the end.
+    router : str
+        How fast congestion grows on wires that two nets want, one of :data:`ROUTERS`: ``patient``
+        where ``quick`` does not come to an end, which the build says.
     lut4_budget : int
         LUTs the FPGA has; 0 when that has no meaning.
     capacity : Capacity or None
@@ -228,6 +234,7 @@ class Board:
     dhcp_retry_ms: int = 1000
     external_tick: bool = False
     seed: int = 1
+    router: str = "quick"
     lut4_budget: int = 0
     capacity: Capacity | None = None
     loader: tuple[str, ...] = ()

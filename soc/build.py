@@ -377,12 +377,17 @@ def build_software(name, directory=None):
     return directory
 
 
+def _placement(board, soc, directory):
+    name = soc.platform.name
+    return Placement(directory / "gateware", name, board.sys_clk_hz, board.router)
+
+
 def generate_only(board, directory):
     """Generate the SoC of a board without its firmware; return the :class:`Placement`."""
     directory = Path(directory).resolve()
     with _lock(directory), environment(directory):
         soc = _build_soc(board, None, directory, software=False, **_OPTIONS[board.flow])
-        return Placement(directory / "gateware", soc.platform.name, board.sys_clk_hz)
+        return _placement(board, soc, directory)
 
 
 def _finished(board, directory, options, fresh):
@@ -410,7 +415,7 @@ def _build_board(board, directory, shell, synth_only, seeds, fresh):
     began = time.monotonic()
     with environment(directory):
         soc = _build_soc(board, shell, directory, **_FLOW_OPTIONS)
-        placement = Placement(directory / "gateware", soc.platform.name, board.sys_clk_hz)
+        placement = _placement(board, soc, directory)
         check_pins(placement)
         synthesise(placement)
         seed = application = None
@@ -447,7 +452,7 @@ def _build_project(board, directory, shell, synth_only, fresh):
     shutil.rmtree(target, ignore_errors=True)
     with environment(directory):
         soc = _build_soc(board, shell, directory)
-        placement = Placement(directory / "gateware", soc.platform.name, board.sys_clk_hz)
+        placement = _placement(board, soc, directory)
         check_xdc(placement.path(".xdc").read_text(), board.device)
         if not with_vivado:
             used = map_design(placement, board.capacity, directory / "check")

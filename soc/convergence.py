@@ -26,5 +26,5 @@ def no_end_in_sight(log):
         return None
     return (
         f"of {best} wires that two nets wanted after {len(rounds) - since} rounds there are "
-        f"{rounds[-1]} after {len(rounds)}; try another seed"
+        f"{rounds[-1]} after {len(rounds)}; try another seed, or router='patient'"
     )

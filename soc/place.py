@@ -18,7 +18,7 @@ from .convergence import no_end_in_sight
 from .global_reset import FLIP_FLOPS, NETS, promote_resets
 from .multiboot import marked
 from .synthesis import clocks_faster_than, map_for_area, with_local_sources
-from .toolchain import PLACE_AND_ROUTE, ROUTER
+from .toolchain import PLACE_AND_ROUTE, ROUTERS
 
 __all__ = ["LEAVE_OUT", "ROOM", "Placement", "check_room", "pack", "place", "seeds_at_once"]
 __all__ += ["synthesise", "usage"]
@@ -50,6 +50,8 @@ class Placement:
     top: str
     #: Frequency of the system's clock.
     sys_clk_hz: int
+    #: Settings of the router, one of :data:`~.toolchain.ROUTERS`.
+    router: str = "quick"
     #: Peak memory of every tool that was run, in bytes.
     peaks: list = field(default_factory=list, compare=False)
     #: Tools that run now, and whether they are to end.
@@ -80,7 +82,7 @@ class Placement:
             {line for line in lines if line.count('"') and line.split('"')[1] in ports}
         )
         resets = f"resets of {FLIP_FLOPS} flip-flops on {NETS} global nets"
-        words = [*self.command("nextpnr-ecp5"), *PLACE_AND_ROUTE, str(ROUTER), resets]
+        words = [*self.command("nextpnr-ecp5"), *PLACE_AND_ROUTE, str(ROUTERS[self.router]), resets]
         return "\n".join([" ".join(words), script, *constraints, code])
 
     def mapping(self):
@@ -144,7 +146,7 @@ def synthesise(placement):
     placement.run(placement.command("yosys"), "yosys.log")
     # nextpnr takes settings that have no option from the netlist, as from one that it wrote itself.
     netlist = json.loads(placement.path(".json").read_text())
-    netlist["modules"][top]["settings"] = ROUTER
+    netlist["modules"][top]["settings"] = ROUTERS[placement.router]
     promote_resets(netlist["modules"][top])
     placement.path(".json").write_text(json.dumps(netlist))
 

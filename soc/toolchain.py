@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..models.errors import TrebuchetError
 
-__all__ = ["LINKS", "PLACE_AND_ROUTE", "ROUTER", "provide_tools", "require_tool", "verilator"]
+__all__ = ["LINKS", "PLACE_AND_ROUTE", "ROUTERS", "provide_tools", "require_tool", "verilator"]
 
 #: Plain name of a tool, and the YoWASP command that stands in for it.
 LINKS = {
@@ -27,17 +27,21 @@ LINKS = {
 #: that no router gets undone, and the default router does not come to an end.
 PLACE_AND_ROUTE = ("--placer", "static", "--router", "router2")
 
-#: Settings of router2 that have no option. With its default weights a few thousand wires change
-#: places for ever. With `--router2-alt-weights` congestion counts the same in each round, and the
-#: last few critical wires, which heed it least, need hundreds of rounds: 500 to 1,000 on the Versa,
-#: where these need 60 to 70. Growing more slowly than this takes twice as many (0.15: 125), faster
-#: (1.0) hardly fewer, and wires driven apart make a clock slower. Nor does `--tmg-ripup` help: on a
-#: full device it breaks more than it mends.
-ROUTER = {
-    "router2/initCurrCongWeight": "5.0",
-    "router2/histCongWeight": "2.0",
-    "router2/currCongWeightMult": "0.5",
-    "router2/estimateWeight": "1.0",
+#: Settings of router2 that have no option, by what a board file calls them. With its default
+#: weights a few thousand wires change places for ever. With `--router2-alt-weights` congestion
+#: counts the same in each round, and the last few critical wires, which heed it least, need
+#: hundreds of rounds: 500 to 1,000 on the Versa, where `quick` needs 60 to 80. On some devices that
+#: drives wires apart until they meet elsewhere, and there is no end; `patient` needs twice as many
+#: rounds, and has always come to one. Growing faster than `quick` (1.0) saves hardly any. Nor does
+#: `--tmg-ripup` help: on a full device it breaks more than it mends.
+ROUTERS = {
+    name: {
+        "router2/initCurrCongWeight": "5.0",
+        "router2/histCongWeight": "2.0",
+        "router2/currCongWeightMult": growth,
+        "router2/estimateWeight": "1.0",
+    }
+    for name, growth in (("quick", "0.5"), ("patient", "0.15"))
 }
 
 #: Tools that come as Debian packages, and in which one.

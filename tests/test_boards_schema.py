@@ -4,7 +4,7 @@ import dataclasses
 import re
 
 import pytest
-from trebuchet.boards import NAMES, load_board
+from trebuchet.boards import NAMES, load_board, schema
 from trebuchet.boards.flash import Flash, flash_layout
 from trebuchet.boards.presets import TCP_FIELDS, TCP_PRESETS
 from trebuchet.boards.schema import BoardError, role_names
@@ -18,6 +18,7 @@ from trebuchet.models.errors import TrebuchetError
 from trebuchet.sim.tops import source
 from trebuchet.soc.build import make_shell
 from trebuchet.soc.map import MAIN_RAM, MemoryMap
+from trebuchet.soc.toolchain import ROUTERS
 
 SIM, ULX3S, KCU105, VCU118 = map(load_board, ("sim", "ulx3s", "kcu105", "vcu118"))
 
@@ -52,6 +53,7 @@ def test_every_board_loads_under_its_name(name):
         ({"tcp": ["tiny"]}, "tcp must be one of ('lean', 'tiny', 'small'), not ['tiny']"),
         ({"tcp": None}, "tcp must be one of ('lean', 'tiny', 'small'), not None"),
         ({"isn_key": 1 << 128}, f"isn_key must be an integer from 0 to {2**128 - 1}, not {2**128}"),
+        ({"router": "fast"}, "router must be one of ('quick', 'patient'), not 'fast'"),
         ({"counter_width": 8}, "counter_width must be an integer from 16 to 32, not 8"),
         ({"lut_ram": []}, "lut_ram must be an integer from 0 to 65536, not []"),
         ({"programmable": "no"}, "programmable must be one of (False, True), not 'no'"),
@@ -109,6 +111,12 @@ def test_a_flash_is_a_flash_or_none():
     assert dataclasses.replace(SIM, flash=None).flash is None
     with pytest.raises(BoardError, match="^Board 'sim': flash must be a Flash or None, not 5$"):
         dataclasses.replace(SIM, flash=5)
+
+
+def test_routers_are_those_of_the_tools():
+    assert tuple(ROUTERS) == schema.ROUTERS
+    assert load_board("ulx3s").router == "patient"
+    assert load_board("versa_ecp5").router == "quick"
 
 
 def test_roles_are_those_of_the_gateware():
