@@ -44,6 +44,7 @@ BOARD = Board(
     dram_bytes=128 << 20,
     platform=_platform,
     attach=_attach,
+    router="patient",  # the quick one has not been tried
     lut4_budget=ecp5.COMB["85F"],
     flash=flash_layout(16 << 20, start=512 << 10),  # Winbond W25Q128JV, behind the bootloader
     loader=("--vid", "0x1209", "--pid", "0x5af0", "--dfu"),

@@ -28,6 +28,7 @@ BOARD = Board(
     dram_bytes=512 << 20,
     platform=_platform,
     attach=_attach,
+    router="patient",  # the quick one has not been tried
     lut4_budget=ecp5.COMB["85F"],
     loader=("--board", "trellisboard"),
 )
