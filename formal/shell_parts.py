@@ -198,11 +198,11 @@ def _mutants(peers):
             ),
             Mutant(
                 "services_swapped",
-                "(echo, discard, mailbox, framer, page),",
-                "(discard, echo, mailbox, framer, page),",
+                "parts[name] for name in config.services)",
+                "parts[name] for name in (*config.services[1::-1], *config.services[2:]))",
                 4,
             ),
-            Mutant("lost_interrupt", "mailbox.irq | slot.irq,", "mailbox.irq,", 4),
+            Mutant("lost_interrupt", "mailbox.irq | irq", "mailbox.irq", 4),
             Mutant(
                 "page_of_the_slots",
                 "page.addr.eq(memory.page)",
