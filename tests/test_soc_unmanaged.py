@@ -5,13 +5,11 @@ import json
 import os
 import re
 import shutil
-import socket
-import struct
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from e2e_board import know_address
+from e2e_clients import ECHO, SMP, echo, reset, run_clients
 from sim_tops import needs_network
 from trebuchet.boards import BUILT, load_board
 from trebuchet.boards.flash import Flash, flash_layout
@@ -19,7 +17,6 @@ from trebuchet.boards.schema import BoardError
 from trebuchet.boards.sim import without_cpu
 from trebuchet.cores.shell import SERVICES, Shell, ShellConfig
 from trebuchet.cores.tcp.config import TcpConfig
-from trebuchet.host import smp
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.sim.build import build
 from trebuchet.sim.run import Board
@@ -96,27 +93,21 @@ def board():
     top = source("unmanaged")
     with Board(build(top), ["--loss", "1%"], cwd=top.folder, uart="none") as running:
         know_address(running)
-        running.wait_port(7)
+        running.wait_port(ECHO)
         yield running
 
 
 def _echo(board, length):
     """Echo of so many random bytes; both directions at once, as the window allows."""
-    data = os.urandom(length)
-    with board.connect(7) as peer, ThreadPoolExecutor(1) as pool:
-        sending = pool.submit(peer.sendall, data)
-        received = b""
-        while len(received) < length:
-            received += peer.recv(65536)
-        sending.result()
-        return received == data
+    with board.connect(ECHO) as peer:
+        echo(peer, os.urandom(length))
 
 
 @pytest.mark.slow
 @needs_network
 def test_echo_over_a_lossy_link(board):
     for length in (1, 1460, 100_000):
-        assert _echo(board, length)
+        _echo(board, length)
 
 
 @pytest.mark.slow
@@ -144,10 +135,8 @@ def test_services_of_firmware_are_refused(board):
 def test_clients_that_vanish_leave_every_session_free(board):
     """All sessions, thrice, ended by a reset in mid-message; then all of them do their work."""
     for _ in range(3):
-        peers = [board.connect(smp.PORT) for _ in range(UNMANAGED.sessions)]
+        peers = [board.connect(SMP) for _ in range(UNMANAGED.sessions)]
         for peer in peers:
             peer.sendall(b"\x00\x01")
-            peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            peer.close()
-    with ThreadPoolExecutor(UNMANAGED.sessions) as pool:
-        assert all(pool.map(lambda _: _echo(board, 5_000), range(UNMANAGED.sessions)))
+            reset(peer)
+    run_clients([lambda: _echo(board, 5_000)] * UNMANAGED.sessions, 60)
