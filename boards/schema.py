@@ -336,9 +336,9 @@ class Board:
             self._require(
                 name, off, "off with cpu_variant 'none', which leaves no firmware to use it"
             )
-        for name in () if self.flash is None else self.flash.parts:
-            only = name == "golden"
-            self._require("flash", only, "nothing but a golden bitstream with cpu_variant 'none'")
+        parts = {} if self.flash is None else self.flash.parts
+        only = not parts.keys() - {"golden"}
+        self._require("flash", only, "nothing but a golden bitstream with cpu_variant 'none'")
 
     def _choice(self, name, allowed):
         value = getattr(self, name)

@@ -116,9 +116,9 @@ def with_role(role):
     return BOARD.variant(role=role, **_ROLE_SIZES.get(role, {}))
 
 
-def without_cpu():
-    """The simulated board as those without a processor are: nothing but a TCP engine and a role."""
-    return BOARD.variant(
+def without_cpu(board):
+    """The simulated board ``board``, of any role, as those without a processor are."""
+    return board.variant(
         cpu_variant="none",
         sessions=16,
         programmable=False,

@@ -45,24 +45,20 @@ def _addresses():
     return mac, int.from_bytes(bytes(map(int, IP.split("."))), "big")
 
 
-def board_source(role=None, peers=0, events=False):
+def board_source(role=None, peers=0, events=False, managed=True):
     """The whole SoC of ``boards/sim.py`` with its firmware, with its own role or another.
 
     ``peers``: how many other boards LTL may join it with; 0: it has no LTL. ``events``: the TCP
-    engine prints its trace events.
+    engine prints its trace events. ``managed``: it has a CPU.
     """
     from ..soc.build import build_sim
 
-    files = build_sim(role=role, peers=peers, events=events)
+    files = build_sim(role=role, peers=peers, events=events, managed=managed)
     return Source("board", files.top, {}, files.sources, files.folder, ready_port=7)
 
 
-def unmanaged_source():
-    """The SoC of ``boards/sim.py`` without a CPU."""
-    from ..soc.build import build_sim
-
-    files = build_sim(managed=False)
-    return Source("board", files.top, {}, files.sources, files.folder, ready_port=7)
+def _unmanaged_source():
+    return board_source(managed=False)
 
 
 def fabric_source(tcp=None, csr=None, shell=None, **memory):
@@ -162,7 +158,7 @@ def _wire_source():
 TOPS: dict[str, Callable] = {
     "board": board_source,
     "fabric": fabric_source,
-    "unmanaged": unmanaged_source,
+    "unmanaged": _unmanaged_source,
     "mirror": _mirror_source,
     "wire": _wire_source,
 }

@@ -85,8 +85,9 @@ def shell_config(board, trace=False):
     from ..cores.tcp import config as engines
 
     memory_map = MemoryMap(board.dram_bytes)
+    engine = getattr(engines, TCP_PRESETS[board.tcp].engine)
     tcp = dataclasses.replace(
-        getattr(engines, TCP_PRESETS[board.tcp].engine),
+        engine,
         width=board.data_width,
         sessions=board.sessions,
         segments=None,
@@ -98,7 +99,7 @@ def shell_config(board, trace=False):
         inspect=board.inspect,
         trace=trace,
         segment_log2=board.segment_bytes.bit_length() - 1,
-        **({"isn_key": board.isn_key} if board.isn_key else {}),
+        isn_key=board.isn_key or engine.isn_key,
     )
     config = ShellConfig(
         tcp=tcp,
@@ -262,14 +263,16 @@ def build_sim(
     events : bool
         The TCP engine prints its trace events; the build is ``…_events``. Not with ``shell``.
     managed : bool
-        It has a CPU with firmware; if not, the build is of ``boards/sim.py``, ``sim_unmanaged``.
+        It has a CPU with firmware; if not, the build is ``…_unmanaged``, and there are neither
+        ``peers`` nor ``debug``.
     """
     if events and shell is not None:
         raise TrebuchetError("a shell that is given prints events or not by itself")
     board = load_board(name) if role is None else with_role(role)
     label = name if role is None else f"{board.name}_{role}"
     if not managed:
-        board, label = without_cpu(), "sim_unmanaged"
+        board = without_cpu(board)
+        label += "_unmanaged"
     if peers:
         board = dataclasses.replace(board, peers=peers)
         label += f"_peers{peers}"

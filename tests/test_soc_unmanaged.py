@@ -23,7 +23,7 @@ from trebuchet.sim.run import Board
 from trebuchet.sim.tops import source
 from trebuchet.soc.build import build_software, generate_only, shell_config
 
-UNMANAGED = without_cpu()
+UNMANAGED = without_cpu(load_board("sim"))
 
 
 @pytest.mark.parametrize(
