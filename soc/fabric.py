@@ -14,6 +14,7 @@ from .bridge import AmaranthModule, unflipped
 from .ethernet import EthernetMac
 from .map import MemoryMap
 from .memory import DramPort
+from .words import WholeWords
 
 __all__ = ["FabricSoC", "Tick"]
 
@@ -96,9 +97,10 @@ class FabricSoC(SoCCore):
             self._directory,
         )
 
-    def _share_words(self):
-        """The shell's port of a memory that is written in whole words only."""
-        raise NotImplementedError
+    def _share_words(self, users=1):
+        """The shell's port, the last, of a memory that is written in whole words only."""
+        self.whole_words = WholeWords(self.sdram.crossbar.get_port(), users)
+        return self.whole_words.ports[-1]
 
     def _add_network(self):
         width = self.board.data_width

@@ -20,7 +20,7 @@ from .fabric import FabricSoC
 from .multiboot import Multiboot
 from .slices import AnswerSlice, BusSlice, CsrBridge, CsrInterconnect
 from .watchdog import Watchdog
-from .words import WholeWords, connect_bus
+from .words import connect_bus
 
 __all__ = ["IrqLine", "TrebuchetSoC"]
 
@@ -160,11 +160,9 @@ class TrebuchetSoC(FabricSoC):
         self.irq.add("watchdog", use_loc_if_exists=True)
         self.comb += If(self.watchdog.restart, self.crg.rst.eq(1))
 
-    def _share_words(self):
-        """The shell's port of a memory whose other user is the CPU's bus."""
-        self.whole_words = WholeWords(self.sdram.crossbar.get_port())
-        bus, ours = self.whole_words.ports
-        connect_bus(self, bus, self.board.dram_bytes)
+    def _share_words(self, users=2):
+        ours = super()._share_words(users)
+        connect_bus(self, self.whole_words.ports[0], self.board.dram_bytes)
         return ours
 
     def _other_frames(self, received, answers):

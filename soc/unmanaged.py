@@ -3,7 +3,6 @@
 from .board_calls import attach
 from .fabric import FabricSoC
 from .sdram_init import SdramInit
-from .words import WholeWords
 
 __all__ = ["UnmanagedSoC"]
 
@@ -53,7 +52,3 @@ class UnmanagedSoC(FabricSoC):
     def add_sdram(self, name="sdram", **arguments):
         """As LiteX's, without a way from the bus, which has no master."""
         super().add_sdram(name, **arguments | {"with_soc_interconnect": False})
-
-    def _share_words(self):
-        self.whole_words = WholeWords(self.sdram.crossbar.get_port(), users=1)
-        return self.whole_words.ports[0]
