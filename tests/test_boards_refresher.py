@@ -7,8 +7,11 @@ import pytest
 from migen import passive, run_simulation
 from trebuchet.boards.refresher import LateRefresher
 
-#: Cycles: of the memory (JESD79-3F's names), and of one run.
-TRP, TRFC, TREFI, TZQCS, LIMIT = 3, 9, 120, 16, 4_000
+#: Cycles of the memory (JESD79-3F's names).
+TRP, TRFC, TREFI, TZQCS = 3, 9, 120, 16
+#: Cycles of one run: its last interval ends late enough that no refresh is cut off in the middle,
+#: with any wait below ``TREFI // 2``.
+LIMIT = 34 * TREFI - 10
 #: ``(ras, cas, we)``.
 PRECHARGE, REFRESH, CALIBRATE, NOTHING = (1, 0, 1), (1, 1, 0), (0, 0, 1), (0, 0, 0)
 
