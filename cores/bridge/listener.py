@@ -103,7 +103,7 @@ class TapListener(wiring.Component):
         return m
 
     def _judge(self, m, take, beat):
-        """Compare the destination as it comes. The verdict is a register that moves with the tap."""
+        """Compare the destination as it comes; the verdict is a register in step with the tap."""
         n, tap, wrong, group = self.width // 8, self.tap, Signal(), Signal()
         end = (ADDRESS_BYTES // 2 - 1) // n  # the beat in which the destination ends
         wanted = {k: self.mac.word_select(k, 8) for k in range(ADDRESS_BYTES // 2)}
