@@ -70,8 +70,11 @@ class TapListener(wiring.Component):
         )
         # No ports: for the proof's invariants.
         self.store = PacketFifo(width, self.depth)
-        self.index = Signal(range(ADDRESS_BYTES * 8 // width + 2))  # beats before, saturating
+        self.beats = -(-ADDRESS_BYTES * 8 // width)  # with addresses
+        self.index = Signal(range(self.beats + 1))  # beats before this one, saturating
         self.miss, self.group, self.wanted = Signal(), Signal(), Signal()
+        self.seen = Signal(48)  # source address of the frame under way
+        self.ours = Signal()  # the last frame was for the station
 
     # Every frame goes into the store, because its first beat is there before its destination; one
     # that is not wanted ends with `error`, and the store takes it back. Nothing else can come
@@ -81,7 +84,6 @@ class TapListener(wiring.Component):
         m.submodules.store = store = self.store
         wiring.connect(m, store.o, wiring.flipped(self.o))
         beat, take, index = self.tap.beat, Signal(), self.index
-        beats = -(-ADDRESS_BYTES * 8 // self.width)
         m.d.comb += [
             take.eq(self.tap.valid & self.tap.step),
             store.i.valid.eq(take),
@@ -92,14 +94,13 @@ class TapListener(wiring.Component):
             m.d.sync += index.eq(index + 1)
             with m.If(beat.last):
                 m.d.sync += index.eq(0)
-            with m.Elif(index == beats):
+            with m.Elif(index == self.beats):
                 m.d.sync += index.eq(index)
         self._judge(m, take, beat)
-        self._learn(m, take, beat, beats)
-        ours = Signal()
+        self._learn(m, take, beat)
         with m.If(take & beat.last):
-            m.d.sync += ours.eq(self.wanted & ~beat.error)
-        m.d.comb += self.lost.eq(store.dropped_overflow & ours)
+            m.d.sync += self.ours.eq(self.wanted & ~beat.error)
+        m.d.comb += self.lost.eq(store.dropped_overflow & self.ours)
         return m
 
     def _judge(self, m, take, beat):
@@ -133,13 +134,12 @@ class TapListener(wiring.Component):
         with m.Elif(settled):
             m.d.sync += self.wanted.eq(~missed | group)
 
-    def _learn(self, m, take, beat, beats):
-        n, seen = self.width // 8, Signal(48)
+    def _learn(self, m, take, beat):
+        n, seen = self.width // 8, self.seen
         for k in range(6):
             at, byte = 6 + k, beat.data.word_select((6 + k) % n, 8)
             with m.If(take & (self.index == at // n)):
                 m.d.sync += seen.word_select(k, 8).eq(byte)
-        self.seen = seen  # for the proof's invariants
-        good = take & beat.last & ~beat.error & (self.index == beats)
+        good = take & beat.last & ~beat.error & (self.index == self.beats)
         with m.If(good & ~seen[0]):
             m.d.sync += self.source.eq(seen)
