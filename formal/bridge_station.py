@@ -1,19 +1,20 @@
 """Proofs of the board as a station on a bridge's wire: ``cores/bridge/listener.py``, ``sender.py``
 and ``station.py``.
 
-``TapListener``, by induction, its store hollow, for any frames and any time of the tap's steps: each
-beat that is shown goes to the store once, as it is; a frame's last one without ``error`` exactly if
-the frame came without and is for the station, or for a group; the tap is told to drop the beat in
-which the destination ends exactly if that is the station's address; ``source`` is that of the last
-frame which had a usable one; ``lost`` says when the store had no room for a frame for the station.
+``TapListener``, by induction, its store hollow, for any frames and at any pace of the tap: each
+beat that is shown goes to the store once, as it is; a frame's last one without ``error`` exactly
+if the frame came without and is for the station, or for a group; the tap is told to drop the beat
+in which the destination ends exactly if that is the station's address; ``source`` is that of the
+last frame which had a usable one; ``lost`` says when the store had no room for a frame for the
+station.
 
 ``PortSender``, by induction: every beat leaves once by each port of its frame, in order, as it is,
 and by no other; the ports are those that its first six bytes say.
 
-``BridgeStation``, its parts hollow: they are joined such that those proofs and the bridge's compose.
+``BridgeStation``, its parts hollow: they are joined so that those proofs and the bridge's compose.
 
-Not proved: other data paths than 32 bits; addresses that change while a frame is under way; behaviour
-under a reset while running.
+Not proved: other data paths than 32 bits; addresses that change while a frame is under way;
+behaviour under a reset while running.
 """
 
 from amaranth.asserts import AnyConst
