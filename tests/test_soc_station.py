@@ -14,10 +14,11 @@ from trebuchet.sim.build import build
 pytestmark = [pytest.mark.slow, needs_network]
 
 
-@pytest.fixture(scope="module")
-def board():
-    top = bridge_source()
-    with BridgeBoard(build(top), cwd=top.folder, uart="none") as running:
+@pytest.fixture(scope="module", params=[False, True], ids=["unmanaged", "managed"])
+def board(request):
+    top = bridge_source(managed=request.param)
+    options = {"ready": "ready"} if request.param else {"uart": "none"}
+    with BridgeBoard(build(top), cwd=top.folder, **options) as running:
         running.wait_port(ECHO)
         yield running
 

@@ -1,9 +1,8 @@
 // The board top of a bridge: a whole LiteX SoC with a link to the network, which is the harness's own,
 // and one to the host, which is a TAP device of this file's: that of the network with "h" behind its
 // name. Whoever started the simulator moves it to the host's network namespace.
-#include <array>
-
 #include "byte_link.h"
+#include "flash.h"
 #include "tap.h"
 #include "verilated_top.h"
 
@@ -18,7 +17,7 @@ constexpr char kHostAddress[] = "10.0.0.3/24";
 
 class DutBridge : public VerilatedTop {
   public:
-    explicit DutBridge(const Options& o) : VerilatedTop(o), has_host_(!o.tap.empty()) {
+    explicit DutBridge(const Options& o) : VerilatedTop(o), has_host_(!o.tap.empty()), flash_(o) {
         if (has_host_) tap_.open(o.tap + "h", kHostAddress);
         top_->tick_external = o.tick_wall || o.tick_cycles;
         top_->sys_rst = 1;
@@ -48,6 +47,7 @@ class DutBridge : public VerilatedTop {
     ByteLink network_{"eth_tx"}, host_{"host_eth_tx"};
     Tap tap_;
     const bool has_host_;
+    Flash flash_;
     uint64_t cycles_ = 0;
     std::deque<Frame> from_host_;  // frames that left by the host's port
 };
@@ -78,6 +78,7 @@ void DutBridge::clock(bool tick) {
     }
     top_->sys_clk = 1;
     settle();
+    top_->flash_miso = flash_.step(top_->flash_cs_n, top_->flash_clk, top_->flash_mosi);
     if (uart_took) uart_in.pop_front();
     network_.clocked(network_took);
     host_.clocked(host_took);
