@@ -127,6 +127,23 @@ def check(wire, got):
     merged([d for d, _ in got[2]], *wire.local)
 
 
+def unbroken(stream, name):
+    """A background bench: a frame that has begun offers a beat in each cycle up to its last."""
+
+    async def check(ctx):
+        inside = False
+        while True:
+            _, _, valid, ready, last = await ctx.tick().sample(
+                stream.valid, stream.ready, stream.p.last
+            )
+            assert valid or not inside, f"{name}: a pause within a frame, which no line has"
+            if valid and ready:
+                inside = not last
+
+    check.background = True
+    return check
+
+
 async def settled(ctx, dut):
     """Everything is out, and nothing follows."""
     for _ in range(200):
@@ -205,6 +222,7 @@ def test_every_frame_goes_where_the_model_says(width, seed):
         stream_checker(stream, name)
         for name, stream in (("network", dut.network_tx), ("host", dut.host_tx), ("rx", dut.rx))
     ]
+    checkers += [unbroken(dut.network_tx, "network"), unbroken(dut.host_tx, "host")]
     run(dut, everything, *made, *checkers, limit=40_000, seed=seed)
     for wire, got in collected:
         check(wire, got)

@@ -64,6 +64,9 @@ class BridgeStation(wiring.Component):
     source of the last good frame from its port. Beside frames that pass they have half of the line
     (:class:`~.fair.FairMux`). They may be shorter than an Ethernet frame: the MACs pad.
 
+    *A frame to a port* offers a beat in each cycle from its first to its last, so a MAC needs no
+    store of its own where beats come faster than the line takes them.
+
     *While* ``enable`` *is 0*, which it is not after reset, frames pass and the board is deaf and
     mute: ``rx`` gets nothing, and what comes from ``tx`` is swallowed.
 
