@@ -24,6 +24,8 @@ def _attach(soc):
     soc.crg = _CRG(soc.platform, soc.sys_clk_freq)  # the button resets the board
     ecp5.sdram(soc, M12L64322A)
     ecp5.rgmii(soc, tx_delay=0)
+    if soc.board.bridge:
+        ecp5.host_rgmii(soc, tx_delay=0)
     soc.flash_pads = EcpFlashPads(soc.platform.request("spiflash"))
 
 

@@ -1,4 +1,7 @@
-"""Colorlight i5 v7.0: the twin of :mod:`.colorlight_i9` with an LFE5U-25F and no processor."""
+"""Colorlight i5 v7.0: the twin of :mod:`.colorlight_i9` with an LFE5U-25F and no processor.
+
+Ethernet is the first port (0).
+"""
 
 from . import colorlight_i9, ecp5
 from .flash import Flash
@@ -17,6 +20,7 @@ BOARD = colorlight_i9.BOARD.variant(
     sys_clk_hz=60_000_000,
     platform=_platform,
     cpu_variant="none",
+    bridge=False,  # it would leave less than a tenth of the LUTs
     sessions=16,  # their records fit LUT RAM
     seed=1,
     lut4_budget=ecp5.COMB["25F"],

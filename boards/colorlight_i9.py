@@ -1,6 +1,7 @@
 """Colorlight i9 v7.2 on its extension board: LFE5U-45F, SDRAM, two gigabit Ethernet ports.
 
-Ethernet is the first port (0). The console is the serial port of the extension board's USB.
+The first port (0) goes to the network, the second to a host, which is on the network through this
+board (docs/network.md, bridge). The console is the serial port of the extension board's USB.
 """
 
 from . import ecp5
@@ -23,6 +24,8 @@ def _attach(soc):
     soc.crg = _CRG(soc.platform, soc.sys_clk_freq)
     ecp5.sdram(soc, M12L64322A)
     ecp5.rgmii(soc, tx_delay=0)
+    if soc.board.bridge:
+        ecp5.host_rgmii(soc, tx_delay=0)
     soc.flash_pads = EcpFlashPads(soc.platform.request("spiflash"))
 
 
@@ -38,6 +41,7 @@ BOARD = Board(
     attach=_attach,
     tcp="lean",
     udp_services=False,
+    bridge=True,
     seed=2,
     lut4_budget=ecp5.COMB["45F"],
     flash=flash_layout(8 << 20),  # Winbond W25Q64JV

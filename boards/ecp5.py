@@ -2,7 +2,9 @@
 
 import copy
 
-__all__ = ["COMB", "area_options", "ddr3", "rgmii", "rmii", "sdram"]
+from .schema import HOST_DOMAINS
+
+__all__ = ["COMB", "area_options", "ddr3", "host_rgmii", "rgmii", "rmii", "sdram"]
 
 #: LUTs of each device (Lattice FPGA-DS-02012, table 1.1), for ``lut4_budget``.
 COMB = {"25F": 24_288, "45F": 43_848, "85F": 83_640}
@@ -95,13 +97,37 @@ def rgmii(soc, number=0, **delays):
     ``delays`` are ``tx_delay`` and ``rx_delay`` in seconds, 2 ns each if left out; 0 where the PHY
     chip or the board delays clocks itself.
     """
+    soc.ethphy = _rgmii(soc, number, delays)
+
+
+def host_rgmii(soc, number=1, **delays):
+    """Give the SoC of a bridge the host's gigabit PHY chip; arguments as for :func:`rgmii`.
+
+    Call it after that: pins that the chips share, of reset and management, are the network's.
+    """
+    from litex.build.generic_platform import Subsignal
+    from migen import ClockDomainsRenamer
+
+    def kept(part):
+        return not isinstance(part, Subsignal) or part.name not in ("rst_n", "mdc", "mdio")
+
+    pins = soc.platform.constraint_manager
+    pins.available = [
+        tuple(filter(kept, resource)) if resource[:2] == ("eth", number) else resource
+        for resource in pins.available
+    ]
+    soc.host_ethphy = ClockDomainsRenamer(HOST_DOMAINS)(_rgmii(soc, number, delays))
+
+
+def _rgmii(soc, number, delays):
     from liteeth.phy.ecp5rgmii import LiteEthPHYRGMII
 
     clock_pads = soc.platform.request("eth_clocks", number)
     pads = soc.platform.request("eth", number)
-    soc.ethphy = LiteEthPHYRGMII(clock_pads=clock_pads, pads=pads, **delays)
+    phy = LiteEthPHYRGMII(clock_pads=clock_pads, pads=pads, **delays)
     # The PHY chip's receive clock is the transmit clock too.
     soc.platform.add_period_constraint(clock_pads.rx, 8.0)
+    return phy
 
 
 def rmii(soc):

@@ -16,7 +16,7 @@ from ..models.errors import TrebuchetError
 from .flash import Flash
 from .presets import TCP_FIELDS, TCP_PRESETS
 
-__all__ = ["FLOWS", "Board", "BoardError", "Capacity", "role_names"]
+__all__ = ["FLOWS", "HOST_DOMAINS", "Board", "BoardError", "Capacity", "role_names"]
 
 #: Tool flows: Verilator; Yosys with nextpnr-ecp5; a Vivado project, checked with Yosys.
 FLOWS = ("sim", "trellis", "vivado")
@@ -35,7 +35,7 @@ _CHOICES = {
 }
 _CHOICES |= dict.fromkeys(
     ("dram_masks", "programmable", "active", "inspect", "ecg_stream", "ecg_loadable")
-    + ("udp_services", "dhcp", "external_tick"),
+    + ("udp_services", "bridge", "dhcp", "external_tick"),
     (False, True),
 )
 #: Least and greatest value of integers.
@@ -63,6 +63,8 @@ _POWERS = {
 }
 #: How a board's FPGA is told to load another bitstream, and the flow of boards that can have that.
 MULTIBOOTS = {"none": FLOWS, "pin": ("trellis",), "icap": ("vivado",)}
+#: Clock domains of the host's PHY, by LiteEth's names, which those of the network's PHY keep.
+HOST_DOMAINS = {"eth_rx": "host_eth_rx", "eth_tx": "host_eth_tx"}
 _ROLES = Path(__file__).resolve().parent.parent / "cores" / "roles"
 
 
@@ -122,7 +124,8 @@ class Board:
         ``platform()`` returns the LiteX platform.
     attach : callable
         ``attach(soc)`` gives the SoC its ``crg`` and ``ethphy``, and adds the SDRAM; with ``flash``
-        also ``flash_pads``, which has ``clk``, ``cs_n``, ``mosi`` and ``miso``.
+        also ``flash_pads``, with ``clk``, ``cs_n``, ``mosi`` and ``miso``; with ``bridge`` also
+        ``host_ethphy``, whose clock domains are :data:`HOST_DOMAINS`.
     data_width : int
         Data path of the shell, in bits.
     tcp : str
@@ -165,6 +168,9 @@ class Board:
         The ECG role takes records in parts; and new weights at run time.
     udp_services : bool
         UDP echo and discard, ports 7 and 9, for trying a network out: 300 LUTs of an ECP5.
+    bridge : bool
+        The board lies between a host and its switch: port 0, ``ethphy``, is the network's, port 1,
+        ``host_ethphy``, the host's. What is not for the board passes (docs/network.md).
     peers : int
         Other boards with which this one can share its clients' jobs over LTL; 0: it has no LTL.
     mac, ip : str
@@ -225,6 +231,7 @@ class Board:
     ecg_stream: bool = False
     ecg_loadable: bool = False
     udp_services: bool = True
+    bridge: bool = False
     peers: int = 0
     mac: str = "02:00:00:00:00:01"
     ip: str = "10.0.0.2"
@@ -260,6 +267,7 @@ class Board:
         self._check_flash()
         self._check_multiboot()
         self._check_unmanaged()
+        self._check_bridge()
         self._check_addresses()
         words = isinstance(self.loader, tuple) and all(isinstance(w, str) for w in self.loader)
         self._require("loader", words, "a tuple of openFPGALoader's options")
@@ -339,6 +347,12 @@ class Board:
         parts = {} if self.flash is None else self.flash.parts
         only = not parts.keys() - {"golden"}
         self._require("flash", only, "nothing but a golden bitstream with cpu_variant 'none'")
+
+    def _check_bridge(self):
+        """A frame leaves the bridge for a gigabit MAC without a pause."""
+        fast = self.flow == "sim" or self.sys_clk_hz * self.data_width >= 1_100_000_000
+        allowed = "off where sys_clk_hz times data_width is less than 1.1 Gb/s"
+        self._require("bridge", fast or not self.bridge, allowed)
 
     def _choice(self, name, allowed):
         value = getattr(self, name)

@@ -13,6 +13,8 @@ port                  width  meaning
 ``eth_rx_valid``      1      link, to the SoC; ``eth_rx_ready``, ``eth_rx_data[8]``, ``eth_rx_last``
 ``eth_tx_valid``      1      link, from the SoC; ``eth_tx_ready``, ``eth_tx_data[8]``,
                              ``eth_tx_last``
+``host_eth_…``               with a bridge only: the link to the host, as ``eth_…``, which is then
+                             the one to the network
 ``flash_clk``         1      SPI flash; ``flash_cs_n``, ``flash_mosi``, ``flash_miso`` (in)
 ``tick_external``     1      1: protocol time advances with ``tick``; 0: with the divided clock
 ``tick``              1      one cycle a millisecond of protocol time
@@ -23,9 +25,9 @@ LiteDRAM's model of a single-data-rate chip, the smallest that takes the shell's
 """
 
 from .flash import Flash
-from .schema import Board
+from .schema import HOST_DOMAINS, Board
 
-__all__ = ["BOARD", "with_role", "without_cpu"]
+__all__ = ["BOARD", "with_bridge", "with_role", "without_cpu"]
 
 #: SDRAM timings are those of this clock; they do not depend on how fast the simulation runs.
 SDRAM_CLK_HZ = 100_000_000
@@ -48,6 +50,7 @@ def _io():
         ("restarting", 0, Pins(1)),
         ("uart", 0, *byte_stream("tx", last=False), *byte_stream("rx", last=False)),
         ("eth", 0, *byte_stream("tx", last=True), *byte_stream("rx", last=True)),
+        ("host_eth", 0, *byte_stream("tx", last=True), *byte_stream("rx", last=True)),
         (
             "flash",
             0,
@@ -70,6 +73,7 @@ def _platform():
 def _attach(soc):
     from litedram import modules
     from litedram.phy.model import SDRAMPHYModel
+    from migen import ClockDomainsRenamer
 
     from .sim_platform import ByteStreamPhy, SimClock
 
@@ -78,6 +82,9 @@ def _attach(soc):
     soc.sdrphy = SDRAMPHYModel(module=module, data_width=32, clk_freq=SDRAM_CLK_HZ, verbosity=0)
     soc.add_sdram("sdram", phy=soc.sdrphy, module=module, l2_cache_size=0)
     soc.ethphy = ByteStreamPhy(soc.platform.request("eth"))
+    if soc.board.bridge:
+        host_phy = ByteStreamPhy(soc.platform.request("host_eth"))
+        soc.host_ethphy = ClockDomainsRenamer(HOST_DOMAINS)(host_phy)
     soc.flash_pads = soc.platform.request("flash")
     if not soc.board.has_cpu:  # the harness has a console all the same
         soc.comb += soc.platform.request("uart").rx_ready.eq(1)
@@ -126,3 +133,8 @@ def without_cpu(board):
         inspect=False,
         flash=None,
     )
+
+
+def with_bridge(board):
+    """The simulated board ``board`` with a second port: it lies between a host and the network."""
+    return board.variant(bridge=True)

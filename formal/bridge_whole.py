@@ -143,8 +143,8 @@ LANE_MUTANTS = (
     Mutant("drops_when_full", "drop_when_full=False", "drop_when_full=True"),
     Mutant(
         "other_lengths",
-        "Injector(width, shortest, longest)",
-        "Injector(width, shortest + 1, longest)",
+        "Injector(width, least, longest)",
+        "Injector(width, least + 1, longest)",
     ),
 )
 BRIDGE_MUTANTS = (

@@ -10,6 +10,7 @@ MODULES = (
     "arbiter",
     "bridge",
     "bridge_parts",
+    "bridge_station",
     "bridge_whole",
     "buffers",
     "checksum",

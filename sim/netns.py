@@ -36,10 +36,11 @@ class NamespaceError(Exception):
 class Namespace:
     """A network namespace with its loopback device up; a context manager.
 
-    ``pid`` is the keeper's process id; ``/proc/<pid>/ns/net`` names the namespace.
+    ``pid`` is the keeper's process id; ``/proc/<pid>/ns/net`` names the namespace. Devices can be
+    moved between it and the namespace ``within`` which it was made.
     """
 
-    def __init__(self):
+    def __init__(self, within=None):
         self._rootless = os.geteuid() != 0
         self._lock = threading.Lock()
         for tool in ("unshare", "nsenter", "setpriv"):
@@ -48,8 +49,11 @@ class Namespace:
         self._socket, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with far:
             # Not `python -m`: the keeper must start quickly and needs no package of ours.
-            command = ["unshare", "-rn" if self._rootless else "-n", sys.executable, "-I"]
+            new_user = self._rootless and within is None
+            command = ["unshare", "-rn" if new_user else "-n", sys.executable, "-I"]
             command += [str(Path(__file__).resolve()), str(far.fileno())]
+            if within is not None:
+                command = within.enter(command, tether=False)
             self._keeper = subprocess.Popen(
                 command, pass_fds=[far.fileno()], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE
             )

@@ -26,6 +26,8 @@ def attach(board, soc):
     """Give ``soc`` the board's parts, and see that they are there."""
     _call(board, board.attach, soc)
     needed = {"crg": "clocks", "ethphy": "Ethernet", "sdram": "the external memory"}
+    if board.bridge:
+        needed["host_ethphy"] = "Ethernet of the host's port"
     if board.flash is not None:
         needed["flash_pads"] = "the flash"
     if board.multiboot == "pin":

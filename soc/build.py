@@ -18,7 +18,7 @@ from litex.build.generic_platform import ConstraintError
 
 from ..boards import load_board
 from ..boards.presets import TCP_PRESETS
-from ..boards.sim import with_role, without_cpu
+from ..boards.sim import with_bridge, with_role, without_cpu
 from ..boards.sim_debug import with_debug_port
 from ..models.errors import TrebuchetError
 from ..models.lock import FileLock
@@ -242,6 +242,7 @@ def build_sim(
     debug=False,
     events=False,
     managed=True,
+    bridge=False,
 ):
     """Generate Verilog and firmware of a simulated board; return its :class:`SimFiles`.
 
@@ -265,6 +266,8 @@ def build_sim(
     managed : bool
         It has a CPU with firmware; if not, the build is ``…_unmanaged``, and there are neither
         ``peers`` nor ``debug``.
+    bridge : bool
+        It lies between a host and the network; the build is ``…_bridge``.
     """
     if events and shell is not None:
         raise TrebuchetError("a shell that is given prints events or not by itself")
@@ -279,6 +282,9 @@ def build_sim(
     if debug:
         board = with_debug_port(board)
         label += "_debug"
+    if bridge:
+        board = with_bridge(board)
+        label += "_bridge"
     if events:
         label += "_events"
     directory = Path(directory or ROOT / "build" / label).resolve()

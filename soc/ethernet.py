@@ -46,26 +46,32 @@ class EthernetMac(LiteXModule):
         A LiteEth PHY with a data path of 8 bits.
     width : int
         Data path towards the shell, in bits.
+    rx, tx : str
+        Clock domains of the PHY.
+    stores : bool
+        If not, it saves five block RAMs of an ECP5, and whoever is at the other side has a store
+        both ways: ``sink`` gets frames without a pause, faster than the line takes them, and from
+        ``source`` every word is taken soon.
     """
 
-    def __init__(self, phy, width=32):
+    def __init__(self, phy, width=32, rx="eth_rx", tx="eth_tx", stores=True):
         if phy.dw != 8:
             raise ValueError(f"The PHY's data path must be 8 bits, not {phy.dw!r}")
-        self.tx_frames = PacketFIFO(
-            packet_description(width),
-            payload_depth=4096 * 8 // width,
-            param_depth=63,
-            buffered=True,
-        )
-        self.sink = self.tx_frames.sink
-        self._add_transmitter(phy, width)
-        self._add_receiver(phy, width)
+        if stores:
+            self.tx_frames = PacketFIFO(
+                packet_description(width),
+                payload_depth=4096 * 8 // width,
+                param_depth=63,
+                buffered=True,
+            )
+        self._add_transmitter(phy, width, tx)
+        self._add_receiver(phy, width, rx, stores)
 
-    def _add_transmitter(self, phy, width):
+    def _add_transmitter(self, phy, width, domain):
         wide, narrow = packet_description(width), packet_description(8)
         # Whole frames wait before it, and words come faster than they go: 16 cover the crossing.
         # With 32, which take two banks of LUT RAM, it was the slowest path of the 125 MHz.
-        self.tx_cdc = Crossing(wide, "sys", "eth_tx", depth=16)
+        self.tx_cdc = Crossing(wide, "sys", domain, depth=16)
         stages = [
             stream.StrideConverter(wide, narrow),
             LiteEthMACTXLastBE(8),
@@ -81,18 +87,20 @@ class EthernetMac(LiteXModule):
             stages.append(LiteEthMACGap(8))
         # So that no logic is left before the pins: 110 MHz at speed grade 6 without.
         stages.append(stream.Buffer(narrow))
-        stages = [ClockDomainsRenamer("eth_tx")(stage) for stage in stages]
+        stages = [ClockDomainsRenamer(domain)(stage) for stage in stages]
         self.submodules += stages
-        self.tx_pipeline = stream.Pipeline(self.tx_frames, self.tx_cdc, *stages, phy)
+        frames = [self.tx_frames] if hasattr(self, "tx_frames") else []
+        self.tx_pipeline = stream.Pipeline(*frames, self.tx_cdc, *stages, phy)
+        self.sink = (frames or [self.tx_cdc])[0].sink
 
-    def _add_receiver(self, phy, width):
+    def _add_receiver(self, phy, width, domain, stores):
         wide, narrow = packet_description(width), packet_description(8)
-        preamble = ClockDomainsRenamer("eth_rx")(LiteEthMACPreambleChecker(8))
-        crc = ClockDomainsRenamer("eth_rx")(
+        preamble = ClockDomainsRenamer(domain)(LiteEthMACPreambleChecker(8))
+        crc = ClockDomainsRenamer(domain)(
             BufferizeEndpoints({"sink": DIR_SINK})(LiteEthMACCRC32Checker(narrow))
         )
         stages = [
-            ClockDomainsRenamer("eth_rx")(stage)
+            ClockDomainsRenamer(domain)(stage)
             for stage in (
                 # `ready` of the converter, back through the check sequence's own buffer: 115 MHz
                 # at speed grade 6 without.
@@ -105,16 +113,17 @@ class EthernetMac(LiteXModule):
         ]
         self.submodules += preamble, crc, stages
         # In block RAM, and deep enough for the shell to look away for a third of a frame.
-        self.rx_cdc = Crossing(wide, "eth_rx", "sys", depth=128, block=True)
+        room = {"depth": 128, "block": True} if stores else {"depth": 16}
+        self.rx_cdc = Crossing(wide, domain, "sys", **room)
         self.rx_pipeline = stream.Pipeline(phy, preamble, crc, *stages, self.rx_cdc)
         self.source = self.rx_cdc.source
         self.preamble_errors = CSRStatus(32, description="frames without a start delimiter")
         self.crc_errors = CSRStatus(32, description="frames with a wrong check sequence")
-        self._count(preamble.error, self.preamble_errors)
-        self._count(crc.error, self.crc_errors)
+        self._count(domain, preamble.error, self.preamble_errors)
+        self._count(domain, crc.error, self.crc_errors)
 
-    def _count(self, pulse, register):
-        crossing = PulseSynchronizer("eth_rx", "sys")
+    def _count(self, domain, pulse, register):
+        crossing = PulseSynchronizer(domain, "sys")
         self.submodules += crossing
         self.comb += crossing.i.eq(pulse)
         self.sync += If(crossing.o, register.status.eq(register.status + 1))

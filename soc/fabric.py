@@ -6,6 +6,8 @@ from litex.soc.interconnect import stream
 from litex.soc.interconnect.csr import CSRStatus, CSRStorage
 from migen import If, Mux, Signal
 
+from ..boards.schema import HOST_DOMAINS
+from ..cores.bridge.station import BridgeStation
 from ..cores.memory import MemorySignature
 from ..cores.net.guard import FrameGuard
 from ..cores.net.hosts.services import HostServices
@@ -105,19 +107,36 @@ class FabricSoC(SoCCore):
     def _add_network(self):
         width = self.board.data_width
         packets = self.fabric.packets
-        self.mac = EthernetMac(self.ethphy, width)
+        self.mac = EthernetMac(self.ethphy, width, stores=not self.board.bridge)
+        received, sent = self.mac.source, self.mac.sink
+        if self.board.bridge:
+            received, sent = self._add_bridge(width)
         self.frame_guard = self._convert(FrameGuard(width), "frame_guard")
         services = HostServices(width, self.board.udp_services)
         self.host_services = self._convert(services, "host_services")
         good, answers = self.frame_guard.packets["o"], self.host_services.packets
         self.comb += [
-            self.mac.source.connect(packets["rx"]),
+            received.connect(packets["rx"]),
             good.connect(answers["i"]),
             *(self.host_services.ports[(name,)].eq(x) for name, x in self._addresses().items()),
         ]
-        self._join("tx", packets["tx"], self.mac.sink)
+        self._join("tx", packets["tx"], sent)
         self._join("other_rx", packets["other_rx"], self.frame_guard.packets["i"])
         self._join("other_tx", self._other_frames(good, answers["o"]), packets["other_tx"])
+
+    def _add_bridge(self, width):
+        """The host's port, and the shell as a station between it and the network's; its line."""
+        domains = {name.removeprefix("eth_"): domain for name, domain in HOST_DOMAINS.items()}
+        self.host_mac = EthernetMac(self.host_ethphy, width, stores=False, **domains)
+        self.bridge_station = self._convert(BridgeStation(width), "bridge_station")
+        packets = self.bridge_station.packets
+        for port, mac in (("network", self.mac), ("host", self.host_mac)):
+            self.comb += [
+                mac.source.connect(packets[f"{port}_rx"]),
+                packets[f"{port}_tx"].connect(mac.sink),
+            ]
+        self.comb += self.bridge_station.ports[("mac",)].eq(self._addresses()["mac"])
+        return packets["rx"], packets["tx"]
 
     def _other_frames(self, received, answers):
         """What is sent beside TCP: ``answers`` of the host services, and whatever comes of the

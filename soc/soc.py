@@ -135,6 +135,8 @@ class TrebuchetSoC(FabricSoC):
 
     def _banks(self):
         owners = [self.fabric, self.frame_guard, self.host_services, self.frame_port]
+        if self.board.bridge:
+            owners.append(self.bridge_station)
         if self.board.flash is not None:
             owners.append(self.spi_controller)
         if self.board.multiboot != "none":

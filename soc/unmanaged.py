@@ -46,6 +46,8 @@ class UnmanagedSoC(FabricSoC):
             ports[("enable",)].eq(self.sdram_init.done),
             *(ports[(name,)].eq(value) for name, value in self._addresses().items()),
         ]
+        if board.bridge:  # by a driver: Yosys may forget a reset value that has none
+            self.comb += self.bridge_station.banks["csr"].read["enable"].eq(1)
         if hasattr(self, "flash_pads"):  # nobody speaks to it
             self.comb += self.flash_pads.cs_n.eq(1)
 

@@ -3,9 +3,10 @@
 from collections import deque
 from dataclasses import dataclass, field
 
+from streams import packet_get, packet_put
 from trebuchet.cores.bridge.bridge import BRIDGE_BLOCK
 
-__all__ = ["Frame", "Role", "counters", "expected", "fate"]
+__all__ = ["Frame", "Role", "counters", "drain", "expected", "fate", "feed"]
 
 
 @dataclass
@@ -97,3 +98,23 @@ def counters(ctx, csr):
     """The counters of a bridge by name."""
     names = [r.name for r in BRIDGE_BLOCK.registers if r.access == "ro"]
     return {name: ctx.get(getattr(csr, name)) for name in names}
+
+
+def feed(stream, frames, rng, idle=0.3):
+    """A bench that sends ``frames``, each ``(bytes, error)``."""
+
+    async def put(ctx):
+        for frame, error in frames:
+            await packet_put(ctx, stream, frame, error, rng=rng, idle=idle)
+
+    return put
+
+
+def drain(stream, sink, count, rng, stall=0.3):
+    """A bench that takes ``count`` frames, as ``(bytes, error)``, into list ``sink``."""
+
+    async def get(ctx):
+        while len(sink) < count:
+            sink.append(await packet_get(ctx, stream, rng=rng, stall=stall))
+
+    return get

@@ -59,6 +59,11 @@ def test_every_board_loads_under_its_name(name):
         ({"programmable": "no"}, "programmable must be one of (False, True), not 'no'"),
         ({"active": 1}, "active must be one of (False, True), not 1"),
         ({"ecg_stream": None}, "ecg_stream must be one of (False, True), not None"),
+        (
+            {"bridge": True, "flow": "trellis", "sys_clk_hz": 34_000_000},
+            "bridge must be off where sys_clk_hz times data_width is less than 1.1 Gb/s, not True",
+        ),
+        ({"bridge": 1}, "bridge must be one of (False, True), not 1"),
         ({"external_tick": 2}, "external_tick must be one of (False, True), not 2"),
         ({"data_width": 32.0}, "data_width must be one of (32, 64), not 32.0"),
         (

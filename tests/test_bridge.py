@@ -1,7 +1,7 @@
 """The bridge: what passes, what roles do to it, what becomes of bad frames, who waits for whom."""
 
 import pytest
-from bridge_bench import Frame, Role, counters, expected
+from bridge_bench import Frame, Role, counters, drain, expected, feed
 from streams import make_rng, packet_get, packet_put, run, seeds, stream_checker
 from trebuchet.cores.bridge.bridge import DIRECTIONS, Bridge, BridgeLane
 from trebuchet.cores.bridge.fair import FairMux
@@ -34,22 +34,6 @@ def own_frames(rng, count):
         frames.append((bytes([1]) + rng.randbytes(size - 1), rng.random() < 0.15))
     good = [f for f, error in frames if not error and SHORTEST <= len(f) <= LONGEST]
     return frames, good
-
-
-def feed(stream, frames, rng, idle=0.3):
-    async def put(ctx):
-        for frame, error in frames:
-            await packet_put(ctx, stream, frame, error, rng=rng, idle=idle)
-
-    return put
-
-
-def drain(stream, sink, count, rng, stall=0.3):
-    async def get(ctx):
-        while len(sink) < count:
-            sink.append(await packet_get(ctx, stream, rng=rng, stall=stall))
-
-    return get
 
 
 @pytest.mark.parametrize(

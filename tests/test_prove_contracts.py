@@ -19,6 +19,7 @@ from trebuchet.formal.proof import Mutant, Proof
 ELSEWHERE = {
     "arbiter.StreamArbiter": "stream_arbiter_beats",
     "bridge.fair.FairMux": "bridge_mux",
+    "bridge.sender.PortSender": "bridge_sender",
     "bridge.tap.FrameTap": "bridge_tap",
     "buffers.PacketFifo": "packet_fifo_waits",
     "buffers.SkidBuffer": "skid_buffer",
@@ -43,6 +44,8 @@ _FOREIGN = "somebody else's Verilog"
 
 #: Components with a stream that goes out, but without this proof, and why.
 EXCEPTIONS = {
+    "bridge.listener.TapListener": _PARTS,
+    "bridge.station.BridgeStation": _PARTS,
     "cluster.messages.Fuse": "its input may break the rules, which is what it is for",
     "cluster.node.ClusterNode": _PARTS,
     "ltl.engine.Ltl": _PARTS,

@@ -98,6 +98,10 @@ def test_a_memory_that_is_too_small(ported):
         (("    ecp5.ddr3(soc, MT41K512M16)", ""), "attach gives no sdram: the external memory"),
         (("    ecp5.rgmii(soc)", ""), "attach gives no ethphy: Ethernet"),
         (
+            ("udp_services=False", "udp_services=False, bridge=True"),
+            "attach gives no host_ethphy: Ethernet of the host's port",
+        ),
+        (
             ('    soc.flash_pads = EcpFlashPads(soc.platform.request("spiflash"))', ""),
             "attach gives no flash_pads: the flash",
         ),

@@ -13,6 +13,8 @@ from trebuchet.soc.ethernet import EthernetMac
 PREAMBLE = b"\x55" * 7 + b"\xd5"
 #: Nanoseconds of a cycle. The shell has 40 MHz and a word a cycle, the line 125 MHz and a byte.
 CLOCKS = {"sys": 24, "eth_tx": 8, "eth_rx": 8}
+#: Likewise, of a MAC in domains of other names.
+HOST_CLOCKS = {"sys": 24, "host_eth_tx": 8, "host_eth_rx": 8}
 
 
 class _Phy(LiteXModule):
@@ -25,20 +27,20 @@ class _Phy(LiteXModule):
 
 
 class _Top(LiteXModule):
-    def __init__(self, width):
-        for name in CLOCKS:
+    def __init__(self, width, clocks=CLOCKS, **options):
+        for name in clocks:
             self.clock_domains += ClockDomain(name, reset_less=True)
         self.phy = _Phy()
-        self.mac = EthernetMac(self.phy, width)
+        self.mac = EthernetMac(self.phy, width, **options)
 
 
-def _send(endpoint, frames, width, rng):
+def _send(endpoint, frames, width, rng, pauses=0.2):
     """Frames into the MAC, with pauses; it takes a whole frame before the line has it."""
     step = width // 8
     for frame in frames:
         for at in range(0, len(frame), step):
             word = frame[at : at + step]
-            while rng.random() < 0.2:
+            while rng.random() < (pauses if at else 0.2):
                 yield
             yield endpoint.valid.eq(1)
             yield endpoint.data.eq(int.from_bytes(word, "little"))
@@ -90,25 +92,36 @@ def _receive(endpoint, count, cycles):
 
 @pytest.mark.parametrize("width", [32, 64])
 def test_frames_to_the_line_and_back(width):
+    _there_and_back(_Top(width), width, CLOCKS, 0.2)
+
+
+@pytest.mark.parametrize("width", [32, 64])
+def test_without_stores_whole_frames_leave_without_a_pause(width):
+    """Those of a bridge, which stores them; in the clock domains of the host's port."""
+    options = {"stores": False, "rx": "host_eth_rx", "tx": "host_eth_tx"}
+    _there_and_back(_Top(width, HOST_CLOCKS, **options), width, HOST_CLOCKS, 0)
+
+
+def _there_and_back(top, width, clocks, pauses):
     seed = random.randrange(1 << 32)
     print("seed", seed)
     rng = random.Random(seed)
     lengths = [14, 61, rng.randint(60, 160)]
     frames = [rng.randbytes(length) for length in lengths]
     padded = [frame.ljust(60, b"\0") for frame in frames]
-    top = _Top(width)
     seen, got = [], []
 
     def receive():
         got.extend((yield from _receive(top.mac.source, len(frames), 3_000)))
 
+    line = next(name for name in clocks if name.endswith("eth_tx"))
     run_simulation(
         top,
         {
-            "sys": [_send(top.mac.sink, frames, width, random.Random(seed)), receive()],
-            "eth_tx": [_line(top.phy, seen)],
+            "sys": [_send(top.mac.sink, frames, width, random.Random(seed), pauses), receive()],
+            line: [_line(top.phy, seen)],
         },
-        clocks=CLOCKS,
+        clocks=clocks,
     )
     expected = [PREAMBLE + f + zlib.crc32(f).to_bytes(4, "little") for f in padded]
     assert seen[: len(frames)] == expected  # each in one run: the line cannot wait

@@ -70,6 +70,7 @@ class BridgeLane(wiring.Component):
         shortest=SHORTEST,
         longest=LONGEST,
         depth=None,
+        shortest_injected=None,
     ):
         self.width, self.store_and_forward = width, bool(store_and_forward)
         # No ports: for the proofs' invariants.
@@ -81,7 +82,8 @@ class BridgeLane(wiring.Component):
                 f"Depth of the store must be at least the {beats} beats of the longest frame, "
                 f"not {depth!r}"
             )
-        self.injector = Injector(width, shortest, longest)
+        least = shortest if shortest_injected is None else shortest_injected
+        self.injector = Injector(width, least, longest)
         self.mux = FairMux(width, beats)
         super().__init__(
             {
@@ -176,6 +178,8 @@ class Bridge(wiring.Component):
     depth : int or None
         Beats in each direction's store, a power of two for store-and-forward; by default at least
         two of the longest frames.
+    shortest_injected : int or None
+        Bytes of a role's shortest frame where the MACs pad; None for ``shortest``.
     """
 
     def __init__(self, width=64, **options):

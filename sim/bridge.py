@@ -1,0 +1,54 @@
+"""The simulated board between a host and its network, and that host: :class:`BridgeBoard`."""
+
+import subprocess
+from pathlib import Path
+
+from ..models.errors import TrebuchetError
+from .build import Source
+from .netns import Namespace
+from .run import Board
+
+__all__ = ["BridgeBoard", "bridge_source"]
+
+HARNESS = Path(__file__).resolve().parent / "bridge_harness"
+#: The simulator's second device, as ``bridge_harness/dut_bridge.cpp`` calls it.
+_DEVICE = "tap0h"
+
+
+def bridge_source(managed=False):
+    """The SoC of the simulated board with two ports; ``managed``: with its CPU."""
+    from ..soc.build import build_sim
+
+    files = build_sim(managed=managed, bridge=True)
+    main = HARNESS / "dut_bridge.cpp"
+    return Source("bridge", files.top, {}, files.sources, files.folder, ready_port=7, main=main)
+
+
+class BridgeBoard(Board):
+    """A simulated board with a host behind it; a context manager.
+
+    10.0.0.1 is on the network, as for any :class:`~.run.Board`. 10.0.0.3 is the host, in a
+    namespace of its own: it reaches the network, and the board, by the board's second port only.
+
+    Attributes
+    ----------
+    host : Namespace
+        Hands out the host's sockets.
+    """
+
+    behind_ip = "10.0.0.3"
+
+    def __init__(self, binary, arguments=(), **options):
+        super().__init__(binary, arguments, **options)
+        with self._closed_on_error():
+            self.host = self._cleanup.enter_context(Namespace(within=self.namespace))
+            self._ip(self.namespace, "link", "set", _DEVICE, "netns", str(self.host.pid))
+            self._ip(self.host, "address", "add", f"{self.behind_ip}/24", "dev", _DEVICE)
+            self._ip(self.host, "link", "set", _DEVICE, "up")
+
+    @staticmethod
+    def _ip(namespace, *words):
+        command = namespace.enter(["ip", *words])
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise TrebuchetError(f"ip {' '.join(words)}: {done.stderr.strip()}")
