@@ -39,11 +39,11 @@ BOARD = Board(
     title="ButterStick r1.0",
     flow="trellis",
     device="LFE5UM5G-85F-8BG381C",
-    sys_clk_hz=50_000_000,
+    sys_clk_hz=60_000_000,
     dram_bytes=128 << 20,
     platform=_platform,
     attach=_attach,
-    router="patient",  # the quick one has not been tried
+    router="patient",  # the quick one drives wires apart
     lut4_budget=ecp5.COMB["85F"],
     flash=flash_layout(16 << 20, start=4 << 20),  # Winbond W25Q128JV, behind the bootloader
     loader=("--board", "butterstick"),
