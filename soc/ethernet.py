@@ -64,10 +64,10 @@ class EthernetMac(LiteXModule):
                 param_depth=63,
                 buffered=True,
             )
-        self._add_transmitter(phy, width, tx)
+        self._add_transmitter(phy, width, tx, stores)
         self._add_receiver(phy, width, rx, stores)
 
-    def _add_transmitter(self, phy, width, domain):
+    def _add_transmitter(self, phy, width, domain, stores):
         wide, narrow = packet_description(width), packet_description(8)
         # Whole frames wait before it, and words come faster than they go: 16 cover the crossing.
         # With 32, which take two banks of LUT RAM, it was the slowest path of the 125 MHz.
@@ -87,9 +87,13 @@ class EthernetMac(LiteXModule):
             stages.append(LiteEthMACGap(8))
         # So that no logic is left before the pins: 110 MHz at speed grade 6 without.
         stages.append(stream.Buffer(narrow))
+        if not stores:
+            # `ready` of the converter, back into the crossing: with two MACs on an FPGA, placed
+            # further from their pins, 122 MHz at speed grade 6 without.
+            stages.insert(0, stream.Buffer(wide, pipe_valid=True, pipe_ready=True))
         stages = [ClockDomainsRenamer(domain)(stage) for stage in stages]
         self.submodules += stages
-        frames = [self.tx_frames] if hasattr(self, "tx_frames") else []
+        frames = [self.tx_frames] if stores else []
         self.tx_pipeline = stream.Pipeline(*frames, self.tx_cdc, *stages, phy)
         self.sink = (frames or [self.tx_cdc])[0].sink
 
