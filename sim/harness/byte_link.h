@@ -64,7 +64,8 @@ class ByteLink {
         while (start < frame.size() && frame[start] == 0x55) ++start;
         if (start == 0 || start == frame.size() || frame[start] != kSfd) return name_ + ": no preamble";
         Bytes data(frame.begin() + long(start) + 1, frame.end());
-        if (data.size() < kMinFrame + kFcs) return name_ + ": a frame is too short";
+        if (data.size() < kMinFrame + kFcs)
+            return name_ + ": a frame of " + std::to_string(data.size()) + " bytes is too short";
         uint32_t fcs = 0;
         for (size_t i = 0; i < kFcs; ++i) fcs |= uint32_t(data[data.size() - kFcs + i]) << 8 * i;
         data.resize(data.size() - kFcs);
