@@ -20,7 +20,6 @@ BOARD = colorlight_i9.BOARD.variant(
     sys_clk_hz=60_000_000,
     platform=_platform,
     cpu_variant="none",
-    bridge=False,  # it would leave less than a tenth of the LUTs
     sessions=16,  # their records fit LUT RAM
     seed=1,
     lut4_budget=ecp5.COMB["25F"],
