@@ -1,5 +1,6 @@
 """Boards of two ports: what the host's port needs of pins, clocks and registers."""
 
+import os
 import re
 import shutil
 
@@ -11,7 +12,8 @@ from trebuchet.soc.build import generate_only
 @pytest.fixture(scope="module", params=["colorlight_i9", "colorlight_5a_75b"])
 def generated(request, root):
     """With a processor, and without: constraints and Verilog."""
-    board = load_board(request.param).variant(name=f"test_ports_{request.param}", bridge=True)
+    name = f"test_ports_{request.param}_{os.getpid()}"  # another process may test the same board
+    board = load_board(request.param).variant(name=name, bridge=True)
     folder = root / "build" / board.name
     try:
         placement = generate_only(board, folder)
