@@ -27,7 +27,7 @@ __all__ = ["PROOFS", "CallGhost", "header_bits"]
 
 MODULE = "trebuchet.cores.cluster.messages"
 CONTRACT = "trebuchet.cores.cluster.contract"
-SMALL = 16  # bytes of a message in the proofs
+SMALL = 48  # bytes of a message in the proofs
 HEADER = 64  # bits
 
 

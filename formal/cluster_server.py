@@ -87,7 +87,7 @@ class ServerProof(Elaboratable):
         mine, busy, known = Signal(), Signal(), Signal()
         refuses, drops = Signal(), Signal()
         inside = dut.inside
-        index = header.peer[:4]
+        index = header.peer[: PEERS.bit_length()]
         expected, large = inside["expected"][index], inside["large"][index]
         m.d.comb += [
             mine.eq(header.peer == self.peer),
@@ -151,9 +151,9 @@ class ServerProof(Elaboratable):
         m.d.comb += [Assert(core.state(n, "receive") == on[n]) for n in RECEIVE]
         m.d.comb += [
             Assert(on["IDLE"] | (Value.cast(inside["header"]) == Value.cast(header))),
-            Assert(inside["expected"][self.peer[:4]] == self.expected),
-            Assert(inside["large"][self.peer[:4]] == self.large),
-            Assert(dut.busy[self.peer[:4]] == busy),
+            Assert(inside["expected"][self.peer[: PEERS.bit_length()]] == self.expected),
+            Assert(inside["large"][self.peer[: PEERS.bit_length()]] == self.large),
+            Assert(dut.busy[self.peer[: PEERS.bit_length()]] == busy),
             Assert(on["IDLE"] | on["LOOK"] | known),
             Assert(~(on["JUDGE"] & mine & busy)),
             Assert(~on["JUDGE"] | (inside["length"] == self.length)),

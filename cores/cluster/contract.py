@@ -48,8 +48,11 @@ __all__ = [
 ]
 
 CALLS, REPLIES = 0, 1
-#: Bytes of operand or result in a message; a power of two.
-CHUNK = 1024
+#: Bytes of operand or result in a message; a multiple of 16. With its header a message fills 254 of
+#: the 256 words of a slot in LTL's store: one of 1,024 bytes would take two such slots.
+CHUNK = 1008
+#: Messages of a peer that may wait on a virtual channel; LTL's credit after reset.
+WINDOW = 4
 HEADER_BYTES = 8
 MAX_PEERS = 15
 
@@ -98,13 +101,15 @@ def link_config(width):
 
 
 def ltl_config(width, peers):
-    """An LTL engine with room for the default credit of 4 messages of every peer."""
+    """An LTL engine with room for what every peer may send and be sent, so that none waits for one
+    that is silent."""
     beats = -(-(CHUNK + HEADER_BYTES) * 8 // width)
     return LtlConfig(
         width=width,
         connections=2 * (peers + 1),
         vcs=2,
-        slots=8 * (peers + 1),
+        slots=2 * WINDOW * peers,
+        window=WINDOW,
         max_message=CHUNK + HEADER_BYTES,
-        buffer_beats=1 << (4 * peers * beats - 1).bit_length(),
+        buffer_beats=1 << (WINDOW * peers * beats - 1).bit_length(),
     )

@@ -52,7 +52,8 @@ class Cutter(wiring.Component):
         call, header = Signal(CallLayout), Signal(HeaderLayout)
         left = Signal.like(call.length)
         word = Signal(range(words))
-        beat = Signal(range(CHUNK * 8 // self.width))
+        beats = CHUNK * 8 // self.width
+        beat = Signal(range(beats))
         offset = Signal(16)
         # No ports: for the proof's invariants.
         self.inside = {"call": call, "left": left, "word": word, "beat": beat, "offset": offset}
@@ -84,7 +85,7 @@ class Cutter(wiring.Component):
                     o.valid.eq(given.valid),
                     o.payload.eq(given.payload),
                     o.payload.first.eq(0),
-                    o.payload.last.eq(given.payload.last | beat.all()),
+                    o.payload.last.eq(given.payload.last | (beat == beats - 1)),
                     given.ready.eq(o.ready),
                 ]
                 with m.If(o.valid & o.ready):

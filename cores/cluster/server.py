@@ -87,7 +87,7 @@ class Server(wiring.Component):
         m.submodules.transfer = transfer = Transfer(self.width, self.tag_width)
         for name in ("i", "o", "mem"):
             wiring.connect(m, wiring.flipped(getattr(self, name)), getattr(transfer, name))
-        self.busy = Array(Signal(name=f"busy{p}") for p in range(1 << 4))
+        self.busy = self._for_each_peer("busy", 1)
         refusal = stream.Signature(
             data.StructLayout({"peer": 8, "number": 8, "status": STATUS_WIDTH})
         ).create()
@@ -95,15 +95,22 @@ class Server(wiring.Component):
         self._reply(m, transfer, refusal)
         return m
 
+    def _for_each_peer(self, name, shape):
+        """Registers, by a peer's number; the first is nobody's."""
+        return Array(Signal(shape, name=f"{name}{p}") for p in range(self.memory.peers + 1))
+
+    def _known(self, peer):
+        """The number of a peer that exists, in as many bits as that takes."""
+        return peer[: self.memory.peers.bit_length()]
+
     def _address(self, base, log2, peer):
         return base + ((peer - 1) << log2)
 
     def _receive(self, m, transfer, refusal):
         memory, job, head = self.memory, self.job.payload, transfer.head
         header = Signal(HeaderLayout)
-        expected = Array(Signal(16, name=f"expected{p}") for p in range(1 << 4))
-        large = Array(Signal(name=f"large{p}") for p in range(1 << 4))
-        peer = header.peer[:4]
+        expected, large = self._for_each_peer("expected", 16), self._for_each_peer("large", 1)
+        peer = self._known(header.peer)
         known = (header.peer != 0) & (header.peer <= memory.peers)
         in_place = (header.offset == 0) | (header.offset == expected[peer])
         length = Signal(LENGTH_WIDTH)
@@ -174,10 +181,11 @@ class Server(wiring.Component):
         memory, answer = self.memory, self.answer
         call = Signal(CallLayout)
         operand = transfer.send.payload.operand
+        peer = self._known(call.peer)
         self.call = call  # no port: for the proof's invariants
         m.d.comb += [
             transfer.send.payload.call.eq(call),
-            operand.base.eq(self._address(memory.results, memory.result_log2, call.peer[:4])),
+            operand.base.eq(self._address(memory.results, memory.result_log2, peer)),
             operand.ring_log2.eq(memory.result_log2),
             operand.length.eq(call.length),
         ]
@@ -202,5 +210,5 @@ class Server(wiring.Component):
                     m.next = "SEND"
             with m.State("SEND"):
                 with m.If(~transfer.sending):
-                    m.d.sync += self.busy[call.peer[:4]].eq(0)
+                    m.d.sync += self.busy[peer].eq(0)
                     m.next = "IDLE"
