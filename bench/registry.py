@@ -190,6 +190,18 @@ LTL = (
     "cores/ltl/*.py",
     "bench/ltl.py",
 )
+#: A node of a cluster: LTL and router, what is between them and the role.
+CLUSTER = (
+    *LTL,
+    *ROUTER,
+    "cores/cluster/*.py",
+    "cores/memory.py",
+    "cores/tcp/service.py",
+    "cores/roles/contract.py",
+    "cores/roles/dispatch.py",
+    "cores/roles/fetch.py",
+    "cores/roles/slot.py",
+)
 #: Of every component in Verilator.
 MODEL = ("sim/build.py", "sim/flat.py")
 ROLE_HARNESS = (
@@ -311,6 +323,20 @@ GROUPS = {
             (*BRIDGE, "bench/area.py"),
             "area of the bridge, both directions, 64 bits, cut-through; half a minute",
             ("bridge.lut6", "bridge.bram36"),
+        ),
+        Group(
+            "cluster_ecp5",
+            "trebuchet.bench.cluster:measure_area",
+            (*CLUSTER, "bench/area.py", "bench/cluster.py"),
+            "cells of a node for a cluster of four boards on an ECP5; a minute",
+            ("cluster.ecp5_lut4", "cluster.ecp5_ff", "cluster.ecp5_bram18"),
+        ),
+        Group(
+            "cluster_clock",
+            "trebuchet.bench.cluster:measure_clock",
+            (*CLUSTER, "bench/fmax.py", "bench/cluster.py"),
+            "its clock alone on an ECP5-45F; a quarter of an hour",
+            ("cluster.ecp5_mhz",),
         ),
         Group(
             "tcp",

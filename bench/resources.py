@@ -30,6 +30,7 @@ _PARTS = {
     "gowin": "TCP engine on a Gowin GW2A-18",
     "router": "Elastic router",
     "ltl": "LTL transport",
+    "cluster": "Node of a cluster of four: router, LTL, callers, server",
     "bridge": "Bridge",
     "firmware": "Firmware",
 }

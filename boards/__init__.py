@@ -19,6 +19,7 @@ BUILT = (
     "colorlight_i9",
     "ecpix5",
     "ecpix5_45f",
+    "ecpix5_cluster",
     "logicbone",
     "orangecrab",
     "trellisboard",

@@ -24,7 +24,7 @@ from .stream import free, new_harness, stream_rules
 __all__ = ["PROOFS"]
 
 PEER = 5
-STEP = 64  # a message has 1024 bytes, in units of 16
+STEP = 63  # a message has 1008 bytes, in units of 16
 DATA = 0  # a job's kind
 PHASES = (
     *("IDLE", "STRAY", "CHECK", "CALL", "SEND", "WAIT"),

@@ -28,6 +28,7 @@ __all__ = ["PROOFS", "CallGhost", "header_bits"]
 MODULE = "trebuchet.cores.cluster.messages"
 CONTRACT = "trebuchet.cores.cluster.contract"
 SMALL = 48  # bytes of a message in the proofs
+STEP = 3  # in units of 16
 HEADER = 64  # bits
 
 
@@ -55,14 +56,14 @@ class CallGhost:
         self.active = Signal(name="active")
         self.word = Signal(range(self.words + 1), name="ghost_word")  # of the header, sent
         self.beat = Signal(range(self.beats), name="ghost_beat")
-        self.message = Signal(16, name="message")
+        self.offset = Signal(16, name="ghost_offset")
         self.left = Signal(20, name="ghost_left")  # bytes
         self.call = Signal(call.payload.shape(), name="ghost_call")
         self.data = Signal(name="in_data")
         m.d.comb += self.data.eq(self.active & (self.word == self.words))
         with m.If(moves(call)):
             m.d.sync += [self.active.eq(1), self.call.eq(call.payload)]
-            m.d.sync += [self.left.eq(call.payload.length), self.message.eq(0)]
+            m.d.sync += [self.left.eq(call.payload.length), self.offset.eq(0)]
         with m.If(self.active & ~self.data & o.ready):
             m.d.sync += self.word.eq(self.word + 1)
             with m.If((self.word == self.words - 1) & (self.left == 0)):
@@ -70,7 +71,8 @@ class CallGhost:
         with m.If(self.data & given.valid & o.ready):
             m.d.sync += self.beat.eq(self.beat + 1)
             with m.If(given.payload.last | (self.beat == self.beats - 1)):
-                m.d.sync += [self.word.eq(0), self.beat.eq(0), self.message.eq(self.message + 1)]
+                m.d.sync += [self.word.eq(0), self.beat.eq(0)]
+                m.d.sync += self.offset.eq(self.offset + STEP)
                 m.d.sync += self.left.eq(self.left - SMALL)
             with m.If(given.payload.last):
                 m.d.sync += self.active.eq(0)
@@ -89,6 +91,7 @@ class CallGhost:
             Assert(core.state("IDLE") == ~self.active),
             Assert(inside["beat"] == self.beat),
             Assert(self.word <= self.words),
+            Assert(self.beat < self.beats),
             Assert(self.active | (self.word == 0)),
             Assert(self.data | (self.beat == 0)),
             Assert(~self.data | (self.left != 0)),
@@ -99,12 +102,12 @@ class CallGhost:
         with m.If(self.active):
             m.d.comb += [
                 Assert(inside["left"] == self.left),
-                Assert(inside["offset"] == self.message),
+                Assert(inside["offset"] == self.offset),
                 Assert(Value.cast(inside["call"]) == Value.cast(self.call)),
             ]
 
     def header(self):
-        return header_bits(self.call, self.left <= SMALL, self.message)
+        return header_bits(self.call, self.left <= SMALL, self.offset)
 
 
 class CutterProof(Elaboratable):
@@ -145,7 +148,7 @@ class CutterProof(Elaboratable):
         m.d.comb += Assert(begins == (ghost.word == 0))
         ends = moves(given) & given.payload.last
         m.d.comb += [
-            Cover(ends & (ghost.message == 1) & (ghost.left <= SMALL) & (ghost.beat == 1)),
+            Cover(ends & (ghost.offset == STEP) & (ghost.left <= SMALL) & (ghost.beat == 1)),
             Cover(moves(o) & o.payload.last & ~ghost.data),
             Cover(ends & (ghost.left > SMALL)),
         ]
@@ -305,10 +308,10 @@ class RoundTripProof(Elaboratable):
         with m.If(reads & (ghost.word == 1)):
             m.d.comb += Assert(shown[:32] == wanted[:32])
         with m.If(ghost.active):
-            m.d.comb += Assert(taken == ghost.message * SMALL + ghost.beat * n)
+            m.d.comb += Assert(taken == ((ghost.offset << 4) + ghost.beat * n)[:20])
         with m.If(data):
             m.d.comb += Assert(place == taken)
-        m.d.comb += Cover(moves(got) & given.payload.last & (ghost.message == 1))
+        m.d.comb += Cover(moves(got) & given.payload.last & (ghost.offset == STEP))
         m.d.comb += Cover(moves(head) & head.payload.bare)
         return m
 
@@ -375,9 +378,9 @@ class FuseProof(Elaboratable):
 
 
 CUTTER_MUTANTS = (
-    Mutant("skips_an_offset", "offset + CHUNK // 16)", "offset + CHUNK // 8)"),
+    Mutant("skips_an_offset", "offset + CHUNK // 16)", "offset + CHUNK // 8)", 20),
     Mutant("last_too_late", "left <= CHUNK", "left < CHUNK"),
-    Mutant("never_cuts", "given.payload.last | beat.all()", "given.payload.last"),
+    Mutant("never_cuts", "given.payload.last | (beat == beats - 1)", "given.payload.last", 20),
     Mutant("forgets_the_end", "& (left == 0)", "& (left != 0)"),
     Mutant(
         "kind_before_last",

@@ -170,13 +170,14 @@ class NodeProof(Elaboratable):
         m.d.comb += [Assert(ltl.mac == dut.mac), Assert(ltl.ip == dut.ip)]
 
     def _sizes(self, m, config, link):
-        # A message of 1032 bytes is 258 beats; four of them may be on the way for each peer.
-        held = 4 * PEERS * 258
+        # A message of 1016 bytes is 254 beats; four of them may be on the way for each peer.
+        held = 4 * PEERS * 254
         sizes = (
             (config.connections, 2 * PEERS + 2),
             (config.vcs, 2),
-            (config.slots, 8 * (PEERS + 1)),
-            (config.max_message, 1032),
+            (config.slots, 8 * PEERS),
+            (config.window, 4),
+            (config.max_message, 1016),
             (config.width, 32),
             (link.vcs, 2),
             (link.flit_width, 32),

@@ -25,7 +25,7 @@ from .stream import free, new_harness, stream_rules
 __all__ = ["PROOFS"]
 
 SOURCE, DATA = 1, 0
-STEP = 64  # a message has 1024 bytes, in units of 16
+STEP = 63  # a message has 1008 bytes, in units of 16
 BASE, PEERS, OPERAND_LOG2, RESULT_LOG2 = 0x4400, 3, 9, 10
 #: Operands end at 0x4A00; results lie behind all of them, each at a multiple of its size.
 RESULTS, END = 0x4C00, 0x5800

@@ -31,6 +31,18 @@ __all__ = ["ClusterNode", "cluster_block", "peer_block"]
 
 #: Ports of the router.
 AT_LTL, AT_CALLERS, AT_SERVER = range(3)
+#: Where messages go that come in at a port on a virtual channel; there are no others.
+WAYS = {
+    (AT_LTL, CALLS): AT_SERVER,
+    (AT_LTL, REPLIES): AT_CALLERS,
+    (AT_CALLERS, CALLS): AT_LTL,
+    (AT_SERVER, REPLIES): AT_LTL,
+}
+
+
+def _route(port, vc, dest):
+    """Of :class:`~trebuchet.cores.router.router.Router`, which has no logic for other ways."""
+    return (dest, vc) if WAYS.get((port, vc)) == dest else None
 
 
 def cluster_block(peers):
@@ -152,7 +164,7 @@ class ClusterNode(wiring.Component):
 
     def _network(self, m, calls, replies, server):
         link = link_config(self.width)
-        m.submodules.router = router = Router(3, link)
+        m.submodules.router = router = Router(3, link, _route)
         m.submodules.ltl = ltl = Ltl(ltl_config(self.width, self.peers))
         sends = [PacketsToFlits(link) for _ in range(3)]
         takes = [FlitsToPackets(link) for _ in range(3)]
@@ -164,11 +176,8 @@ class ClusterNode(wiring.Component):
         wiring.connect(m, server.o, sends[AT_SERVER].i[REPLIES])
         wiring.connect(m, takes[AT_SERVER].o[CALLS], server.i)
         self._sort_replies(m, takes[AT_CALLERS].o[REPLIES], replies)
+        m.d.comb += [sends[port].dest[vc].eq(to) for (port, vc), to in WAYS.items()]
         m.d.comb += [
-            sends[AT_CALLERS].dest[CALLS].eq(AT_LTL),
-            sends[AT_SERVER].dest[REPLIES].eq(AT_LTL),
-            sends[AT_LTL].dest[CALLS].eq(AT_SERVER),
-            sends[AT_LTL].dest[REPLIES].eq(AT_CALLERS),
             # Nothing is sent there: what should come all the same is lost, and holds up nobody.
             takes[AT_CALLERS].o[CALLS].ready.eq(1),
             takes[AT_SERVER].o[REPLIES].ready.eq(1),

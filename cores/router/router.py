@@ -197,6 +197,10 @@ class Router(wiring.Component):
         """VCs to which packets of VC v of input p may change."""
         return sorted({way[1] for way in self.table[p][v] if way is not None})
 
+    def _leads(self, p, v, o):
+        """Whether any packet of VC v of input p leaves at output o: if not, there is no logic."""
+        return any(way is not None and way[0] == o for way in self.table[p][v])
+
     def _tag_vc(self, p, v):
         """The VC on which the first flit of a queue leaves; a constant where it can be."""
         vcs = self._out_vcs(p, v)
@@ -208,6 +212,8 @@ class Router(wiring.Component):
         sender, link, grant = self.senders[o], self.o[o], self.grants[o]
         for p in range(self.ports):
             for v, tag in enumerate(self.buffers[p].tags):
+                if not self._leads(p, v, o):
+                    continue
                 out_vc = self._tag_vc(p, v)
                 credit = _bit(counter.ready, out_vc)
                 turn = self.owns[p][v] | ~_bit(self.owned[o], out_vc)
