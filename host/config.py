@@ -1,11 +1,11 @@
-"""`trebuchet config pack|show`: configuration blocks as files."""
+"""`trebuchet config pack|show|cluster`: configuration blocks as files."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ..models.config_block import pack, unpack
+from ..models.config_block import cluster_texts, pack, unpack
 from ..models.errors import TrebuchetError
 
 __all__ = ["app", "read_file", "write_file"]
@@ -78,3 +78,30 @@ def show_command(
         raise TrebuchetError(f"{source}: {error}") from error
     typer.echo(f"# sequence {block.sequence}")
     typer.echo(block.text, nl=False)
+
+
+@app.command("cluster")
+def cluster_command(
+    boards: Annotated[
+        list[str], typer.Argument(metavar="MAC,IP...", help="Addresses of each board, 2 to 16.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the files.")],
+    timeout_us: Annotated[
+        int, typer.Option(min=1, max=32767, metavar="US", help="A frame's time-out in µs.")
+    ] = 1000,
+) -> None:
+    """Write the settings of boards that do each other's jobs, a file for each."""
+    pairs = []
+    for text in boards:
+        mac, comma, ip = text.partition(",")
+        if not comma:
+            raise TrebuchetError(f"a board must be MAC,IP, not {text!r}")
+        pairs.append((mac, ip))
+    texts = cluster_texts(pairs, timeout_us)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise TrebuchetError(f"cannot make the folder {output}: {error.strerror}") from error
+    for (_, ip), text in zip(pairs, texts, strict=True):
+        write_file(output / f"{ip}.txt", text.encode("ascii"))
+        typer.echo(output / f"{ip}.txt")

@@ -9,12 +9,13 @@ import ipaddress
 import re
 import struct
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .errors import TrebuchetError
 
-__all__ = ["FORMS", "MAX_TEXT", "STEP", "ConfigBlock", "check_text", "pack", "unpack"]
+__all__ = ["FORMS", "MAX_TEXT", "STEP", "ConfigBlock", "check_text", "cluster_texts", "pack"]
+__all__ += ["unpack"]
 
 _HEADER = struct.Struct("<4sBBHII")
 _CHECKED = 12
@@ -152,6 +153,37 @@ def check_text(text: str) -> str:
     if len(found) > MAX_TEXT:
         raise TrebuchetError(f"the settings must be at most {MAX_TEXT} bytes, not {len(found)}")
     return found
+
+
+def cluster_texts(boards: Sequence[tuple[str, str]], timeout_us: int = 1000) -> list[str]:
+    """The settings of each board of a cluster in which everybody does everybody's jobs.
+
+    ``boards`` are MAC and IP addresses. Each board numbers the others in the order in which they
+    are given, and tells each its own number there (docs/network.md, Peers). ``timeout_us``, 1 to
+    32767, is how long a frame may remain without an answer.
+    """
+    boards = [(mac.lower(), ip) for mac, ip in boards]
+    if not 2 <= len(boards) <= _MAX_PEERS + 1:
+        raise TrebuchetError(f"a cluster must have 2 to {_MAX_PEERS + 1} boards, not {len(boards)}")
+    for key, column in zip(("mac", "ip"), zip(*boards, strict=True), strict=True):
+        form, allows = FORMS[key]
+        for address in column:
+            if not allows(address):
+                raise TrebuchetError(f"{key} of a board must be {form}, not {address!r}")
+            if column.count(address) > 1:
+                raise TrebuchetError(f"two boards must not have the same {key}, {address}")
+    return [_board_of_cluster(boards, k, timeout_us) for k in range(len(boards))]
+
+
+def _board_of_cluster(boards: Sequence[tuple[str, str]], own: int, timeout_us: int) -> str:
+    mac, ip = boards[own]
+    lines = [f"ip={ip}", f"mac={mac}"]
+    others = [k for k in range(len(boards)) if k != own]
+    for number, k in enumerate(others, 1):
+        # A board leaves itself out of its count.
+        theirs = own + 1 if own < k else own
+        lines.append(f"peer{number}={boards[k][0]},{boards[k][1]},{theirs},{timeout_us},1")
+    return check_text("\n".join(lines))
 
 
 def pack(text: str, sequence: int = 1) -> bytes:

@@ -1,8 +1,11 @@
 """`trebuchet image` and `trebuchet config`: files in, files out, one line for what is wrong."""
 
+import ipaddress
+
 import pytest
 from trebuchet.host.cli import main
 from trebuchet.host.image import Image
+from trebuchet.sim.fleet.topology import PEERS, uniform
 
 
 def _run(capsys, *arguments):
@@ -92,3 +95,50 @@ def test_what_cannot_be_is_one_line(capsys, tmp_path, monkeypatch, arguments, me
     assert message in err
     assert err.count("\n") == 1
     assert sorted(p.name for p in tmp_path.iterdir()) == ["empty", "junk"]
+
+
+@pytest.mark.parametrize("count", [2, 3, PEERS + 1])
+def test_settings_of_a_cluster(capsys, tmp_path, count):
+    """The same peers as the simulated boards have that all call each other."""
+    fleet = uniform(count)
+    where = [f"{board.mac.upper()},{board.ip}" for board in fleet.boards]
+    options = ["-o", tmp_path / "new" / "folder", "--timeout-us", "1000"]
+    code, out, _ = _run(capsys, "config", "cluster", *where, *options)
+    assert code == 0
+    files = out.split()
+    assert len(files) == count
+    for board, name in zip(fleet.boards, files, strict=True):
+        block = tmp_path / "block.bin"
+        assert _run(capsys, "config", "pack", name, "-o", block)[0] == 0
+        lines = _run(capsys, "config", "show", block)[1].splitlines()[1:]
+        macs = {peer.ip: peer.mac for peer in fleet.boards}
+        expected = [f"ip={board.ip}", f"mac={board.mac}"]
+        for number, peer in enumerate(fleet.peers(board.name), 1):
+            ip = str(ipaddress.IPv4Address(peer.ip))
+            expected.append(f"peer{number}={macs[ip]},{ip},{peer.theirs},{peer.timeout_us},1")
+        assert lines == expected
+
+
+@pytest.mark.parametrize(
+    ("boards", "message"),
+    [
+        (["02:00:00:00:00:01,10.0.0.2"], "a cluster must have 2 to 16 boards, not 1"),
+        (["10.0.0.2", "10.0.0.3"], "a board must be MAC,IP, not '10.0.0.2'"),
+        (
+            ["02:00:00:00:00:01,10.0.0.2", "02:00:00:00:00:02,10.0.0.256"],
+            "ip of a board must be A.B.C.D, not '10.0.0.256'",
+        ),
+        (
+            ["02:00:00:00:00:01,10.0.0.2", "3:00:00:00:00:02,10.0.0.3"],
+            "mac of a board must be XX:XX:XX:XX:XX:XX of one station, not '3:00:00:00:00:02'",
+        ),
+        (
+            ["02:00:00:00:00:0a,10.0.0.2", "02:00:00:00:00:0A,10.0.0.3"],
+            "two boards must not have the same mac, 02:00:00:00:00:0a",
+        ),
+    ],
+)
+def test_no_cluster_of_these(capsys, tmp_path, boards, message):
+    code, _, err = _run(capsys, "config", "cluster", *boards, "-o", tmp_path / "out")
+    assert (code, err) == (1, f"trebuchet: {message}\n")
+    assert not (tmp_path / "out").exists()
