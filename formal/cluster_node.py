@@ -103,6 +103,14 @@ class NodeProof(Elaboratable):
         for port, (send, take) in enumerate(zip(sends, takes, strict=True)):
             for ours, theirs in ((send.o, router.i[port]), (router.o[port], take.i)):
                 same_registers(m, ours, theirs)
+        # And the router has these ways only, each on its channel.
+        ways = {(CALLERS, CALLS): LTL, (SERVER, REPLIES): LTL}
+        ways |= {(LTL, CALLS): SERVER, (LTL, REPLIES): CALLERS}
+        for port, channels in enumerate(router.table):
+            for vc, row in enumerate(channels):
+                for dest, way in enumerate(row):
+                    wanted = (dest, vc) if ways.get((port, vc)) == dest else None
+                    m.d.comb += Assert(C(way == wanted))
         m.d.comb += [
             Assert(sends[CALLERS].dest[CALLS] == LTL),
             Assert(sends[SERVER].dest[REPLIES] == LTL),
@@ -194,6 +202,7 @@ MUTANTS = (
     Mutant("entry_for_peer", "message.payload.connection >> 1", "message.payload.connection", 4),
     Mutant("forgets_the_peer", "m.d.sync += before.eq(peer)", "m.d.sync += before.eq(0)", 4),
     Mutant("next_caller", "replies.select.eq(peer - 1)", "replies.select.eq(peer)", 4),
+    Mutant("any_way", "if WAYS.get((port, vc)) == dest else None", "if dest < 3 else None", 4),
     Mutant("sends_after_reset", "caller.expired | slot.csr.state[1]", "caller.expired", 4),
     Mutant(
         "entry_of_the_next",
