@@ -17,7 +17,7 @@ from trebuchet.cores.ltl.registers import LTL_BLOCK
 @pytest.mark.parametrize("width", [32, 64])
 @pytest.mark.parametrize("peers", range(1, MAX_PEERS + 1))
 def test_every_peer_has_its_own_room(peers, width):
-    """Whoever is silent takes no slot and no beat from the others (docs/network.md, LTL)."""
+    """All windows can be full at the same time, at both ends (docs/network.md, LTL)."""
     config = ltl_config(width, peers)
     entries = {entry(p, vc) for p in range(1, peers + 1) for vc in (CALLS, REPLIES)}
     assert config.connections > max(entries)

@@ -1,6 +1,7 @@
 """Many LTL engines in Verilator: long runs on hostile links, incast, dead boards."""
 
 import pytest
+from trebuchet.cores.cluster.contract import CALLS, REPLIES, ltl_config
 from trebuchet.models.ltl_repeat import share
 from trebuchet.sim.ltl import Flow, build_ltl, run_ltl
 
@@ -38,6 +39,49 @@ def test_messages_of_all_lengths_with_stalling_roles(binary, seed):
     run = run_ltl(binary, flows=flows, seed=seed, stall=0.4, latency=200, **HOSTILE)
     assert run.delivered == [400] * 4
     assert not run.failures
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Boards of a cluster of four: 32 bits, and no more room than their windows need."""
+    return build_ltl(ltl_config(32, 3))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_cluster_on_hostile_links(cluster, seed):
+    ways = [(0, 1), (0, 2), (0, 3), (1, 0)]
+    flows = [Flow(a, b, 300, vc=v, high=1016) for a, b in ways for v in (CALLS, REPLIES)]
+    run = run_ltl(
+        cluster,
+        boards=4,
+        flows=flows,
+        seed=seed,
+        stall=0.3,
+        latency=200,
+        registers={"rto": 40},
+        **HOSTILE,
+    )
+    assert run.delivered == [300] * len(flows)
+    assert not run.failures
+    assert [board["stored"] for board in run.counters] == [0] * 4
+    assert sum(board["no_room"] for board in run.counters) == 0, "credit is more than the buffer"
+
+
+def test_calls_to_a_silent_board_hold_up_no_replies(cluster):
+    """Its window is full, and so is what waits behind; the other channel has its own slots."""
+    replies = [Flow(0, b, 300, vc=REPLIES, low=900, high=1016) for b in (2, 3)]
+    alone = run_ltl(cluster, boards=4, flows=replies)
+    run = run_ltl(
+        cluster,
+        boards=4,
+        flows=[Flow(0, 1, 1 << 20, vc=CALLS, low=900, high=1016), *replies],
+        dead=(1, 20_000),
+        registers={"rto": 50, "tick_cycles": 60, "retries": 200},
+        stop=2 * alone.cycles,
+    )
+    assert run.delivered[1:] == [300, 300]
+    # Its four messages go out again and again, but the line has time for more.
+    assert max(run.finished[1:]) < 1.6 * alone.cycles
 
 
 def test_incast_with_rate_control_is_fair_and_loses_nothing(binary):

@@ -101,8 +101,7 @@ def link_config(width):
 
 
 def ltl_config(width, peers):
-    """An LTL engine with room for what every peer may send and be sent, so that none waits for one
-    that is silent."""
+    """An LTL engine with room for all that every peer may send and be sent at a time."""
     beats = -(-(CHUNK + HEADER_BYTES) * 8 // width)
     return LtlConfig(
         width=width,
