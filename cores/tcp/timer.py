@@ -133,21 +133,7 @@ class TimerEngine(wiring.Component):
                 m.d.comb += [head_w.en.eq(1), head_w.data.valid.eq(0)]
                 m.d.sync += walk.eq(head_r.data)
                 m.next = "IDLE"
-            with m.State("CLAIM"):
-                m.d.comb += port.request.eq(1)
-                with m.If(port.grant):
-                    m.next = "LATE"
-                    with m.If(self.recycling):
-                        m.next = "RECYCLE"
-            with m.State("RECYCLE"):
-                self._recycle(m)
-                m.next = "IDLE"
-            with m.State("LATE"):
-                m.d.sync += distance.eq(r.deadline - self.now)
-                m.next = "JUDGE"
-            with m.State("JUDGE"):
-                m.d.sync += self.late.eq(distance[-1] | (distance == 0))
-                m.next = "VISIT"
+            self._claim(m, distance)
             with m.State("VISIT"):
                 m.d.comb += port.commit.eq(1)
                 self._visit(m)
@@ -197,6 +183,25 @@ class TimerEngine(wiring.Component):
             out.eq((r.snd_max - r.snd_una)[: bits + 1]),
             self.half.eq(Mux(out >> 1 > r.mss << 1, out >> 1, r.mss << 1)),
         ]
+
+    def _claim(self, m, distance):
+        """From the number of a session to its record, and whether its time has come."""
+        port = self.port
+        with m.State("CLAIM"):
+            m.d.comb += port.request.eq(1)
+            with m.If(port.grant):
+                m.next = "LATE"
+                with m.If(self.recycling):
+                    m.next = "RECYCLE"
+        with m.State("RECYCLE"):
+            self._recycle(m)
+            m.next = "IDLE"
+        with m.State("LATE"):
+            m.d.sync += distance.eq(port.record.deadline - self.now)
+            m.next = "JUDGE"
+        with m.State("JUDGE"):
+            m.d.sync += self.late.eq(distance[-1] | (distance == 0))
+            m.next = "VISIT"
 
     def _visit(self, m):
         r, w, settings = self.port.record, self.w, self.settings
@@ -309,21 +314,7 @@ class WheelsTimerEngine(TimerEngine):
                     m.d.sync += [port.session.eq(step), walks.eq(1)]
                     m.d.sync += step.eq(Mux(step + 1 == self.high, 0, step + 1))
                     m.next = "CLAIM"
-            with m.State("CLAIM"):
-                m.d.comb += port.request.eq(1)
-                with m.If(port.grant):
-                    m.next = "LATE"
-                    with m.If(self.recycling):
-                        m.next = "RECYCLE"
-            with m.State("RECYCLE"):
-                self._recycle(m)
-                m.next = "IDLE"
-            with m.State("LATE"):
-                m.d.sync += distance.eq(r.deadline - self.now)
-                m.next = "JUDGE"
-            with m.State("JUDGE"):
-                m.d.sync += self.late.eq(distance[-1] | (distance == 0))
-                m.next = "VISIT"
+            self._claim(m, distance)
             with m.State("VISIT"):
                 m.d.comb += port.commit.eq(1)
                 self._visit(m)
