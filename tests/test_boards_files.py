@@ -75,7 +75,8 @@ def test_two_boards_cannot_have_one_name(written):
         ("import sys\nsys.exit(3)\n", r"my_board\.py:2: SystemExit: 3$"),
         ("\nraise RuntimeError('a\\nb')\n", r"my_board\.py:2: RuntimeError: a b$"),
         ("raise RuntimeError\n", r"my_board\.py:1: RuntimeError$"),
-        ("x\0y\n", r"my_board\.py: SyntaxError: source code string cannot contain null bytes$"),
+        # Python 3.11.4 has made a SyntaxError of it.
+        ("x\0y\n", r"my_board\.py: (Syntax|Value)Error: source code .* contain null bytes$"),
         (
             "class Odd(Exception):\n    def __str__(self):\n        return 1 / 0\n\n\nraise Odd\n",
             r"my_board\.py:6: Odd$",
