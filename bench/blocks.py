@@ -8,6 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..cores.bridge.bridge import Bridge
+from ..cores.cluster.node import ClusterNode
+from ..cores.cluster.server import ServerMemory
 from ..cores.ltl.config import LtlConfig
 from ..cores.ltl.engine import Ltl
 from ..cores.roles.ecg.role import EcgRole
@@ -20,9 +22,11 @@ from .fmax import fmax
 __all__ = ["BLOCKS", "measure_area", "measure_clock"]
 
 DEVICE = "LFE5U-45F"
-#: The parameters are those of the UltraScale+ rows of the same block.
+#: The parameters are those of the UltraScale+ rows of the same block; of a cluster's node those of
+#: the board ``ecpix5_cluster``.
 BLOCKS: dict[str, Callable[[], Any]] = {
     "bridge": lambda: Bridge(64),
+    "cluster": lambda: ClusterNode(ServerMemory(0, 3, operand_log2=15, result_log2=10)),
     "ecg": lambda: EcgRole(preset=FAITHFUL),
     "ltl": lambda: Ltl(LtlConfig(connections=64)),
     "router": lambda: Router(4, LinkConfig(vcs=2, flit_width=64, buffer_flits=16)),

@@ -223,6 +223,7 @@ FABRIC = (
 #: What :mod:`.blocks` measures, and what each is built of.
 BLOCKS = {
     "bridge": BRIDGE,
+    "cluster": CLUSTER,
     "ecg": ECG_GATEWARE,
     "ltl": LTL,
     "router": ROUTER,
@@ -323,20 +324,6 @@ GROUPS = {
             (*BRIDGE, "bench/area.py"),
             "area of the bridge, both directions, 64 bits, cut-through; half a minute",
             ("bridge.lut6", "bridge.bram36"),
-        ),
-        Group(
-            "cluster_ecp5",
-            "trebuchet.bench.cluster:measure_area",
-            (*CLUSTER, "bench/area.py", "bench/cluster.py"),
-            "cells of a node for a cluster of four boards on an ECP5; a minute",
-            ("cluster.ecp5_lut4", "cluster.ecp5_ff", "cluster.ecp5_bram18"),
-        ),
-        Group(
-            "cluster_clock",
-            "trebuchet.bench.cluster:measure_clock",
-            (*CLUSTER, "bench/fmax.py", "bench/cluster.py"),
-            "its clock alone on an ECP5-45F; a quarter of an hour",
-            ("cluster.ecp5_mhz",),
         ),
         Group(
             "tcp",

@@ -33,6 +33,11 @@ RECEIVE = ("IDLE", "LOOK", "STORE", "STORED", "JUDGE")
 REPLY = ("IDLE", "CALL", "SEND")
 
 
+def _index(peer):
+    """Where the core's tables have a peer."""
+    return peer[: PEERS.bit_length()]
+
+
 def _may_be(cores, peers):
     """Whether a server can have so many peers."""
     try:
@@ -87,7 +92,7 @@ class ServerProof(Elaboratable):
         mine, busy, known = Signal(), Signal(), Signal()
         refuses, drops = Signal(), Signal()
         inside = dut.inside
-        index = header.peer[: PEERS.bit_length()]
+        index = _index(header.peer)
         expected, large = inside["expected"][index], inside["large"][index]
         m.d.comb += [
             mine.eq(header.peer == self.peer),
@@ -151,9 +156,9 @@ class ServerProof(Elaboratable):
         m.d.comb += [Assert(core.state(n, "receive") == on[n]) for n in RECEIVE]
         m.d.comb += [
             Assert(on["IDLE"] | (Value.cast(inside["header"]) == Value.cast(header))),
-            Assert(inside["expected"][self.peer[: PEERS.bit_length()]] == self.expected),
-            Assert(inside["large"][self.peer[: PEERS.bit_length()]] == self.large),
-            Assert(dut.busy[self.peer[: PEERS.bit_length()]] == busy),
+            Assert(inside["expected"][_index(self.peer)] == self.expected),
+            Assert(inside["large"][_index(self.peer)] == self.large),
+            Assert(dut.busy[_index(self.peer)] == busy),
             Assert(on["IDLE"] | on["LOOK"] | known),
             Assert(~(on["JUDGE"] & mine & busy)),
             Assert(~on["JUDGE"] | (inside["length"] == self.length)),

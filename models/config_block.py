@@ -155,7 +155,7 @@ def check_text(text: str) -> str:
     return found
 
 
-def cluster_texts(boards: Sequence[tuple[str, str]], timeout_us: int = 1000) -> list[str]:
+def cluster_texts(boards: Sequence[tuple[str, str]], timeout_us: int) -> list[str]:
     """The settings of each board of a cluster in which everybody does everybody's jobs.
 
     ``boards`` are MAC and IP addresses. Each board numbers the others in the order in which they
