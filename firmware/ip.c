@@ -10,6 +10,7 @@
 #include "command.h"
 #include "dhcp.h"
 #include "log.h"
+#include "ltl.h"
 #include "nic.h"
 #include "packet.h"
 #include "server.h"
@@ -123,6 +124,7 @@ static void receive(void)
 	if (client_on)
 		dhcp_receive(&client, (const uint8_t *)buffer, length, board_uptime_ms());
 	server_take_frame((const uint8_t *)buffer, length);
+	ltl_take_frame((const uint8_t *)buffer, length);
 }
 
 static void send(void)

@@ -4,12 +4,18 @@
 
 #ifdef TREBUCHET_LTL_BASE
 
+#include <string.h>
+
 #include <generated/soc.h>
 #include <generated/trebuchet_peers.h>
 
 #include "board.h"
+#include "greeting.h"
+#include "ip.h"
 #include "log.h"
 #include "network.h"
+#include "nic.h"
+#include "packet.h"
 #include "serial.h"
 #include "settings.h"
 #include "text.h"
@@ -27,19 +33,22 @@
 /* How long a failure may wait until it is seen. */
 #define POLL_MS 10u
 
-/*
- * The same at both ends, and constant, since nothing tells a peer which one we took. So a board that
- * restarts alone begins with sequence number 0 where its peers expect a later one: they take its
- * messages for repeated ones, and it takes theirs for early ones. What is sent then is lost, or the
- * connections fail. All boards that are joined, directly or not, must be started anew together.
- */
-#define INCARNATION 1u
+/* A greeting goes to the port for which the frame port listens, and comes from LTL's. */
+#define TO_PORT 68u
+#define FROM_PORT 0xc17au
+#define PAYLOAD (PACKET_UDP + 8)
+
+/* How it stands with each peer, by number; those without an entry in the settings are not there. */
+static struct {
+	bool there;
+	struct peer peer;
+	struct greeting greeting;
+} peered[TREBUCHET_LTL_PEERS + 1];
 
 /* The engine must not see its registers change while it carries out a command. */
-static void command(uint32_t table, uint32_t entry)
+static void command(uint32_t what, uint32_t entry)
 {
-	trebuchet_ltl_command_write(COMMAND_GO | COMMAND_OPEN | table |
-				    entry << TREBUCHET_LTL_COMMAND_INDEX_OFFSET);
+	trebuchet_ltl_command_write(COMMAND_GO | what | entry << TREBUCHET_LTL_COMMAND_INDEX_OFFSET);
 	while (trebuchet_ltl_busy_read() != 0)
 		;
 }
@@ -55,67 +64,154 @@ static bool find_peer(uint32_t number, struct peer *peer)
 	return true;
 }
 
-/* The port of the other end and the credit are the same everywhere: what they are after reset. */
-static void open_peer(uint32_t number, const struct peer *peer)
+/*
+ * Carry out a command for both channels of a peer. The port of the other end and the credit are the
+ * same everywhere: what they are after reset.
+ */
+static void command_peer(uint32_t what, uint32_t number)
 {
+	const struct peer *peer = &peered[number].peer;
 	uint64_t mac = (uint64_t)peer->mac_high << 32 | peer->mac_low;
 
 	trebuchet_ltl_peer_mac_write(network_wire_order(mac));
 	trebuchet_ltl_peer_ip_write(peer->ip);
-	trebuchet_ltl_incarnation_write(INCARNATION);
+	trebuchet_ltl_incarnation_write(greeting_incarnation(&peered[number].greeting));
 	trebuchet_ltl_rto_write(peer->timeout_us);
 	for (uint32_t vc = REQUESTS; vc <= REPLIES; vc++) {
 		trebuchet_ltl_peer_connection_write(ENTRIES * peer->theirs + vc);
 		trebuchet_ltl_vc_write(vc);
-		command(COMMAND_RECEIVE, ENTRIES * number + vc);
-		command(0, ENTRIES * number + vc);
+		command(what, ENTRIES * number + vc);
 	}
 }
 
-void ltl_start(void)
+/* Whether jobs may go to a peer. */
+static void call_peer(uint32_t number, bool may)
 {
-	uint32_t enable = 1; /* our own role */
+	uint32_t enable = trebuchet_cluster_enable_read() & ~(1u << number);
+
+	trebuchet_cluster_enable_write(may ? enable | 1u << number : enable);
+}
+
+static void tell(enum log_level level, const char *what, uint32_t number, const char *how)
+{
+	char line[64];
+	struct text text = text_in(line, sizeof(line) - 1);
+
+	text_plain(&text, what);
+	text_unsigned(&text, number);
+	text_plain(&text, " (");
+	text_ip(&text, peered[number].peer.ip);
+	text_plain(&text, how);
+	log_write(level, "ltl", text_string(&text));
+}
+
+void ltl_start(uint16_t chance)
+{
 	uint32_t count = 0;
-	struct peer peer;
 	char line[32];
 	struct text text = text_in(line, sizeof(line) - 1);
 
 	trebuchet_ltl_tick_cycles_write(TREBUCHET_CYCLES_PER_US);
 	trebuchet_ltl_dscp_write(TREBUCHET_LTL_DSCP);
 	for (uint32_t number = 1; number <= TREBUCHET_LTL_PEERS; number++) {
-		if (!find_peer(number, &peer))
+		if (!find_peer(number, &peered[number].peer))
 			continue;
 		count++;
-		open_peer(number, &peer);
-		if (peer.called)
-			enable |= 1u << number;
+		peered[number].there = true;
+		greeting_start(&peered[number].greeting, chance, board_uptime_ms());
 	}
 	trebuchet_ltl_enable_write(1);
-	trebuchet_cluster_enable_write(enable);
-	if (count > 0)
+	trebuchet_cluster_enable_write(1); /* our own role */
+	if (count > 0) {
+		ip_listen();
 		board_wake_every(POLL_MS);
+	}
 	text_plain(&text, "ltl: ");
 	text_unsigned(&text, count);
 	text_plain(&text, " peers\n");
 	serial_string(text_string(&text));
 }
 
-static void report(uint32_t entry)
+/* Which peer sent this greeting to us; 0: it is none. */
+static uint32_t sender(const uint8_t *frame, size_t length)
+{
+	const uint8_t *from = frame + PACKET_MAC_BYTES;
+	uint8_t mac[PACKET_MAC_BYTES];
+
+	ip_mac(mac);
+	if (!packet_is_udp(frame, length, 8 + GREETING_BYTES) ||
+	    memcmp(frame, mac, PACKET_MAC_BYTES) != 0 ||
+	    packet_get32(frame + PACKET_IP + 16) != ip_current() ||
+	    packet_get16(frame + PACKET_UDP) != FROM_PORT ||
+	    packet_get16(frame + PACKET_UDP + 2) != TO_PORT)
+		return 0;
+	for (uint32_t number = 1; number <= TREBUCHET_LTL_PEERS; number++) {
+		const struct peer *peer = &peered[number].peer;
+
+		if (peered[number].there && packet_get16(from) == peer->mac_high &&
+		    packet_get32(from + 2) == peer->mac_low &&
+		    packet_get32(frame + PACKET_IP + 12) == peer->ip)
+			return number;
+	}
+	return 0;
+}
+
+void ltl_take_frame(const uint8_t *frame, size_t length)
+{
+	uint32_t number = sender(frame, length);
+	struct greeting_news news;
+	bool was_joined;
+
+	if (number == 0)
+		return;
+	was_joined = peered[number].greeting.joined;
+	news = greeting_take(&peered[number].greeting, frame + PAYLOAD);
+	if (news.agreed) {
+		if (was_joined)
+			tell(LOG_WARN, "peer ", number, ") is new");
+		call_peer(number, false);
+		command_peer(0, number);
+		command_peer(COMMAND_OPEN | COMMAND_RECEIVE, number);
+	}
+	if (news.joined) {
+		command_peer(COMMAND_OPEN, number);
+		call_peer(number, peered[number].peer.called);
+		tell(LOG_INFO, "peer ", number, ") joined");
+	}
+}
+
+/* Send one greeting that is due. */
+static void greet(void)
+{
+	uint32_t words[(PAYLOAD + GREETING_BYTES + 3) / 4];
+	uint8_t *frame = (uint8_t *)words;
+
+	for (uint32_t number = 1; number <= TREBUCHET_LTL_PEERS; number++) {
+		const struct peer *peer = &peered[number].peer;
+
+		if (!peered[number].there || ip_current() == 0 || nic_busy() ||
+		    !greeting_is_due(&peered[number].greeting, board_uptime_ms()))
+			continue;
+		packet_put16(frame, (uint16_t)peer->mac_high);
+		packet_put32(frame + 2, peer->mac_low);
+		ip_mac(frame + PACKET_MAC_BYTES);
+		packet_put16(frame + PACKET_UDP, FROM_PORT);
+		packet_put16(frame + PACKET_UDP + 2, TO_PORT);
+		greeting_put(&peered[number].greeting, frame + PAYLOAD, board_uptime_ms());
+		packet_finish_udp(frame, ip_current(), peer->ip, 8 + GREETING_BYTES);
+		nic_send(words, PAYLOAD + GREETING_BYTES);
+	}
+}
+
+/* What is still open is closed with the next greeting. */
+static void lose(uint32_t entry)
 {
 	uint32_t number = entry / ENTRIES;
-	struct peer peer = { 0 };
-	char line[64];
-	struct text text = text_in(line, sizeof(line) - 1);
 
-	trebuchet_cluster_enable_write(trebuchet_cluster_enable_read() & ~(1u << number));
-	text_plain(&text, entry % ENTRIES == REQUESTS ? "requests to" : "replies to");
-	text_plain(&text, " peer ");
-	text_unsigned(&text, number);
-	text_plain(&text, " (");
-	find_peer(number, &peer);
-	text_ip(&text, peer.ip);
-	text_plain(&text, ") failed");
-	log_warn("ltl", text_string(&text));
+	tell(LOG_WARN, entry % ENTRIES == REQUESTS ? "requests to peer " : "replies to peer ", number,
+		") failed");
+	call_peer(number, false);
+	greeting_again(&peered[number].greeting, board_uptime_ms());
 }
 
 void ltl_serve(void)
@@ -124,17 +220,25 @@ void ltl_serve(void)
 		uint32_t failure = trebuchet_ltl_failure_read();
 
 		if ((failure & FAILURE_VALID) == 0)
-			return;
+			break;
 		/* Only entries of peers have been opened, so only they fail. */
-		report(failure & ((1u << TREBUCHET_LTL_FAILURE_INDEX_WIDTH) - 1));
+		lose(failure & ((1u << TREBUCHET_LTL_FAILURE_INDEX_WIDTH) - 1));
 		trebuchet_ltl_failure_next_write(1);
 	}
+	greet();
 }
 
 #else /* a shell without LTL: this board is alone */
 
-void ltl_start(void)
+void ltl_start(uint16_t chance)
 {
+	(void)chance;
+}
+
+void ltl_take_frame(const uint8_t *frame, size_t length)
+{
+	(void)frame;
+	(void)length;
 }
 
 void ltl_serve(void)

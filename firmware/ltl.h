@@ -7,11 +7,19 @@
 #ifndef TREBUCHET_LTL_H
 #define TREBUCHET_LTL_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "config.h"
 
-/* Open the connections to all peers, switch the engine on, and let jobs go out. */
-void ltl_start(void);
-/* Report connections that failed since the last call; no jobs go to their peers any more. */
+/* Switch the engine on and greet the peers; `chance` is another number than before the restart. */
+void ltl_start(uint16_t chance);
+/* A frame that came by the frame port; it may be a peer's greeting. */
+void ltl_take_frame(const uint8_t *frame, size_t length);
+/*
+ * Report connections that have failed: no jobs go to their peers until these have joined again; and
+ * greet those that have not.
+ */
 void ltl_serve(void);
 
 #endif
