@@ -92,7 +92,7 @@ READ = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_uint32)
 WRITE = ctypes.CFUNCTYPE(None, ctypes.c_uint32, ctypes.c_uint32)
 
 
-PARTS = ("ip", "server", "nic", "dhcp", "packet", "network", "text", "buffer", "log_status")
+PARTS = ("ip", "server", "ltl", "nic", "dhcp", "packet", "network", "text", "buffer", "log_status")
 
 
 def compile_ip(folder, regions=REGIONS):

@@ -143,6 +143,36 @@ def test_boards_do_each_others_jobs(fleet):
         assert there["cluster"]["dropped"] == there["cluster"]["refused"] == 0
 
 
+def joined(fleet):
+    """How often each board has said on its console that a peer joined."""
+    return [
+        fleet.uart_path(board.name).read_text().count(") joined") for board in fleet.topology.boards
+    ]
+
+
+@pytest.mark.slow
+def test_a_board_that_restarts_is_taken_back(fleet):
+    """Alone: its peers greet it anew, and it does their jobs again (docs/network.md, Greeting)."""
+    first, second, *_ = fleet.topology.boards
+    before = joined(fleet)
+    assert min(before) >= 3
+    command = [*COMMAND, "manage", second.ip, "reset", "--timeout", "200"]
+    assert fleet.popen(command).wait(timeout=300) == 0
+    wanted = [before[0] + 1, before[1] + 3, before[2] + 1, before[3] + 1]
+    deadline = time.monotonic() + 400
+    while any(now < then for now, then in zip(joined(fleet), wanted, strict=True)):
+        assert time.monotonic() < deadline, (joined(fleet), wanted)
+        time.sleep(1)
+    assert ") is new" in fleet.uart_path(first.name).read_text()
+    jobs = status(fleet, first)["engines"]["peer1"]["jobs"]
+    options = ["--minutes", "1", "--json", "--independent", "--outstanding", "2"]
+    command = ["ecg", "run", first.ip, "--record", "synthetic", *options, "--timeout", "200"]
+    assert ask(fleet, *command)["differing_messages"] == 0
+    engines = status(fleet, first)["engines"]
+    assert engines["peer1"]["jobs"] > jobs
+    assert [engines[f"peer{p}"]["errors"] for p in (1, 2, 3)] == [0, 0, 0]
+
+
 @pytest.mark.slow
 def test_every_board_has_its_own_addresses(fleet):
     for board in fleet.topology.boards:

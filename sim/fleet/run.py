@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ...models.errors import TrebuchetError
 from ..process import SimulatorProcess
-from .topology import Topology
+from .topology import BoardSpec, Topology
 
 __all__ = ["Fleet", "plan_text"]
 
@@ -95,12 +95,21 @@ class Fleet(SimulatorProcess):
         return self.folder / f"{name}.uart"
 
     def wait_ready(self, timeout: float = 120) -> None:
-        """Wait until the firmware of every board says that it is up."""
+        """Wait until the firmware of every board says that it is up, and has joined its peers."""
         deadline = time.monotonic() + timeout
         for board in self.topology.boards:
-            path = self.uart_path(board.name)
-            while not path.exists() or "ready" not in path.read_text(errors="replace").split():
+            while (missing := self._missing(board)) is not None:
                 self.check()
                 if time.monotonic() > deadline:
-                    raise TrebuchetError(f"board {board.name!r} is not up within {timeout:g} s")
+                    raise TrebuchetError(f"board {board.name!r} {missing} within {timeout:g} s")
                 time.sleep(0.05)
+
+    def _missing(self, board: BoardSpec) -> str | None:
+        """What a board has not said on its console yet."""
+        path = self.uart_path(board.name)
+        words = path.read_text(errors="replace").split() if path.exists() else []
+        if "ready" not in words:
+            return "is not up"
+        if words.count("joined") < len(self.topology.peers(board.name)):
+            return "has not joined its peers"
+        return None
