@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from dhcp_bench import reply
 from firmware_host import Text, compile_library
-from test_firmware_ltl import registers_header
+from peers_bench import registers_header
 from trebuchet.cores.net.frame_port import NIC_BLOCK
 from trebuchet.cores.shell import SHELL_BLOCK
 from trebuchet.cores.tcp.config import TINY
