@@ -17,7 +17,21 @@ static uint16_t next(uint16_t number)
 
 static void ask_now(struct greeting *greeting, uint32_t now_ms)
 {
-	greeting->asked_ms = now_ms - GREETING_MS;
+	greeting->pause_ms = GREETING_MS;
+	greeting->asked_ms = now_ms - greeting->pause_ms;
+}
+
+/*
+ * One to two times as long, by chance: others that began with us should not go on asking when we
+ * do. A board has room for one frame, and a slow one (a simulation) would see the same peer only.
+ */
+static uint32_t longer(const struct greeting *greeting, uint32_t now_ms)
+{
+	const uint32_t most = GREETING_MOST_MS / 2;
+	uint32_t half = greeting->pause_ms < most ? greeting->pause_ms : most;
+	uint32_t chance = (greeting->ours ^ now_ms) * 0x9e3779b1u >> 24;
+
+	return half + (half * chance >> 8);
 }
 
 void greeting_start(struct greeting *greeting, uint16_t ours, uint32_t now_ms)
@@ -44,6 +58,7 @@ struct greeting_news greeting_take(struct greeting *greeting, const uint8_t at[G
 			greeting->ours = next(greeting->ours);
 		greeting->theirs = theirs;
 		greeting->joined = false;
+		greeting->pause_ms = GREETING_MS;
 		news.agreed = true;
 	}
 	if (packet_get16(at + THEIRS) != greeting->ours) {
@@ -58,7 +73,8 @@ struct greeting_news greeting_take(struct greeting *greeting, const uint8_t at[G
 
 bool greeting_is_due(const struct greeting *greeting, uint32_t now_ms)
 {
-	return greeting->answers || (!greeting->joined && now_ms - greeting->asked_ms >= GREETING_MS);
+	return greeting->answers ||
+	       (!greeting->joined && now_ms - greeting->asked_ms >= greeting->pause_ms);
 }
 
 void greeting_put(struct greeting *greeting, uint8_t at[GREETING_BYTES], uint32_t now_ms)
@@ -68,6 +84,7 @@ void greeting_put(struct greeting *greeting, uint8_t at[GREETING_BYTES], uint32_
 	packet_put16(at + THEIRS, greeting->theirs);
 	at[FLAGS] = greeting->joined ? 0 : ASKS;
 	greeting->answers = false;
+	greeting->pause_ms = longer(greeting, now_ms);
 	greeting->asked_ms = now_ms;
 }
 

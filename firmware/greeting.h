@@ -13,8 +13,9 @@
 #include <stdint.h>
 
 #define GREETING_BYTES 9
-/* How often a board that has not joined another asks it. */
+/* Pause after a board has asked another for the first time; and the longest. */
 #define GREETING_MS 200u
+#define GREETING_MOST_MS 6400u
 
 struct greeting {
 	uint16_t ours;
@@ -22,6 +23,7 @@ struct greeting {
 	bool joined;       /* the other knows our number, too */
 	bool answers;      /* a greeting is owed */
 	uint32_t asked_ms; /* when we asked last */
+	uint32_t pause_ms; /* how long until we ask again */
 };
 
 /* What a greeting has changed. */

@@ -180,26 +180,32 @@ void ltl_take_frame(const uint8_t *frame, size_t length)
 	}
 }
 
-/* Send one greeting that is due. */
-static void greet(void)
+static void send_greeting(uint32_t number)
 {
+	const struct peer *peer = &peered[number].peer;
 	uint32_t words[(PAYLOAD + GREETING_BYTES + 3) / 4];
 	uint8_t *frame = (uint8_t *)words;
 
-	for (uint32_t number = 1; number <= TREBUCHET_LTL_PEERS; number++) {
-		const struct peer *peer = &peered[number].peer;
+	packet_put16(frame, (uint16_t)peer->mac_high);
+	packet_put32(frame + 2, peer->mac_low);
+	ip_mac(frame + PACKET_MAC_BYTES);
+	packet_put16(frame + PACKET_UDP, FROM_PORT);
+	packet_put16(frame + PACKET_UDP + 2, TO_PORT);
+	greeting_put(&peered[number].greeting, frame + PAYLOAD, board_uptime_ms());
+	packet_finish_udp(frame, ip_current(), peer->ip, 8 + GREETING_BYTES);
+	nic_send(words, PAYLOAD + GREETING_BYTES);
+}
 
-		if (!peered[number].there || ip_current() == 0 || nic_busy() ||
-		    !greeting_is_due(&peered[number].greeting, board_uptime_ms()))
-			continue;
-		packet_put16(frame, (uint16_t)peer->mac_high);
-		packet_put32(frame + 2, peer->mac_low);
-		ip_mac(frame + PACKET_MAC_BYTES);
-		packet_put16(frame + PACKET_UDP, FROM_PORT);
-		packet_put16(frame + PACKET_UDP + 2, TO_PORT);
-		greeting_put(&peered[number].greeting, frame + PAYLOAD, board_uptime_ms());
-		packet_finish_udp(frame, ip_current(), peer->ip, 8 + GREETING_BYTES);
-		nic_send(words, PAYLOAD + GREETING_BYTES);
+/* Send what is due while there is room. Peers take turns: one that asks a lot keeps out none. */
+static void greet(void)
+{
+	static uint32_t number;
+
+	for (uint32_t k = 0; k < TREBUCHET_LTL_PEERS && !nic_busy() && ip_current() != 0; k++) {
+		number = number % TREBUCHET_LTL_PEERS + 1;
+		if (peered[number].there &&
+		    greeting_is_due(&peered[number].greeting, board_uptime_ms()))
+			send_greeting(number);
 	}
 }
 

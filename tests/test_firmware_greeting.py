@@ -13,10 +13,15 @@ def build(root, tmp_path):
 
 
 class World:
-    """Boards of a topology, and a network between them that loses, doubles and delays frames."""
+    """Boards of a topology, and a network between them that loses, doubles and delays frames.
 
-    def __init__(self, build, topology, seed=0, loss=0.0, late=0):
+    A narrow one's boards keep one frame a step, of the next board around a ring that sends one:
+    slow boards that take turns as in step, with room for one frame each.
+    """
+
+    def __init__(self, build, topology, seed=0, loss=0.0, late=0, narrow=False):
         self.build, self.topology, self.rng = build, topology, make_rng(seed, "world")
+        self.narrow = narrow
         self.loss, self.late, self.now, self.frames, self.starts = loss, late, 0, [], 0
         self.boards = {}
         for spec in topology.boards:
@@ -44,11 +49,19 @@ class World:
         due = [frame for at, frame in self.frames if at <= self.now]
         self.frames = [(at, frame) for at, frame in self.frames if at > self.now]
         self.rng.shuffle(due)
-        for frame in due:
-            for board in self.boards.values():  # as from a switch that knows nobody
+        for number, board in enumerate(self.boards.values()):
+            # A switch that knows nobody sends each frame to everyone.
+            for frame in self.nearest(due, number) if self.narrow else due:
                 board.take(frame)
         for board in self.boards.values():
             assert board.errors == []
+
+    def nearest(self, frames, number):
+        """The frame for a board that the nearest one behind it sent, if there is one."""
+        macs = [board.mac.to_bytes(6, "big") for board in self.boards.values()]
+        behind = macs[number:] + macs[:number]
+        mine = [frame for frame in frames if frame[:6] == macs[number]]
+        return sorted(mine, key=lambda frame: behind.index(frame[6:12]))[:1]
 
     def faults(self):
         """Send entries whose other end is not open, or not theirs, as ``(board, entry)``.
@@ -131,11 +144,21 @@ def test_all_join_again_whatever_the_network_does(build, seed):
     assert world.is_whole()
 
 
-@pytest.mark.parametrize(
-    "topology",
-    [MESH, TREE],
-    ids=["mesh", "tree"],
-)
+@seeds(4)
+def test_slow_boards_join(build, seed):
+    """Half a second for each pass of the firmware, as in simulation.
+
+    While all went on asking in each pass, each board heard the same other one for ever.
+    """
+    world = World(build, MESH, seed, narrow=True)
+    passes = 0
+    while not world.is_whole():
+        world.step(500)
+        passes += 1
+        assert passes < 120
+
+
+@pytest.mark.parametrize("topology", [MESH, TREE], ids=["mesh", "tree"])
 def test_the_entries_of_all_boards_fit_together(build, topology):
     """Each open entry names, at the other end, one that names it; requests and replies apart."""
     world = World(build, topology)

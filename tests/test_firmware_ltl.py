@@ -1,5 +1,7 @@
 """The firmware's set-up of LTL on one board, compiled for this machine."""
 
+from itertools import pairwise
+
 import pytest
 from peers_bench import (
     CLOSE,
@@ -87,21 +89,47 @@ def test_greetings_of_others_change_nothing(build):
     assert board.writes != []
 
 
+def times(board, until):
+    """When a board that is served every 10 ms sends its greetings, in ms."""
+    found = []
+    for now in range(0, until, 10):
+        board.serve(now)
+        found += [now] * (len(board.sent) - len(found))
+    return found
+
+
 def test_greetings_are_repeated_until_they_are_answered(build):
+    """After pauses that grow, and begin small again when there is news."""
     board = Board(build(peers_header(THREE[:1], clock_mhz=1))).start()
     board.library.set_busy(True)
     board.serve(0)
     assert board.sent == [], "the frame port is busy"
     board.library.set_busy(False)
-    for now in range(0, 1000, 10):
+    at = times(board, 60_000)
+    pauses = [b - a for a, b in pairwise(at)]
+    assert at[0] == 0
+    assert 200 <= pauses[0] <= 410
+    for before, after in pairwise(pauses):
+        assert min(before, 3200) - 10 <= after <= min(2 * before, 6400) + 10
+    assert pauses[-1] >= 3200
+    sent = len(at)
+    board.hear(THREE[0], 7, 0x9999)
+    for now in range(60_000, 60_500, 10):
         board.serve(now)
-    assert len(board.sent) == 5
+    assert len(board.sent) >= sent + 2, "the peer is there: it is asked soon again"
     board.hear(THREE[0], 7, 0x1234, asks=True)
-    board.serve(1000)
+    board.serve(61_000)
     assert told(board.sent[-1]) == (THREE[0].ip, 0x1234, 7, 0)
-    for now in range(1010, 3000, 10):
+    sent = len(board.sent)
+    for now in range(61_010, 80_000, 10):
         board.serve(now)
-    assert len(board.sent) == 6, "both have joined"
+    assert len(board.sent) == sent, "both have joined"
+
+
+def test_boards_that_start_together_do_not_ask_together(build):
+    header = peers_header(THREE[:1], clock_mhz=1)
+    first, second = (times(Board(build(header)).start(chance), 60_000) for chance in (5, 6))
+    assert len(set(first) & set(second)) <= 3
 
 
 def test_a_board_without_peers(build, capfd):
