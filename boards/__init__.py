@@ -17,6 +17,7 @@ BUILT = (
     "colorlight_5a_75b",
     "colorlight_i5",
     "colorlight_i9",
+    "colorlight_i9_bridge",
     "ecpix5",
     "ecpix5_45f",
     "ecpix5_cluster",

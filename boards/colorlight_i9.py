@@ -1,7 +1,7 @@
 """Colorlight i9 v7.2 on its extension board: LFE5U-45F, SDRAM, two gigabit Ethernet ports.
 
-Ethernet is the first port (0). With `bridge=True` the second goes to a host (docs/network.md), and
-misses the gigabit: 119 of 125 MHz. The console is the serial port of the extension board's USB.
+Ethernet is the first port (0); :mod:`.colorlight_i9_bridge` uses the second, too. The console is
+the serial port of the extension board's USB.
 """
 
 from . import ecp5
