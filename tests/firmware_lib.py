@@ -36,7 +36,7 @@ uint32_t flash_now_ms(void) { return test_ms; }
 """
 
 #: Of the board's memory; its first bytes are the application's (:func:`map_memory`).
-RAM = 0x4000_0000
+RAM = 0xA000_0000
 #: Offset and bytes of the slots of :func:`build_boot`.
 FIRMWARE_SLOT, BITSTREAM_SLOT = (0x80000, 4 * SECTOR), (0xC0000, 2 * SECTOR)
 _BOOT_HEADERS = {
@@ -128,13 +128,22 @@ def build_boot(root, folder, bitstream=False, multiboot=False):
     return build(root, folder, *names, fakes=[root / "tests" / "boot_host.c"])
 
 
+_mapped = []
+
+
 def map_memory(size=1 << 20):
-    """Memory where the board has it."""
+    """Memory where the tests' board has it, all zeros.
+
+    What this process has there is not replaced, but by a second call: Debian's Python has its heap
+    anywhere in the first gigabyte and, when that is full, behind it.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
     libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
-    # Readable, writable; private, anonymous, at this place (fixed: again gives new memory).
-    assert libc.mmap(RAM, size, 3, 0x32, -1, 0) == RAM
+    # Readable, writable; private, anonymous, at this place; not where there is something.
+    fixed = 0x10 if _mapped else 0x10_0000
+    assert libc.mmap(RAM, size, 3, 0x22 | fixed, -1, 0) == RAM
+    _mapped.append(size)
 
 
 class FlashPort:

@@ -7,14 +7,14 @@ import zlib
 
 import pytest
 from firmware_host import generated
-from firmware_lib import FLAGS, FlashPort, build_boot
-from trebuchet.host.image import HEADER_BYTES, MAIN_RAM, SECTOR, Image, Kind, slot_bytes
+from firmware_lib import FLAGS, RAM, FlashPort, build_boot
+from trebuchet.host.image import HEADER_BYTES, SECTOR, Image, Kind, slot_bytes
 from trebuchet.models import config_block
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.models.status import Status
 
 CONTENTS = bytes(range(200)) * 3
-IMAGE = Image(Kind.firmware, "sim", "1.2.3", CONTENTS, MAIN_RAM).pack()
+IMAGE = Image(Kind.firmware, "sim", "1.2.3", CONTENTS, RAM).pack()
 OFFSET, SIZE = 0x80000, 4 * SECTOR
 LAST = OFFSET + SIZE - SECTOR
 
@@ -104,7 +104,7 @@ def _write(lib, data):
 
 def test_what_the_host_packs_is_good(lib):
     assert _check(lib, IMAGE) == Status.OK
-    assert Image.unpack(IMAGE) == Image(Kind.firmware, "sim", "1.2.3", CONTENTS, MAIN_RAM)
+    assert Image.unpack(IMAGE) == Image(Kind.firmware, "sim", "1.2.3", CONTENTS, RAM)
 
 
 @pytest.mark.parametrize("board", [b"", b"si", b"sim2", b"versa_ecp5"])
@@ -135,7 +135,7 @@ def test_more_than_it_says_is_told(lib):
 def _forged(kind, contents, length=None):
     """An image with right checksums that the packer does not make."""
     length = len(contents) if length is None else length
-    fields = (b"TBIM", 1, kind, 0, length, zlib.crc32(contents), MAIN_RAM, b"sim", b"1")
+    fields = (b"TBIM", 1, kind, 0, length, zlib.crc32(contents), RAM, b"sim", b"1")
     header = struct.pack("<4sBBHIII24s16s", *fields)
     return header + struct.pack("<I", zlib.crc32(header)) + contents
 
@@ -197,7 +197,7 @@ def test_writing_a_slot(lib, flash):
 
 
 def test_an_image_that_does_not_fit_changes_nothing(lib, flash):
-    image = Image(Kind.firmware, "sim", "1", bytes(SIZE - SECTOR + 1), MAIN_RAM).pack()
+    image = Image(Kind.firmware, "sim", "1", bytes(SIZE - SECTOR + 1), RAM).pack()
     assert _write(lib, image) == Status.TOO_LARGE
     assert flash.erased == flash.programmed == 0
     with pytest.raises(TrebuchetError, match="TOO_LARGE$"):
@@ -209,7 +209,7 @@ def test_an_image_that_does_not_fit_changes_nothing(lib, flash):
 
 @pytest.mark.parametrize("power", [0, 1, 255, 256, 599, 600, 601, 663, 664])
 def test_a_write_torn_anywhere_leaves_no_image_or_a_whole_one(lib, flash, power):
-    other = Image(Kind.firmware, "sim", "1", bytes(700), MAIN_RAM).pack()
+    other = Image(Kind.firmware, "sim", "1", bytes(700), RAM).pack()
     assert _write(lib, other) == Status.OK
     flash.power = power
     whole = power >= len(CONTENTS) + HEADER_BYTES

@@ -3,10 +3,10 @@
 import ctypes
 
 import pytest
-from firmware_lib import BITSTREAM_SLOT, FIRMWARE_SLOT, FlashPort, build_boot, map_memory
+from firmware_lib import BITSTREAM_SLOT, FIRMWARE_SLOT, RAM, FlashPort, build_boot, map_memory
 from nor_model import SECTOR
 from trebuchet.cores.multiboot.start import KEY
-from trebuchet.host.image import HEADER_BYTES, MAIN_RAM, Image, Kind, slot_bytes
+from trebuchet.host.image import HEADER_BYTES, Image, Kind, slot_bytes
 from trebuchet.models.status import Status
 
 POWER, BUTTON, WATCHDOG, CRASH, COMMAND = range(1, 6)
@@ -235,7 +235,7 @@ def test_golden_restarts_as_ever(fpga):
 
 
 def test_an_applications_bitstream_runs_the_firmware_that_it_brings_along(fpga):
-    firmware = Image(Kind.firmware, "sim", "1", CONTENTS, MAIN_RAM).pack()
+    firmware = Image(Kind.firmware, "sim", "1", CONTENTS, RAM).pack()
     assert fpga.install(firmware) == Status.OK
     assert fpga.configure(application=1) == STAYS
     assert fpga.configure(application=0) == FIRMWARE

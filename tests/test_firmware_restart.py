@@ -5,13 +5,13 @@ import ctypes
 import pytest
 from firmware_lib import FIRMWARE_SLOT, RAM, FlashPort, build_boot, map_memory
 from nor_model import SECTOR
-from trebuchet.host.image import HEADER_BYTES, MAIN_RAM, Image, Kind, slot_bytes
+from trebuchet.host.image import HEADER_BYTES, Image, Kind, slot_bytes
 
 NONE, POWER, BUTTON, WATCHDOG, CRASH, COMMAND = range(6)
 OFFSET, SIZE = FIRMWARE_SLOT
 TRIALS, CONFIRMED, BAD = (OFFSET + SIZE - SECTOR + HEADER_BYTES + n for n in range(3))
 CONTENTS = bytes(range(256)) * 3
-IMAGE = Image(Kind.firmware, "sim", "1", CONTENTS, MAIN_RAM).pack()
+IMAGE = Image(Kind.firmware, "sim", "1", CONTENTS, RAM).pack()
 MINUTE = 60_000
 
 
