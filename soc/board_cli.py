@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from ..boards import NAMES, load_board
 from ..models.ledger import ROOT, Ledger
@@ -37,7 +37,8 @@ def list_boards(
     if as_json:
         typer.echo(json.dumps(rows, indent=2))
         return
-    table = Table("board", "FPGA", "clock", "reached", "LUTs", "sessions", "role", box=None)
+    board = Column("board", no_wrap=True)  # a name is typed whole: other columns give way
+    table = Table(board, "FPGA", "clock", "reached", "LUTs", "sessions", "role", box=None)
     for row in rows:
         built = row["lut_share"] is not None
         table.add_row(
