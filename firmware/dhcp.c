@@ -5,7 +5,6 @@
 #include "packet.h"
 
 #define SERVER_PORT 67
-#define CLIENT_PORT 68
 
 /* The BOOTP part of a message, from its first byte on (RFC 2131, 2). */
 #define BOOTP (PACKET_UDP + 8)
@@ -175,7 +174,7 @@ static bool is_reply(const struct dhcp *dhcp, const uint8_t *frame, size_t lengt
 	return packet_is_udp(frame, length, OPTIONS - PACKET_UDP) &&
 	       (same_mac(frame, dhcp->mac) || same_mac(frame, packet_broadcast)) &&
 	       packet_get16(frame + PACKET_UDP) == SERVER_PORT &&
-	       packet_get16(frame + PACKET_UDP + 2) == CLIENT_PORT &&
+	       packet_get16(frame + PACKET_UDP + 2) == DHCP_CLIENT_PORT &&
 	       packet_get32(frame + BOOTP) >> 8 == 0x020106 && /* reply, Ethernet, 6 bytes */
 	       packet_get32(frame + XID) == dhcp->xid &&
 	       same_mac(frame + CHADDR, dhcp->mac) &&
@@ -317,7 +316,7 @@ static size_t build(struct dhcp *dhcp, uint8_t *frame)
 	*at = END;
 	memcpy(frame, unicast ? dhcp->server_mac : packet_broadcast, PACKET_MAC_BYTES);
 	memcpy(frame + 6, dhcp->mac, PACKET_MAC_BYTES);
-	packet_put16(frame + PACKET_UDP, CLIENT_PORT);
+	packet_put16(frame + PACKET_UDP, DHCP_CLIENT_PORT);
 	packet_put16(frame + PACKET_UDP + 2, SERVER_PORT);
 	packet_finish_udp(frame, own, unicast ? dhcp->lease.server : BROADCAST_IP,
 		DHCP_FRAME_BYTES - PACKET_UDP);

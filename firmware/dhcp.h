@@ -17,6 +17,8 @@
 
 /* Ethernet, IPv4 and UDP headers, and the 300 bytes that BOOTP relays ask for at least. */
 #define DHCP_FRAME_BYTES 342
+/* Where servers send to; what the frame port listens for. */
+#define DHCP_CLIENT_PORT 68u
 /* Bytes of the longest host name. */
 #define DHCP_NAME 31
 

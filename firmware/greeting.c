@@ -15,12 +15,6 @@ static uint16_t next(uint16_t number)
 	return number == UINT16_MAX ? 1 : (uint16_t)(number + 1);
 }
 
-static void ask_now(struct greeting *greeting, uint32_t now_ms)
-{
-	greeting->pause_ms = GREETING_MS;
-	greeting->asked_ms = now_ms - greeting->pause_ms;
-}
-
 /*
  * One to two times as long, by chance: others that began with us should not go on asking when we
  * do. A board has room for one frame, and a slow one (a simulation) would see the same peer only.
@@ -36,8 +30,11 @@ static uint32_t longer(const struct greeting *greeting, uint32_t now_ms)
 
 void greeting_start(struct greeting *greeting, uint16_t ours, uint32_t now_ms)
 {
-	*greeting = (struct greeting){ .ours = ours == 0 ? 1 : ours };
-	ask_now(greeting, now_ms);
+	*greeting = (struct greeting){
+		.ours = ours == 0 ? 1 : ours,
+		.asked_ms = now_ms - GREETING_MS,
+		.pause_ms = GREETING_MS,
+	};
 }
 
 void greeting_again(struct greeting *greeting, uint32_t now_ms)

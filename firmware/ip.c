@@ -20,7 +20,6 @@
 #define TREBUCHET_DHCP_RETRY_MS 1000
 #endif
 
-#define DHCP_CLIENT_PORT 68
 /* How late a frame may be sent. */
 #define POLL_MS 50
 /* The last RST has left when the engine has been idle that long. */

@@ -10,6 +10,7 @@
 #include <generated/trebuchet_peers.h>
 
 #include "board.h"
+#include "dhcp.h"
 #include "greeting.h"
 #include "ip.h"
 #include "log.h"
@@ -34,7 +35,6 @@
 #define POLL_MS 10u
 
 /* A greeting goes to the port for which the frame port listens, and comes from LTL's. */
-#define TO_PORT 68u
 #define FROM_PORT 0xc17au
 #define PAYLOAD (PACKET_UDP + 8)
 
@@ -143,7 +143,7 @@ static uint32_t sender(const uint8_t *frame, size_t length)
 	    memcmp(frame, mac, PACKET_MAC_BYTES) != 0 ||
 	    packet_get32(frame + PACKET_IP + 16) != ip_current() ||
 	    packet_get16(frame + PACKET_UDP) != FROM_PORT ||
-	    packet_get16(frame + PACKET_UDP + 2) != TO_PORT)
+	    packet_get16(frame + PACKET_UDP + 2) != DHCP_CLIENT_PORT)
 		return 0;
 	for (uint32_t number = 1; number <= TREBUCHET_LTL_PEERS; number++) {
 		const struct peer *peer = &peered[number].peer;
@@ -190,7 +190,7 @@ static void send_greeting(uint32_t number)
 	packet_put32(frame + 2, peer->mac_low);
 	ip_mac(frame + PACKET_MAC_BYTES);
 	packet_put16(frame + PACKET_UDP, FROM_PORT);
-	packet_put16(frame + PACKET_UDP + 2, TO_PORT);
+	packet_put16(frame + PACKET_UDP + 2, DHCP_CLIENT_PORT);
 	greeting_put(&peered[number].greeting, frame + PAYLOAD, board_uptime_ms());
 	packet_finish_udp(frame, ip_current(), peer->ip, 8 + GREETING_BYTES);
 	nic_send(words, PAYLOAD + GREETING_BYTES);
