@@ -147,11 +147,14 @@ def map_memory(size=1 << 20):
 
 
 class FlashPort:
-    """A :class:`NorModel` at the library's pins."""
+    """A :class:`NorModel` at the library's pins.
+
+    The library has the functions until another port takes its place, also when nobody keeps this.
+    """
 
     def __init__(self, library, flash=None):
         self.flash = flash or NorModel()
-        self._select, self._byte = _SELECT(self.flash.select), _BYTE(self.flash.exchange)
-        for name, function in (("test_select", self._select), ("test_byte", self._byte)):
+        library.pins = _SELECT(self.flash.select), _BYTE(self.flash.exchange)
+        for name, function in zip(("test_select", "test_byte"), library.pins, strict=True):
             slot = ctypes.c_void_p.in_dll(library, name)
             slot.value = ctypes.cast(function, ctypes.c_void_p).value

@@ -1,6 +1,7 @@
 """The firmware's flash commands, with a model of a flash behind them."""
 
 import ctypes
+import gc
 
 import pytest
 from firmware_lib import FlashPort, build
@@ -86,6 +87,19 @@ def test_does_not_hang_without_a_flash(lib):
 
     FlashPort(lib, Nothing())
     assert lib.flash_start() == Status.FLASH_ERROR  # its status reads as busy, for ever
+
+
+def test_the_pins_stay_when_nobody_keeps_the_port(lib):
+    def port_that_ends():
+        return FlashPort(lib).flash
+
+    flash = port_that_ends()
+    gc.collect()
+    # Functions of another kind take the memory of those that ended.
+    others = [ctypes.CFUNCTYPE(ctypes.c_uint8, ctypes.c_uint8)(lambda _: 0xFF) for _ in range(64)]
+    assert lib.flash_start() == Status.OK
+    assert not flash.selected
+    assert len(others) == 64
 
 
 def test_a_flash_above_16_mib_has_addresses_of_four_bytes(root, tmp_path):
