@@ -17,6 +17,7 @@
 #include "network.h"
 #include "nic.h"
 #include "packet.h"
+#include "role.h"
 #include "serial.h"
 #include "settings.h"
 #include "text.h"
@@ -90,6 +91,21 @@ static void call_peer(uint32_t number, bool may)
 	uint32_t enable = trebuchet_cluster_enable_read() & ~(1u << number);
 
 	trebuchet_cluster_enable_write(may ? enable | 1u << number : enable);
+}
+
+/*
+ * No more jobs go to a peer, and those that it has are answered ABORTED now: their calls or replies
+ * are lost. In this order, or the slot could take another job after its reset.
+ */
+static void leave_peer(uint32_t number)
+{
+	char name[8];
+	struct text text = text_in(name, sizeof(name) - 1);
+
+	call_peer(number, false);
+	text_plain(&text, "peer");
+	text_unsigned(&text, number);
+	role_reset(role_find(text_string(&text)));
 }
 
 static void tell(enum log_level level, const char *what, uint32_t number, const char *how)
@@ -169,7 +185,7 @@ void ltl_take_frame(const uint8_t *frame, size_t length)
 	if (news.agreed) {
 		if (was_joined)
 			tell(LOG_WARN, "peer ", number, ") is new");
-		call_peer(number, false);
+		leave_peer(number);
 		command_peer(0, number);
 		command_peer(COMMAND_OPEN | COMMAND_RECEIVE, number);
 	}
@@ -216,7 +232,7 @@ static void lose(uint32_t entry)
 
 	tell(LOG_WARN, entry % ENTRIES == REQUESTS ? "requests to peer " : "replies to peer ", number,
 		") failed");
-	call_peer(number, false);
+	leave_peer(number);
 	greeting_again(&peered[number].greeting, board_uptime_ms());
 }
 

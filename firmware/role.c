@@ -24,6 +24,11 @@ void role_enable(const struct role *role, bool on)
 	log_info(role->name, on ? "on" : "off");
 }
 
+void role_reset(const struct role *role)
+{
+	trebuchet_write32(role->base + ROLE_RESET, 1);
+}
+
 void role_enable_all(bool on)
 {
 	for (const struct role *role = roles; role->base != 0; role++)
@@ -61,7 +66,7 @@ uint8_t role_command(struct words *words, struct text *out)
 	if (words->count == 3 && (words_is(words, 2, "on") || words_is(words, 2, "off"))) {
 		role_enable(role, words_is(words, 2, "on"));
 	} else if (words->count == 3 && words_is(words, 2, "reset")) {
-		trebuchet_write32(role->base + ROLE_RESET, 1);
+		role_reset(role);
 		log_info(role->name, "reset");
 	} else if (words->count != 2) {
 		return TREBUCHET_STATUS_BAD_ARGUMENT;

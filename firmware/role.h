@@ -18,6 +18,9 @@ const struct role *role_find(const char *name);
 /* Jobs are taken, or answered STOPPED. */
 void role_enable(const struct role *role, bool on);
 
+/* Jobs in it are answered ABORTED. */
+void role_reset(const struct role *role);
+
 /* Jobs are taken, or not, by all slots. */
 void role_enable_all(bool on);
 

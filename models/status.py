@@ -37,7 +37,7 @@ DESCRIPTIONS = {
     Status.TOO_LARGE: "the payload is larger than the receive buffer; send smaller messages",
     Status.NO_ROLE: "no role is built into this slot",
     Status.STOPPED: "the role is switched off; start it first",
-    Status.ABORTED: "the job was given up because its session went away or the role was reset",
+    Status.ABORTED: "given up: its session or board went away, or the role was reset; try again",
     Status.NO_ROOM: "the result does not fit the result buffer",
     Status.BAD_DATA: "the role cannot work on what the payload says; see the role's page",
     Status.NO_ANSWER: "the board that should have done it did not reply in time; is it up?",

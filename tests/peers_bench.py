@@ -25,20 +25,26 @@ PARTS += ("values", "crc32", "flash")
 ROOM = 15
 CLUSTER = RegisterBlock("cluster", (Register("enable", "rw", ROOM + 1, "", 1),))
 REGIONS = [(LTL_BLOCK, 0xF000_1000), (CLUSTER, 0xF000_2000)]
+#: A slot of a peer has one word from here on, by its number; what is written there is a reset.
+SLOTS = 0xF000_3000
 SOC_H = f"""\
 #define TREBUCHET_IP 1
 #define TREBUCHET_MAC_HIGH 2
 #define TREBUCHET_MAC_LOW 3
 #define TREBUCHET_LTL_PEERS {ROOM}
+#define SLOTS {SLOTS:#x}u
 """
 #: The bus, the frame port, addresses, the board's timer, and the console.
 FAKES = """
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <generated/soc.h>
 #include "board.h"
 #include "ip.h"
 #include "log.h"
 #include "nic.h"
+#include "role.h"
 #include "serial.h"
 #include "settings.h"
 static struct config config;
@@ -74,6 +80,13 @@ void (*on_write)(uint32_t, uint32_t);
 void (*on_wake)(uint32_t);
 uint32_t fake_read(uint32_t address) { return on_read(address); }
 void fake_write(uint32_t address, uint32_t value) { on_write(address, value); }
+const struct role *role_find(const char *name)
+{
+    static struct role slot;
+    slot.base = SLOTS + 4u * (uint32_t)atoi(name + strlen("peer"));
+    return &slot;
+}
+void role_reset(const struct role *role) { on_write(role->base, 1); }
 void board_wake_every(uint32_t milliseconds) { on_wake(milliseconds); }
 void serial_string(const char *string) { fputs(string, stdout); }
 void log_write(enum log_level level, const char *part, const char *text)
@@ -156,6 +169,7 @@ class Board:
                 self.names[r["address"]] = f"{block.name}.{name}"
                 if r["width"] > 32:
                     self.names[r["address"] + 4] = f"{block.name}.{name}_high"
+        self.names |= {SLOTS + 4 * n: f"peer{n}.reset" for n in range(1, ROOM + 1)}
         self.values = {f"{b.name}.{r.name}": r.reset for b, _ in REGIONS for r in b.registers}
         self.writes, self.wakes, self.errors = [], [], []
         self.busy, self.looks, self.failures = 0, 0, []

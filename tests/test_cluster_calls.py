@@ -156,6 +156,33 @@ def test_a_callers_reset_in_the_middle(seed):
     assert Status.ABORTED in seen
 
 
+def test_a_reply_from_before_the_reset_is_not_the_next_calls():
+    """The call that it belongs to is the first after power-up, and so is the next after the reset
+    but for the number, which goes on."""
+    dut = Direct()
+
+    async def main(ctx):
+        async def ask(ident, operand):
+            return await call(ctx, dut, dut.memories[0], ident, operand)
+
+        assert await ask(1, b"old") == (Status.ABORTED, b"")
+        assert await ask(2, b"new") == (0, b"new")
+        assert ctx.get(dut.slot.csr.strays) == 1
+
+    async def reset_while_the_reply_waits(ctx):
+        while not ctx.get(dut.server.o.valid):
+            await ctx.tick()
+        ctx.set(dut.hold, 1)
+        ctx.set(dut.slot.csr.reset, 1)
+        await ctx.tick()
+        ctx.set(dut.slot.csr.reset, 0)
+        while not ctx.get(dut.fuse.o.valid):  # the next call's message
+            await ctx.tick()
+        ctx.set(dut.hold, 0)
+
+    run_direct(dut, main, reset_while_the_reply_waits, seed=0, limit=10_000)
+
+
 def test_messages_that_belong_nowhere():
     """Of a peer that does not exist, out of place, with an error mark: dropped and counted."""
     dut = Direct()

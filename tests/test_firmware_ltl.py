@@ -42,6 +42,7 @@ def test_every_write_in_order(build, capfd, seed):
     # It does not know our number: what receives is opened, nothing is sent yet.
     assert board.hear(peer, 7, 0, asks=True) == [
         ("cluster.enable", 1),
+        ("peer1.reset", 1),
         *commands(1, peer, 6, CLOSE, OPEN_RECEIVE),
     ]
     board.serve(1)
@@ -55,6 +56,7 @@ def test_every_write_in_order(build, capfd, seed):
     # It has restarted: we take another number, too.
     assert board.hear(peer, 9, 0, asks=True) == [
         ("cluster.enable", 1),
+        ("peer1.reset", 1),
         *commands(1, peer, 10, CLOSE, OPEN_RECEIVE),
     ]
     assert printed(capfd) == "ltl: peer 1 (10.0.0.3) is new\n"
@@ -194,15 +196,18 @@ def test_a_failed_peer_gets_no_more_jobs(build, capfd):
     printed(capfd)
     assert board.serve() == [], "nothing has failed"
     board.failures = [2 * 3]
-    assert board.serve() == [("cluster.enable", 0b0011), ("ltl.failure_next", 1)]
+    lost = [("cluster.enable", 0b0011), ("peer3.reset", 1), ("ltl.failure_next", 1)]
+    assert board.serve() == lost, "no job may come after the reset"
     assert printed(capfd) == "ltl: requests to peer 3 (10.0.0.5) failed\n"
     assert told(board.sent[-1]) == (THREE[2].ip, 0x1235, 0, 1), "greeted anew at once"
     # Two at once, one of them of a board that gets no jobs anyway.
     board.failures = [2 * 2 + 1, 2 * 1]
     assert board.serve() == [
         ("cluster.enable", 0b0011),
+        ("peer2.reset", 1),
         ("ltl.failure_next", 1),
         ("cluster.enable", 0b0001),
+        ("peer1.reset", 1),
         ("ltl.failure_next", 1),
     ]
     assert printed(capfd) == (

@@ -50,7 +50,8 @@ class Caller(wiring.Component):
     """
 
     # Race: the reply to a call that was given up may come when the next call waits for its own.
-    # `number` tells them apart; it comes round after 255 others.
+    # `number` tells them apart; it comes round after 255 others. The slot's reset leaves it alone,
+    # or the first call before a reset and the first one after it had the same.
     def __init__(self, peer, width=32, tag_width=2):
         if not isinstance(peer, int) or not 1 <= peer <= MAX_PEERS:
             raise ValueError(f"Number of a peer must be 1 to {MAX_PEERS}, not {peer!r}")
@@ -75,7 +76,7 @@ class Caller(wiring.Component):
         for name in ("i", "o", "mem"):
             wiring.connect(m, wiring.flipped(getattr(self, name)), getattr(transfer, name))
         job, answer, status = Signal(JobLayout), self.answer.payload, Signal(STATUS_WIDTH)
-        number, waits = Signal(8), Signal()
+        number, waits = Signal(8, reset_less=True), Signal()
         # No ports: for the proof's invariants.
         self.inside = {"job": job, "status": status, "number": number}
         self.place = Signal(16)  # offset of the reply's next message
