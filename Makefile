@@ -3,8 +3,9 @@
 PYTHON3 ?= python3
 BIN     := .venv/bin
 PYTEST  := $(BIN)/python -m pytest -q
-# Files in the order of tests/conftest.py, not by their numbers of tests.
-PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
+# Files in the order of tests/conftest.py, not by their numbers of tests. A worker that dies ends the
+# run: pytest-xdist 3.8 may wait for ever for the one in its place (its issue 1378).
+PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 TYPED   := host models bench sim
 
 .DEFAULT_GOAL := help
