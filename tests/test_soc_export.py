@@ -6,6 +6,7 @@ import subprocess
 from xml.etree import ElementTree
 
 import pytest
+from firmware_lib import RAM, map_memory
 from litex.soc.integration import export
 from litex.soc.integration.soc import SoCCSRRegion
 from soc_placeholder import SHELL_BLOCK
@@ -107,29 +108,23 @@ def test_svd_names_every_word_and_its_access():
 
 
 def test_c_header_reads_and_writes_what_it_says(tmp_path):
-    # Compiled for this machine with the base at the address of a buffer in its lower 4 GiB.
+    # Compiled for this machine, with the base at memory of this process.
     code = """
-#include <sys/mman.h>
 #include "regs.h"
-uint32_t *start(void)
-{
-    return mmap((void *)0x%08x, 4096, PROT_READ | PROT_WRITE,
-        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-}
 uint64_t read_wide(void) { return trebuchet_odd_wide_read(); }
 void write_sync(uint64_t value) { trebuchet_odd_sync_write(value); }
 void go(void) { trebuchet_odd_go_write(1); }
-""" % (base := 0x1234_0000)
-    (tmp_path / "regs.h").write_text(c_header([(ODD, base)]))
+"""
+    map_memory()
+    words = (ctypes.c_uint32 * 5).from_address(RAM)
+    (tmp_path / "regs.h").write_text(c_header([(ODD, RAM)]))
     (tmp_path / "test.c").write_text(code)
     flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
     subprocess.run(
         ["gcc", *flags, "-o", tmp_path / "test.so", tmp_path / "test.c"], check=True, timeout=60
     )
     lib = ctypes.CDLL(str(tmp_path / "test.so"))
-    lib.start.restype = ctypes.POINTER(ctypes.c_uint32)
     lib.read_wide.restype = ctypes.c_uint64
-    words = lib.start()
     words[2], words[3] = 0x89ABCDEF, 0x01234567
     assert lib.read_wide() == 0x0123456789ABCDEF
     lib.write_sync(ctypes.c_uint64(0x1_0000_0002))
