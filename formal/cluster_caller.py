@@ -28,7 +28,7 @@ STEP = 63  # a message has 1008 bytes, in units of 16
 DATA = 0  # a job's kind
 PHASES = (
     *("IDLE", "STRAY", "CHECK", "CALL", "SEND", "WAIT"),
-    *("LOOK", "STORE", "STORED", "ANSWER"),
+    *("OLD", "LOOK", "STORE", "STORED", "ANSWER"),
 )
 OPERAND = ("base", "offset", "ring_log2", "length")
 
@@ -90,6 +90,11 @@ class CallerProof(Elaboratable):
             go("CALL", "SEND")
         with m.If(on["SEND"] & ~transfer.sending):
             go("SEND", "WAIT")
+        with m.Elif(on["SEND"] & head.valid):
+            go("SEND", "OLD")
+        with m.If(on["OLD"]):
+            go("OLD", "SEND")
+            m.d.sync += strays.eq(strays + 1)
         with m.If(on["WAIT"]):
             with m.If(dut.expired):
                 go("WAIT", "ANSWER")
@@ -131,7 +136,7 @@ class CallerProof(Elaboratable):
             Assert(on["IDLE"] | on["STRAY"] | (answer.length == length)),
             Assert(on["IDLE"] | on["STRAY"] | on["ANSWER"] | (length == 0)),
         ]
-        with m.If(on["CALL"] | on["SEND"] | on["WAIT"]):
+        with m.If(on["CALL"] | on["SEND"] | on["OLD"] | on["WAIT"]):
             m.d.comb += Assert(dut.place == place)
         with m.If(on["LOOK"] | on["STORE"] | on["STORED"]):
             m.d.comb += Assert(dut.place == place)
@@ -159,13 +164,15 @@ class CallerProof(Elaboratable):
     def _outputs(self, m, transfer, on, job, fits, number):
         dut, send, store = self.dut, transfer.send, transfer.store
         ready = Mux(on["IDLE"], ~dut.job.valid & transfer.head.valid, on["WAIT"] & ~dut.expired)
+        # While a call is being sent no head waits: the peer may wait until its reply was taken.
+        ready |= on["SEND"] & transfer.sending
         m.d.comb += [
             Assert(dut.job.ready == on["IDLE"]),
             Assert(dut.answer.valid == on["ANSWER"]),
             Assert(send.valid == on["CALL"]),
             Assert(store.valid == on["STORE"]),
             Assert(transfer.head.ready == ready),
-            Assert(transfer.drop == (on["STRAY"] | (on["LOOK"] & ~fits))),
+            Assert(transfer.drop == (on["STRAY"] | on["OLD"] | (on["LOOK"] & ~fits))),
         ]
         with m.If(send.valid):
             call = send.payload.call
@@ -184,7 +191,8 @@ class CallerProof(Elaboratable):
     def _time(self, m, on):
         """Ticks since the call began; it is given up with the tick after `patience` of them."""
         dut, ticks, expired = self.dut, Signal(16), Signal()
-        waits = on["CALL"] | on["SEND"] | on["WAIT"] | on["LOOK"] | on["STORE"] | on["STORED"]
+        waits = on["CALL"] | on["SEND"] | on["OLD"] | on["WAIT"]
+        waits |= on["LOOK"] | on["STORE"] | on["STORED"]
         with m.If(~waits):
             m.d.sync += [ticks.eq(0), expired.eq(0)]
         with m.Elif(dut.tick & (dut.csr.patience != 0)):
@@ -208,7 +216,7 @@ class CallerProof(Elaboratable):
             # Invariants.
             Assert(has == ~(self.on["IDLE"] | self.on["STRAY"])),
             Assert(~(self.on["CHECK"] | self.on["CALL"]) | ~called),
-            *(Assert(~self.on[n] | called) for n in ("SEND", "WAIT", "LOOK", "STORE", "STORED")),
+            *(Assert(~self.on[n] | called) for n in PHASES[PHASES.index("SEND") : -1]),
         ]
 
 
@@ -218,6 +226,7 @@ MUTANTS = (
         "(header.number != number) | (header.offset != place)",
         "(header.offset != place)",
     ),
+    Mutant("lets_old_replies_wait", "transfer.head.ready.eq(transfer.sending)", "", 14),
     Mutant("place_too_far", "place.eq(place + CHUNK // 16)", "place.eq(place + CHUNK // 8)"),
     Mutant("answers_early", "with m.If(header.last):", "with m.If(1):"),
     Mutant(

@@ -74,7 +74,7 @@ class ServerProof(Elaboratable):
         # The peer of which this proof speaks.
         self.peer = Signal(8, name="peer")
         self.number, self.expected = Signal(8, name="number"), Signal(16, name="expected")
-        self.large = Signal(name="large")
+        self.large, self.gathers = Signal(name="large"), Signal(8, name="gathers")
         self.in_role, self.replying = Signal(name="in_role"), Signal(name="replying")
         self.header = Signal(transfer.head.payload.header.shape(), name="header")
         self.receive = {n: Signal(name=f"in_{n}", init=n == "IDLE") for n in RECEIVE}
@@ -94,12 +94,13 @@ class ServerProof(Elaboratable):
         inside = dut.inside
         index = _index(header.peer)
         expected, large = inside["expected"][index], inside["large"][index]
+        goes_on = (header.offset == expected) & (header.number == inside["numbers"][index])
         m.d.comb += [
             mine.eq(header.peer == self.peer),
             known.eq((header.peer != 0) & (header.peer <= PEERS)),
             busy.eq(self.in_role | self.replying),
             refuses.eq((Value.cast(header.kind) != DATA) | large),
-            drops.eq(~known | ((header.offset != 0) & (header.offset != expected))),
+            drops.eq(~known | ((header.offset != 0) & ~goes_on)),
         ]
 
         def go(old, new):
@@ -113,7 +114,7 @@ class ServerProof(Elaboratable):
         with m.Elif(on["LOOK"] & ~dut.busy[index]):
             go("LOOK", "STORE")
             with m.If(mine & (header.offset == 0)):
-                m.d.sync += self.large.eq(0)
+                m.d.sync += [self.large.eq(0), self.gathers.eq(header.number)]
         with m.If(on["STORE"] & transfer.store.ready):
             go("STORE", "STORED")
         with m.If(on["STORED"] & transfer.stored):
@@ -123,7 +124,7 @@ class ServerProof(Elaboratable):
             with m.Else():
                 go("STORED", "IDLE")
             with m.If(mine):
-                after = Mux(transfer.error, 0, header.offset + STEP)
+                after = Mux(transfer.error | header.last, 0, header.offset + STEP)
                 m.d.sync += self.expected.eq(after)
                 m.d.sync += self.large.eq(self.large | transfer.overflow)
         with m.If(on["JUDGE"] & (dut.calls | dut.refused)):
@@ -158,6 +159,8 @@ class ServerProof(Elaboratable):
             Assert(on["IDLE"] | (Value.cast(inside["header"]) == Value.cast(header))),
             Assert(inside["expected"][_index(self.peer)] == self.expected),
             Assert(inside["large"][_index(self.peer)] == self.large),
+            Assert(inside["numbers"][_index(self.peer)] == self.gathers),
+            Assert(on["IDLE"] | on["LOOK"] | ~mine | (header.number == self.gathers)),
             Assert(dut.busy[_index(self.peer)] == busy),
             Assert(on["IDLE"] | on["LOOK"] | known),
             Assert(~(on["JUDGE"] & mine & busy)),
@@ -178,6 +181,8 @@ class ServerProof(Elaboratable):
                 Assert(job.id == (header.number | header.peer << 8)),
                 Assert(job.base == BASE + ((header.peer - 1) << OPERAND_LOG2)),
                 Assert(job.offset == 0),
+                # All that lies in the operand's area is of this call.
+                Assert((header.peer != self.peer) | (job.id[:8] == self.gathers)),
                 Assert(job.ring_log2 == OPERAND_LOG2),
                 Assert(job.length == self.length),
                 Assert(job.result == RESULTS + ((header.peer - 1) << RESULT_LOG2)),
@@ -251,7 +256,8 @@ class ServerProof(Elaboratable):
 MUTANTS = (
     Mutant("writes_under_the_role", "with m.Elif(~self.busy[peer]):", "with m.Else():"),
     Mutant("frees_too_early", "with m.If(~transfer.sending):\n", "with m.If(1):\n"),
-    Mutant("any_place", "(header.offset == 0) | (header.offset == expected[peer])", "1"),
+    Mutant("any_place", "(header.offset == 0) | goes_on", "1"),
+    Mutant("joins_calls", " & (header.number == numbers[peer])", ""),
     Mutant("forgets_it_was_large", "large[peer] | transfer.overflow", "transfer.overflow"),
     Mutant("area_of_the_next", "base + ((peer - 1) << log2)", "base + (peer << log2)"),
     Mutant("two_at_once", "answer.ready.eq(~refusal.valid)", "answer.ready.eq(1)"),

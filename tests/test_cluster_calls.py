@@ -156,18 +156,21 @@ def test_a_callers_reset_in_the_middle(seed):
     assert Status.ABORTED in seen
 
 
-def test_a_reply_from_before_the_reset_is_not_the_next_calls():
+@pytest.mark.parametrize("size", [3, CHUNK + 1])
+def test_a_reply_from_before_the_reset_is_not_the_next_calls(size):
     """The call that it belongs to is the first after power-up, and so is the next after the reset
-    but for the number, which goes on."""
+    but for the number, which goes on. With more than a message the peer takes nothing of the next
+    call before its reply was taken."""
     dut = Direct()
+    old, new = b"o" * size, b"n" * size
 
     async def main(ctx):
         async def ask(ident, operand):
             return await call(ctx, dut, dut.memories[0], ident, operand)
 
-        assert await ask(1, b"old") == (Status.ABORTED, b"")
-        assert await ask(2, b"new") == (0, b"new")
-        assert ctx.get(dut.slot.csr.strays) == 1
+        assert await ask(1, old) == (Status.ABORTED, b"")
+        assert await ask(2, new) == (0, new)
+        assert ctx.get(dut.slot.csr.strays) == -(-size // CHUNK)
 
     async def reset_while_the_reply_waits(ctx):
         while not ctx.get(dut.server.o.valid):
@@ -183,12 +186,47 @@ def test_a_reply_from_before_the_reset_is_not_the_next_calls():
     run_direct(dut, main, reset_while_the_reply_waits, seed=0, limit=10_000)
 
 
+def message(peer=1, last=1, number=9, offset=0, data=b""):
+    return bytes([peer, last, 0, number]) + offset.to_bytes(4, "little") + data
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ([message(last=0, number=5, data=b"a" * CHUNK)], message(offset=63, data=b"b")),
+        ([message(number=5, data=b"a" * CHUNK)], message(number=5, offset=63, data=b"b")),
+    ],
+    ids=("another", "ended"),
+)
+def test_messages_of_two_calls_are_not_one(before, after):
+    """In its place by the offset, but of another call, or behind the last message of its own."""
+    dut = Direct()
+
+    async def main(ctx):
+        for packet in [*before, after]:
+            await packet_put(ctx, dut.server.i, packet)
+        await ctx.tick().repeat(200)
+        assert ctx.get(dut.counts["dropped"]) == 1
+
+    async def role(ctx):
+        ctx.set(dut.server.job.ready, 1)
+        while True:
+            await ctx.tick()
+            if ctx.get(dut.server.job.valid):  # answered at once
+                ctx.set(dut.server.answer.payload.id, ctx.get(dut.server.job.payload.id))
+                ctx.set(dut.server.answer.valid, 1)
+                await ctx.tick()
+                ctx.set(dut.server.answer.valid, 0)
+                ctx.set(dut.server.o.ready, 1)
+
+    role.background = True
+    dut.elaborate = lambda platform: parts(dut)
+    run(dut, main, role, *dut.responders(0), limit=3000)
+
+
 def test_messages_that_belong_nowhere():
     """Of a peer that does not exist, out of place, with an error mark: dropped and counted."""
     dut = Direct()
-
-    def message(peer=1, last=1, number=9, offset=0, data=b""):
-        return bytes([peer, last, 0, number]) + offset.to_bytes(4, "little") + data
 
     async def main(ctx):
         bad = [

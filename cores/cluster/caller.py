@@ -44,14 +44,16 @@ class Caller(wiring.Component):
     another kind than ``DATA`` (these belong to this board's role), or ``NO_ANSWER`` when
     ``patience`` milliseconds have passed. One job at a time. Latency: the peer's, and on this board
     two memory latencies and 30 cycles. Back-pressure: a call waits for ``o``, the peer's reply for
-    the memory; while a call is being sent, or its answer waits, replies wait too. Reset: the call
+    the memory; while an answer waits, replies wait too. Reset: the call
     is forgotten, its reply will be a stray. Bad input: a message with another number or out of its
     place is dropped, so is what follows of that reply; a call's time then runs out.
     """
 
     # Race: the reply to a call that was given up may come when the next call waits for its own.
     # `number` tells them apart; it comes round after 255 others. The slot's reset leaves it alone,
-    # or the first call before a reset and the first one after it had the same.
+    # or the first call before a reset and the first one after it had the same. The peer's server
+    # takes nothing of a call before the last one is replied to; so what comes while a call is being
+    # sent, which can only be of an older one, is dropped at once, or both would wait for ever.
     def __init__(self, peer, width=32, tag_width=2):
         if not isinstance(peer, int) or not 1 <= peer <= MAX_PEERS:
             raise ValueError(f"Number of a peer must be 1 to {MAX_PEERS}, not {peer!r}")
@@ -108,9 +110,15 @@ class Caller(wiring.Component):
                 with m.If(transfer.send.ready):
                     m.next = "SEND"
             with m.State("SEND"):
-                m.d.comb += waits.eq(1)
+                m.d.comb += [waits.eq(1), transfer.head.ready.eq(transfer.sending)]
                 with m.If(~transfer.sending):
                     m.next = "WAIT"
+                with m.Elif(transfer.head.valid):
+                    m.next = "OLD"
+            with m.State("OLD"):
+                m.d.comb += [waits.eq(1), transfer.drop.eq(1)]
+                m.d.sync += self.csr.strays.eq(self.csr.strays + 1)
+                m.next = "SEND"
             self._receive(m, transfer, job, number, status, waits)
             with m.State("ANSWER"):
                 m.d.comb += self.answer.valid.eq(1)

@@ -112,12 +112,15 @@ class Server(wiring.Component):
         expected, large = self._for_each_peer("expected", 16), self._for_each_peer("large", 1)
         peer = self._known(header.peer)
         known = (header.peer != 0) & (header.peer <= memory.peers)
-        in_place = (header.offset == 0) | (header.offset == expected[peer])
+        numbers = self._for_each_peer("number", 8)  # of the call that the operand is of
+        goes_on = (header.offset == expected[peer]) & (header.number == numbers[peer])
+        in_place = (header.offset == 0) | goes_on
         length = Signal(LENGTH_WIDTH)
         operand = Signal(ADDR_WIDTH)
         other_kind = header.kind != JobKind.DATA
         # No ports: for the proof's invariants.
-        self.inside = {"header": header, "expected": expected, "large": large, "length": length}
+        self.inside = {"header": header, "length": length}
+        self.inside |= {"expected": expected, "numbers": numbers, "large": large}
         m.d.comb += [
             operand.eq(self._address(memory.base, memory.operand_log2, peer)),
             transfer.store.payload.addr.eq(operand),
@@ -147,7 +150,7 @@ class Server(wiring.Component):
                     m.next = "IDLE"
                 with m.Elif(~self.busy[peer]):
                     with m.If(header.offset == 0):
-                        m.d.sync += large[peer].eq(0)
+                        m.d.sync += [large[peer].eq(0), numbers[peer].eq(header.number)]
                     m.next = "STORE"
             with m.State("STORE"):
                 m.d.comb += transfer.store.valid.eq(1)
@@ -157,7 +160,7 @@ class Server(wiring.Component):
                 m.d.sync += length.eq(transfer.length)
                 with m.If(transfer.stored):
                     m.d.sync += [
-                        expected[peer].eq(header.offset + CHUNK // 16),
+                        expected[peer].eq(Mux(header.last, 0, header.offset + CHUNK // 16)),
                         large[peer].eq(large[peer] | transfer.overflow),
                     ]
                     m.next = "IDLE"
