@@ -130,6 +130,7 @@ class WeightLoaderProof(Elaboratable):
 
 
 WORDS = 3
+CONFIGURE = 2  # a job's kind
 
 
 class WeightPortProof(Elaboratable):
@@ -149,8 +150,9 @@ class WeightPortProof(Elaboratable):
         stream_rules(m, job, Assume, "job")
         stream_rules(m, answer, Assert, "answer")
         waits, reads, answers = Signal(), Signal(), Signal()
-        fits = job.payload.length == 8 + 2 * WORDS
-        who, good = Signal(53), Signal()
+        ours = Value.cast(job.payload.kind) == CONFIGURE
+        fits = ours & (job.payload.length == 8 + 2 * WORDS)
+        who, good, asked = Signal(53), Signal(), Signal()
         identity = Cat(job.payload.source, job.payload.session, job.payload.id)
         idle = ~(waits | reads | answers)
         m.d.comb += [
@@ -164,7 +166,7 @@ class WeightPortProof(Elaboratable):
             m.d.sync += waits.eq(1)
         with m.If(_moves(job)):
             m.d.sync += [waits.eq(0), reads.eq(fits), answers.eq(~fits)]
-            m.d.sync += [who.eq(identity), good.eq(fits)]
+            m.d.sync += [who.eq(identity), good.eq(fits), asked.eq(ours)]
         with m.If(reads & reader.done):
             m.d.sync += [reads.eq(0), answers.eq(1)]
         with m.If(_moves(answer)):
@@ -176,7 +178,10 @@ class WeightPortProof(Elaboratable):
             theirs = answer.payload
             m.d.comb += [
                 Assert(Cat(theirs.source, theirs.session, theirs.id) == who),
-                Assert(theirs.status == Mux(good, Status.OK, Status.BAD_LENGTH)),
+                Assert(
+                    theirs.status
+                    == Mux(good, Status.OK, Mux(asked, Status.BAD_LENGTH, Status.STOPPED))
+                ),
                 Assert(theirs.length == 0),
             ]
         words = self._words(m, dut, idle & ~job.valid, reads, _moves(job) & fits)
@@ -240,6 +245,10 @@ class WeightPortProof(Elaboratable):
             Assert(csr.weights_sum == total),
             Assert(csr.weights_dropped == dropped),
         ]
+        partial = Signal()  # the last word was a job's, and not the last one
+        with m.If(valid):
+            m.d.sync += partial.eq((dut.busy | partial) & (words + 1 < WORDS))
+        m.d.comb += [Assert(dut.partial == partial), Cover(partial)]
 
 
 class VectorStoreProof(Elaboratable):
@@ -363,9 +372,10 @@ PROOFS = (
             Mutant("does_not_wait", "with m.If(self.idle):", "with m.If(1):"),
             Mutant(
                 "any_length",
-                "fits.eq(job.length == PREFIX + 2 * self.words)",
-                "fits.eq(job.length >= PREFIX)",
+                "job.length == PREFIX + 2 * self.words",
+                "job.length >= PREFIX",
             ),
+            Mutant("half_is_enough", "(partial | self.busy) & left", "0"),
             Mutant("skips_less", "skip.eq(PREFIX // 2)", "skip.eq(PREFIX // 2 - 1)"),
             Mutant(
                 "wrong_sum", "Cat(csr.weights_sum[-1], csr.weights_sum[:-1])", "csr.weights_sum"

@@ -93,7 +93,7 @@ class RoleProof(Elaboratable):
 
     def _weights(self, m, job, answer):
         dut, weights = self.dut, self.dut.weights
-        ours = dut.job.payload.kind == JobKind.CONFIGURE
+        ours = (dut.job.payload.kind == JobKind.CONFIGURE) | weights.partial
         most = 2 * self.pipelines
         inside = Signal(range(most + 1))
         m.d.sync += inside.eq(inside + moves(job) - moves(answer))

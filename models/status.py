@@ -36,7 +36,7 @@ DESCRIPTIONS = {
     Status.BAD_LENGTH: "the role cannot work on a payload of this length; see the role's page",
     Status.TOO_LARGE: "the payload is larger than the receive buffer; send smaller messages",
     Status.NO_ROLE: "no role is built into this slot",
-    Status.STOPPED: "the role is switched off; start it first",
+    Status.STOPPED: "the role is off, or has a part of its weights; start it, or load them whole",
     Status.ABORTED: "given up: its session or board went away, or the role was reset; try again",
     Status.NO_ROOM: "the result does not fit the result buffer",
     Status.BAD_DATA: "the role cannot work on what the payload says; see the role's page",

@@ -4,12 +4,14 @@ import struct
 
 import pytest
 from ecg_lane_bench import SESSIONS, Work, play
+from role_bench import Job, RoleBench, Write
 from streams import MemoryResponder, make_rng, run, seeds, stream_checker, stream_get, stream_put
 from test_roles_ecg import heart
 from trebuchet.boards.schema import ECG_PRESETS
 from trebuchet.cores.roles.contract import JobKind
 from trebuchet.cores.roles.ecg.configure import PREFIX, WeightPort
 from trebuchet.cores.roles.ecg.role import EcgRole
+from trebuchet.cores.roles.slot import RoleSlot
 from trebuchet.models.ecg import model
 from trebuchet.models.ecg.presets import PRESETS
 from trebuchet.models.ecg.words import ORDERS, weight_words
@@ -141,6 +143,24 @@ def test_weights_wait_for_the_jobs_before(seed):
     play(seed, works, watch, pipelines=2, loadable=True)
     assert len(got) == len(words)
     assert len(taken) == 8
+
+
+def test_a_reset_in_the_middle_of_new_weights():
+    """The network has neither the old ones nor the new ones: no results until they have come whole,
+    whoever sends the blocks."""
+    rng = make_rng(0, "half")
+    words = weight_words(model.default_weights(model.FAITHFUL), ORDERS["faithful"])
+    block = heart(rng, 620, beats=2)
+    load = Job(configuration(words), room=16, kind=JobKind.CONFIGURE)
+    work = Job(block.tobytes(), room=512)
+    like_words = Job(bytes(len(load.operand)), room=512)  # of their length, and yet none
+    reset = Write("reset", wait=600, idle=False)
+    dut = RoleSlot(EcgRole(loadable=True), "ecg", 32, 2)
+    bench = RoleBench(dut, seed=None, in_flight=1)
+    answers = bench.run([load, reset, work, like_words, load, work], limit=20_000)
+    statuses = [Status.ABORTED, Status.STOPPED, Status.STOPPED, Status.OK, Status.OK]
+    assert [answer.status for answer in answers] == statuses
+    assert answers[-1].result == model.classify_block(block)
 
 
 def test_orders_are_the_gateware_s():

@@ -9,7 +9,7 @@ from ...csr import CsrSignature, Field, Register, RegisterBlock
 from ...memory import MemorySignature
 from ...stream import check_data_width
 from ...tcp.service import SESSION_WIDTH
-from ..contract import ID_WIDTH, SOURCE_WIDTH, AnswerLayout, JobLayout
+from ..contract import ID_WIDTH, SOURCE_WIDTH, AnswerLayout, JobKind, JobLayout
 from ..fetch import OperandReader
 
 __all__ = ["PREFIX", "WEIGHTS_BLOCK", "WeightPort"]
@@ -57,10 +57,11 @@ class WeightPort(wiring.Component):
     ===========  ====  ==========================================================================
     member       dir   meaning
     ===========  ====  ==========================================================================
-    ``job``      In    ``CONFIGURE`` jobs
+    ``job``      In    ``CONFIGURE`` jobs; all jobs while ``partial``
     ``answer``   Out   their answers; the result is empty
     ``idle``     In    the role has no other job; it gets none while ``busy``
     ``busy``     Out   a job is here
+    ``partial``  Out   of a job's words some have come, and not all
     ``mem``      Out   memory port; reads only
     ``load``     Out   words for the network, each for one cycle
     ``reload``   Out   1 for one cycle: the next word is the first
@@ -77,6 +78,10 @@ class WeightPort(wiring.Component):
     4. Words after the last are dropped and counted. ``weights_sum`` tells whether what lies in the
        network is what was sent: ``sum = rotate_left(sum, 1) + word`` modulo 2**32.
 
+    5. A reset between the first and the last word of a job leaves a network that is neither the old
+       nor the new one. ``partial`` survives it: jobs of other kinds are answered ``STOPPED`` until
+       all words have come, by a job or the registers.
+
     Cycles: a word a cycle, and a memory latency. Reset: the weights stay; counters are 0.
     """
 
@@ -90,6 +95,7 @@ class WeightPort(wiring.Component):
                 "answer": Out(stream.Signature(AnswerLayout)),
                 "idle": In(1),
                 "busy": Out(1),
+                "partial": Out(1),
                 "mem": Out(MemorySignature(width, tag_width)),
                 "load": Out(stream.Signature(unsigned(16), always_ready=True)),
                 "reload": Out(1),
@@ -109,7 +115,8 @@ class WeightPort(wiring.Component):
             m.d.comb += reader.request.payload[name].eq(job[name])
         for name in TicketLayout.members:
             m.d.comb += answer[name].eq(ticket[name])
-        m.d.comb += fits.eq(job.length == PREFIX + 2 * self.words)
+        ours = job.kind == JobKind.CONFIGURE
+        m.d.comb += fits.eq(ours & (job.length == PREFIX + 2 * self.words))
         packet_word, packet_valid = self._cut(m, reader.packet, restart)
         with m.FSM(name="configure"):
             with m.State("IDLE"):
@@ -131,7 +138,8 @@ class WeightPort(wiring.Component):
                         reader.request.valid.eq(fits),
                         restart.eq(fits),
                     ]
-                    m.d.sync += answer.status.eq(Mux(fits, Status.OK, Status.BAD_LENGTH))
+                    refusal = Mux(ours, Status.BAD_LENGTH, Status.STOPPED)
+                    m.d.sync += answer.status.eq(Mux(fits, Status.OK, refusal))
                     m.next = "ANSWER"
                     with m.If(fits):
                         m.next = "WORDS"
@@ -167,7 +175,11 @@ class WeightPort(wiring.Component):
         return packet.payload.data.word_select(at, 16), packet.valid & (skip == 0)
 
     def _count(self, m, word, valid, restart):
-        csr = self.csr
+        csr, partial = self.csr, Signal(reset_less=True)
+        m.d.comb += self.partial.eq(partial)
+        with m.If(valid):
+            left = csr.weights_words < self.words - 1
+            m.d.sync += partial.eq((partial | self.busy) & left)
         with m.If(restart):
             m.d.sync += [csr.weights_words.eq(0), csr.weights_sum.eq(0)]
         with m.Elif(valid):

@@ -175,9 +175,12 @@ class EcgRole(wiring.Component):
         wiring.connect(m, memory.mem, wiring.flipped(self.mem))
 
     def _configure(self, m, job, answer):
-        """``CONFIGURE`` jobs go to the port of weights, and wait there until no other is here."""
+        """``CONFIGURE`` jobs go to the port of weights, and wait there until no other is here.
+
+        So do all others, to be refused, while the network has a part of its weights only.
+        """
         m.submodules.weights = weights = self.weights
-        ours = self.job.payload.kind == JobKind.CONFIGURE
+        ours = (self.job.payload.kind == JobKind.CONFIGURE) | weights.partial
         inside = Signal(range(self.outstanding + 1))
         m.d.sync += inside.eq(inside + (job.valid & job.ready) - (answer.valid & answer.ready))
         m.d.comb += [
