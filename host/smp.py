@@ -182,9 +182,10 @@ def describe_status(status: int) -> str:
 class Decoder:
     """Cuts a byte stream into messages, however the bytes were split on their way.
 
-    ``feed`` takes any number of bytes and returns the messages that they complete. A message of
-    unknown type or of more than ``max_payload`` bytes raises at its header: after it there is no
-    way to find the next message, so the decoder stays failed.
+    ``feed`` takes any number of bytes, or none, and returns the messages that they complete. A
+    message of unknown type or of more than ``max_payload`` bytes raises at its header, or at the
+    next call if messages before it are to be returned: after it there is no way to find the next
+    message, so the decoder stays failed.
     """
 
     def __init__(self, max_payload: int = MAX_PAYLOAD) -> None:
@@ -193,10 +194,18 @@ class Decoder:
 
     def feed(self, data: bytes) -> list[Message]:
         self.buffer += data
-        return list(self._messages())
+        messages: list[Message] = []
+        try:
+            messages.extend(self._messages())
+        except ProtocolError:
+            # The header in question is now what the buffer begins with: the next call raises.
+            if not messages:
+                raise
+        return messages
 
     def finish(self) -> None:
         """Tell the decoder that the stream has ended."""
+        self.feed(b"")
         if self.buffer:
             raise ProtocolError(
                 f"the connection ended inside a message, after {len(self.buffer)} bytes of it"

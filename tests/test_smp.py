@@ -99,6 +99,24 @@ def test_decoder_rejects_unknown_types(kind):
             decoder.feed(bytes((kind,)) + bytes(7))
 
 
+@pytest.mark.parametrize("size", [1, 7, 8, 16, 24, 1000])
+def test_decoder_gives_what_came_before_garbage(size):
+    """The same messages and the same error, however the bytes were split."""
+    sent = [smp.response_message(Status.BUSY, 7), smp.data_message(1, b"abc")]
+    stream = b"".join(message.pack() for message in sent) + b"HTTP/1.1 400 Bad Request"
+    decoder, got = smp.Decoder(), []
+
+    def decode():
+        for position in range(0, len(stream), size):
+            got.extend(decoder.feed(stream[position : position + size]))
+        decoder.finish()
+
+    for _ in range(2):
+        with pytest.raises(smp.ProtocolError, match="type must be 1 to 6, not 72$"):
+            decode()
+        assert got == sent
+
+
 def test_decoder_bounds_the_payload():
     limit = smp.Message(smp.MessageType.DATA, bytes(16))
     assert smp.Decoder(16).feed(limit.pack()) == [limit]
