@@ -233,7 +233,12 @@ class Decoder:
 class Connection:
     """A TCP connection that carries SMP messages; failures are one clear line.
 
-    Use it as a context manager. ``timeout`` (seconds) bounds every wait for the peer.
+    Use it as a context manager. ``timeout`` (seconds) bounds the wait for a whole message, and how
+    long the peer may take nothing of one that is sent. After a failure the connection is closed,
+    and says so when it is used again: what would come then could be an answer to an older message.
+
+    A peer may answer and hang up while it is still being sent to, to refuse a message by its
+    header, for one. What it said before is received before the failure is raised.
     """
 
     def __init__(
@@ -257,6 +262,7 @@ class Connection:
     ) -> "Connection":
         self.name, self.timeout, self.socket = name, timeout, connected
         self.decoder = Decoder(max_payload)
+        self.failure: str | None = None
         self.ready: deque[Message] = deque()
         connected.settimeout(timeout)
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -298,24 +304,63 @@ class Connection:
         self.socket.close()
 
     def send(self, message: Message) -> None:
+        self._check()
+        if self.failure is not None:
+            return  # the caller is to receive what the peer said before it failed
         try:
-            self.socket.sendall(message.pack())
+            self.socket.settimeout(self.timeout)
+            # Not sendall(): its time-out is for the whole message, however steadily it is taken.
+            rest = memoryview(message.pack())
+            while rest:
+                rest = rest[self.socket.send(rest) :]
         except TimeoutError as error:
-            raise TrebuchetError(f"{self.name} took no data for {self.timeout:g} s") from error
+            self._fail_to_send(f"{self.name} took no data for {self.timeout:g} s", error)
         except OSError as error:
-            raise TrebuchetError(f"the connection to {self.name} broke: {error}") from error
+            self._fail_to_send(f"the connection to {self.name} broke: {error}", error)
 
     def receive(self) -> Message | None:
         """The next message; None when the peer has closed between two messages."""
+        self._check()
+        end = time.monotonic() + self.timeout
+        said = "nothing for"
         while not self.ready:
+            self.decoder.feed(b"")  # raises if what came after the last message is none
             try:
+                if (left := end - time.monotonic()) <= 0:
+                    raise TimeoutError
+                self.socket.settimeout(left)
                 data = self.socket.recv(1 << 16)
             except TimeoutError as error:
-                raise TrebuchetError(f"{self.name} sent nothing for {self.timeout:g} s") from error
+                raise self._fail(f"{self.name} sent {said} {self.timeout:g} s") from error
             except OSError as error:
-                raise TrebuchetError(f"the connection to {self.name} broke: {error}") from error
+                raise self._fail(f"the connection to {self.name} broke: {error}") from error
             if not data:
                 self.decoder.finish()
                 return None
+            said = "no whole message within"
             self.ready += self.decoder.feed(data)
         return self.ready.popleft()
+
+    def _check(self) -> None:
+        if self.failure is not None and not self._has_said():
+            raise TrebuchetError(f"{self.failure}; the connection is closed since then")
+
+    def _fail(self, failure: str) -> TrebuchetError:
+        self.failure = failure
+        self.close()
+        return TrebuchetError(failure)
+
+    def _fail_to_send(self, failure: str, error: OSError) -> None:
+        self.failure = failure
+        if not self._has_said():
+            raise self._fail(failure) from error
+
+    def _has_said(self) -> bool:
+        """Whether there is a message that came before the failure."""
+        try:
+            self.socket.settimeout(0)
+            while not self.ready and (data := self.socket.recv(1 << 16)):
+                self.ready += self.decoder.feed(data)
+        except OSError:
+            pass  # no more has come
+        return bool(self.ready)

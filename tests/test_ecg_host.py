@@ -164,6 +164,36 @@ def test_a_board_without_records_gets_blocks(record):
             client.run_record("127.0.0.1", port, record, streamed=True)
 
 
+def test_a_board_that_hangs_up_on_the_first_part_gets_blocks(record, monkeypatch):
+    """It answers the header, and closes while the client still sends other parts."""
+    hung_up = threading.Event()
+    server = socket.create_server(("127.0.0.1", 0))
+    send = smp.Connection.send
+
+    def serve():
+        connection, _ = server.accept()
+        with connection:
+            connection.recv(8)
+            connection.sendall(smp.response_message(Status.BAD_TYPE, 0).pack())
+        hung_up.set()
+        connection, _ = server.accept()
+        with connection:
+            converse(connection, golden, [])
+
+    def send_and_wait(self, message):
+        send(self, message)
+        assert hung_up.wait(10)
+
+    monkeypatch.setattr(smp.Connection, "send", send_and_wait)
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    with server:
+        run = client.run_record("127.0.0.1", server.getsockname()[1], record, timeout=10)
+        thread.join(10)
+    assert not run.streamed
+    run.require_equal()
+
+
 def test_weights_go_as_one_configuration(tmp_path):
     """The words in the bitstream's place; then the board classifies with them."""
     path = tmp_path / "weights.json"
