@@ -43,6 +43,7 @@ __all__ = [
     "MessageType",
     "ProtocolError",
     "Response",
+    "connect",
     "data_message",
     "describe_status",
     "parse_configuration",
@@ -230,6 +231,16 @@ class Decoder:
             yield Message(kind, payload)
 
 
+def connect(address: str, port: int, timeout: float) -> socket.socket:
+    """A TCP connection, with one line for what can go wrong."""
+    try:
+        return socket.create_connection((address, port), timeout)
+    except TimeoutError as error:
+        raise TrebuchetError(f"{address}:{port} did not answer within {timeout:g} s") from error
+    except (OSError, ValueError) as error:  # a name with an empty part is a ValueError
+        raise TrebuchetError(f"cannot connect to {address}:{port}: {error}") from error
+
+
 class Connection:
     """A TCP connection that carries SMP messages; failures are one clear line.
 
@@ -248,14 +259,7 @@ class Connection:
         timeout: float = 30.0,
         max_payload: int = MAX_PAYLOAD,
     ) -> None:
-        name = f"{address}:{port}"
-        try:
-            connected = socket.create_connection((address, port), timeout)
-        except TimeoutError as error:
-            raise TrebuchetError(f"{name} did not answer within {timeout:g} s") from error
-        except OSError as error:
-            raise TrebuchetError(f"cannot connect to {name}: {error}") from error
-        self._take(connected, name, timeout, max_payload)
+        self._take(connect(address, port, timeout), f"{address}:{port}", timeout, max_payload)
 
     def _take(
         self, connected: socket.socket, name: str, timeout: float, max_payload: int
