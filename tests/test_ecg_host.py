@@ -356,6 +356,20 @@ def test_command_line_run_against_a_board(tmp_path):
     assert sum(content["beats"].values()) == content["board"]["detected"]
 
 
+def test_the_time_out_is_for_the_status_too(monkeypatch):
+    def fetch(address, timeout):
+        asked.append((address, timeout))
+        raise TrebuchetError("no status")
+
+    asked = []
+    monkeypatch.setattr(client, "fetch_status", fetch)
+    with board(lambda m: []) as (port, _):
+        args = ["run", "127.0.0.1", "--port", str(port), "--record", "synthetic", "--minutes", "1"]
+        shown = CliRunner().invoke(cli.app, [*args, "--timeout", "0.2"])
+    assert str(shown.exception).endswith("sent nothing for 0.2 s")
+    assert asked == [("127.0.0.1", 0.2)]
+
+
 def test_command_line_says_that_the_record_is_synthetic(tmp_path, monkeypatch):
     monkeypatch.setenv(data.VARIABLE, str(tmp_path))
     shown = CliRunner().invoke(cli.app, ["run", "--minutes", "0.5"])
