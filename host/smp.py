@@ -21,8 +21,10 @@ A board answers a message that it cannot work on with a type 2 message of 8 byte
 Reserved bytes are sent as 0 and ignored when received.
 """
 
+import contextlib
 import socket
 import struct
+import sys
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -316,11 +318,32 @@ class Connection:
             # Not sendall(): its time-out is for the whole message, however steadily it is taken.
             rest = memoryview(message.pack())
             while rest:
-                rest = rest[self.socket.send(rest) :]
+                rest = rest[self._send_some(rest) :]
         except TimeoutError as error:
             self._fail_to_send(f"{self.name} took no data for {self.timeout:g} s", error)
         except OSError as error:
             self._fail_to_send(f"the connection to {self.name} broke: {error}", error)
+
+    def _send_some(self, data: memoryview) -> int:
+        """How many bytes of ``data`` went; raises if the peer took nothing in the time-out."""
+        while True:
+            waiting = self._unacknowledged()
+            try:
+                return self.socket.send(data)
+            except TimeoutError:
+                # A kernel that has megabytes for a slow peer takes more only when a third is gone.
+                if self._unacknowledged() >= waiting:
+                    raise
+
+    def _unacknowledged(self) -> int:
+        """Bytes in the kernel that the peer has not taken; 0 where a kernel does not tell."""
+        size = bytearray(4)
+        with contextlib.suppress(ImportError, AttributeError, OSError):
+            import fcntl  # noqa: PLC0415 - not every system has it
+            import termios  # noqa: PLC0415 - as above
+
+            fcntl.ioctl(self.socket, termios.TIOCOUTQ, size)
+        return int.from_bytes(size, sys.byteorder)
 
     def receive(self) -> Message | None:
         """The next message; None when the peer has closed between two messages."""
