@@ -32,13 +32,13 @@ def exchange(
     payloads: Sequence[bytes],
     outstanding: int,
     kind: smp.MessageType = smp.MessageType.DATA,
-    fault: Callable[[bytes], str | None] = lambda result: None,
+    fault: Callable[[int, bytes], str | None] = lambda index, result: None,
 ) -> Iterator[Answer]:
     """Send the payloads, yield the answers as they come.
 
     A board answers two messages of a connection before it waits for the first answer to be taken:
     when messages or answers are large, more ``outstanding`` could wait for each other for ever.
-    ``fault(result)`` says what is wrong with the form of a result, or None.
+    ``fault(index, result)`` says what is wrong with the form of a message's result, or None.
     """
     if outstanding < 1:
         raise ValueError(f"outstanding must be at least 1, not {outstanding}")
@@ -54,7 +54,7 @@ def exchange(
 
 
 def _receive_result(
-    connection: smp.Connection, waiting: dict[int, float], fault: Callable[[bytes], str | None]
+    connection: smp.Connection, waiting: dict[int, float], fault: Callable[[int, bytes], str | None]
 ) -> tuple[int, bytes]:
     message = connection.receive()
     if message is None:
@@ -73,6 +73,6 @@ def _receive_result(
     id, result = smp.parse_data(message.payload)
     if id not in waiting:
         raise smp.ProtocolError(f"{connection.name} answered message {id}, which is not under way")
-    if (wrong := fault(result)) is not None:
+    if (wrong := fault(id, result)) is not None:
         raise smp.ProtocolError(f"{connection.name} sent {wrong}")
     return id, result

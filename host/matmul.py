@@ -57,13 +57,10 @@ class Run:
             )
 
 
-def _fault(pairs: list[int]) -> Callable[[bytes], str | None]:
-    sizes = {count * matmul.result_bytes() for count in pairs}
-
-    def fault(result: bytes) -> str | None:
-        if len(result) in sizes:
-            return None
-        return f"a result of {len(result)} bytes, not {' or '.join(map(str, sorted(sizes)))}"
+def _fault(pairs: list[int]) -> Callable[[int, bytes], str | None]:
+    def fault(index: int, result: bytes) -> str | None:
+        size = pairs[index] * matmul.result_bytes()
+        return None if len(result) == size else f"a result of {len(result)} bytes, not {size}"
 
     return fault
 

@@ -18,6 +18,10 @@ from .smp import ProtocolError
 __all__ = ["fetch_sessions", "sessions"]
 
 _MORE = "more: sessions "
+#: No board has more sessions: numbers grow, so a list ends.
+MAX_SESSIONS = 1 << 17
+#: A board's numbers are of 32 bits.
+_DIGITS = 10
 #: The board's names of the columns, as users of this command see them.
 _TITLES = {
     "snd.una": "SND.UNA",
@@ -30,19 +34,43 @@ _TITLES = {
 }
 
 
-def _rows(name: str, heading: str, lines: list[str]) -> Iterator[dict[str, Any]]:
-    """Sessions in one answer: the heading names the columns."""
-    columns = heading.split()
-    if columns[:3] != ["session", "state", "peer"]:
-        raise ProtocolError(f"{name} did not answer with a list of sessions")
+def _value(name: str, word: str) -> int | str:
+    """A figure as a number; Python itself refuses to read one of thousands of digits."""
+    if not word.isdecimal():
+        return word
+    if len(word) > _DIGITS:
+        raise ProtocolError(f"{name} told of a session with a number of {len(word)} digits")
+    return int(word)
+
+
+def _rows(name: str, columns: list[str], lines: list[str]) -> Iterator[dict[str, Any]]:
+    """Sessions in one answer."""
     for line in lines:
         words = line.split()
         if len(words) != len(columns):
-            raise ProtocolError(f"{name} told of a session in {len(words)} words: {line!r}")
-        yield {
-            column: int(word) if word.isdecimal() else word
-            for column, word in zip(columns, words, strict=True)
-        }
+            raise ProtocolError(f"{name} told of a session in {len(words)} words: {line[:80]!r}")
+        yield {column: _value(name, word) for column, word in zip(columns, words, strict=True)}
+
+
+def _list(manager: Manager, board: str, start: int) -> tuple[list[str], list[str], int | None]:
+    """One answer: columns, lines, and with which session the list goes on, if it does."""
+    reply = manager.command(f"sessions {start}")
+    if reply.status == Status.NOT_BUILT_IN:
+        raise TrebuchetError(
+            f"{board} cannot tell its sessions: build it with `inspect=True` in its board file"
+        )
+    if not reply.good:
+        raise TrebuchetError(f"{board} answered {reply.reason}")
+    heading, *lines = reply.text.splitlines() or [""]
+    columns = heading.split()
+    if columns[:3] != ["session", "state", "peer"]:
+        raise ProtocolError(f"{board} did not answer with a list of sessions")
+    if not lines or not lines[-1].startswith(_MORE):
+        return columns, lines, None
+    after = _value(board, lines.pop().removeprefix(_MORE))
+    if not (isinstance(after, int) and start < after < MAX_SESSIONS):
+        raise ProtocolError(f"{board} goes on with session {str(after)[:80]} after {start}")
+    return columns, lines, after
 
 
 def fetch_sessions(board: str, timeout: float = TIMEOUT) -> list[dict[str, Any]]:
@@ -54,22 +82,23 @@ def fetch_sessions(board: str, timeout: float = TIMEOUT) -> list[dict[str, Any]]
     """
     found: list[dict[str, Any]] = []
     start: int | None = 0
+    least = 0
     with Manager(board, timeout) as manager:
         while start is not None:
-            reply = manager.command(f"sessions {start}")
-            if reply.status == Status.NOT_BUILT_IN:
-                raise TrebuchetError(
-                    f"{board} cannot tell its sessions: build it with `inspect=True` in its board "
-                    "file"
-                )
-            if not reply.good:
-                raise TrebuchetError(f"{board} answered {reply.reason}")
-            heading, *lines = reply.text.splitlines() or [""]
-            after = lines.pop().removeprefix(_MORE) if lines and lines[-1].startswith(_MORE) else ""
-            found += _rows(board, heading, lines)
-            if after and not (after.isdecimal() and int(after) > start):
-                raise ProtocolError(f"{board} goes on with session {after} after {start}")
-            start = int(after) if after else None
+            columns, lines, after = _list(manager, board, start)
+            least = max(least, start)
+            for row in _rows(board, columns, lines):
+                if found and list(row) != list(found[0]):
+                    raise ProtocolError(f"{board} changed the columns of its list of sessions")
+                session = row["session"]
+                if not (isinstance(session, int) and least <= session < MAX_SESSIONS):
+                    raise ProtocolError(
+                        f"{board} told of session {str(session)[:80]}; the next one must be "
+                        f"from {least} to {MAX_SESSIONS - 1}"
+                    )
+                least = session + 1
+                found.append(row)
+            start = after
     return found
 
 

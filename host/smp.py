@@ -21,8 +21,10 @@ A board answers a message that it cannot work on with a type 2 message of 8 byte
 Reserved bytes are sent as 0 and ignored when received.
 """
 
+import contextlib
 import socket
 import struct
+import sys
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -43,6 +45,7 @@ __all__ = [
     "MessageType",
     "ProtocolError",
     "Response",
+    "connect",
     "data_message",
     "describe_status",
     "parse_configuration",
@@ -182,9 +185,10 @@ def describe_status(status: int) -> str:
 class Decoder:
     """Cuts a byte stream into messages, however the bytes were split on their way.
 
-    ``feed`` takes any number of bytes and returns the messages that they complete. A message of
-    unknown type or of more than ``max_payload`` bytes raises at its header: after it there is no
-    way to find the next message, so the decoder stays failed.
+    ``feed`` takes any number of bytes, or none, and returns the messages that they complete. A
+    message of unknown type or of more than ``max_payload`` bytes raises at its header, or at the
+    next call if messages before it are to be returned: after it there is no way to find the next
+    message, so the decoder stays failed.
     """
 
     def __init__(self, max_payload: int = MAX_PAYLOAD) -> None:
@@ -193,10 +197,18 @@ class Decoder:
 
     def feed(self, data: bytes) -> list[Message]:
         self.buffer += data
-        return list(self._messages())
+        messages: list[Message] = []
+        try:
+            messages.extend(self._messages())
+        except ProtocolError:
+            # The header in question is now what the buffer begins with: the next call raises.
+            if not messages:
+                raise
+        return messages
 
     def finish(self) -> None:
         """Tell the decoder that the stream has ended."""
+        self.feed(b"")
         if self.buffer:
             raise ProtocolError(
                 f"the connection ended inside a message, after {len(self.buffer)} bytes of it"
@@ -221,10 +233,25 @@ class Decoder:
             yield Message(kind, payload)
 
 
+def connect(address: str, port: int, timeout: float) -> socket.socket:
+    """A TCP connection, with one line for what can go wrong."""
+    try:
+        return socket.create_connection((address, port), timeout)
+    except TimeoutError as error:
+        raise TrebuchetError(f"{address}:{port} did not answer within {timeout:g} s") from error
+    except (OSError, ValueError) as error:  # a name with an empty part is a ValueError
+        raise TrebuchetError(f"cannot connect to {address}:{port}: {error}") from error
+
+
 class Connection:
     """A TCP connection that carries SMP messages; failures are one clear line.
 
-    Use it as a context manager. ``timeout`` (seconds) bounds every wait for the peer.
+    Use it as a context manager. ``timeout`` (seconds) bounds the wait for a whole message, and how
+    long the peer may take nothing of one that is sent. After a failure the connection is closed,
+    and says so when it is used again: what would come then could be an answer to an older message.
+
+    A peer may answer and hang up while it is still being sent to, to refuse a message by its
+    header, for one. What it said before is received before the failure is raised.
     """
 
     def __init__(
@@ -234,20 +261,14 @@ class Connection:
         timeout: float = 30.0,
         max_payload: int = MAX_PAYLOAD,
     ) -> None:
-        name = f"{address}:{port}"
-        try:
-            connected = socket.create_connection((address, port), timeout)
-        except TimeoutError as error:
-            raise TrebuchetError(f"{name} did not answer within {timeout:g} s") from error
-        except OSError as error:
-            raise TrebuchetError(f"cannot connect to {name}: {error}") from error
-        self._take(connected, name, timeout, max_payload)
+        self._take(connect(address, port, timeout), f"{address}:{port}", timeout, max_payload)
 
     def _take(
         self, connected: socket.socket, name: str, timeout: float, max_payload: int
     ) -> "Connection":
         self.name, self.timeout, self.socket = name, timeout, connected
         self.decoder = Decoder(max_payload)
+        self.failure: str | None = None
         self.ready: deque[Message] = deque()
         connected.settimeout(timeout)
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -289,24 +310,84 @@ class Connection:
         self.socket.close()
 
     def send(self, message: Message) -> None:
+        self._check()
+        if self.failure is not None:
+            return  # the caller is to receive what the peer said before it failed
         try:
-            self.socket.sendall(message.pack())
+            self.socket.settimeout(self.timeout)
+            # Not sendall(): its time-out is for the whole message, however steadily it is taken.
+            rest = memoryview(message.pack())
+            while rest:
+                rest = rest[self._send_some(rest) :]
         except TimeoutError as error:
-            raise TrebuchetError(f"{self.name} took no data for {self.timeout:g} s") from error
+            self._fail_to_send(f"{self.name} took no data for {self.timeout:g} s", error)
         except OSError as error:
-            raise TrebuchetError(f"the connection to {self.name} broke: {error}") from error
+            self._fail_to_send(f"the connection to {self.name} broke: {error}", error)
+
+    def _send_some(self, data: memoryview) -> int:
+        """How many bytes of ``data`` went; raises if the peer took nothing in the time-out."""
+        while True:
+            waiting = self._unacknowledged()
+            try:
+                return self.socket.send(data)
+            except TimeoutError:
+                # A kernel that has megabytes for a slow peer takes more only when a third is gone.
+                if self._unacknowledged() >= waiting:
+                    raise
+
+    def _unacknowledged(self) -> int:
+        """Bytes in the kernel that the peer has not taken; 0 where a kernel does not tell."""
+        size = bytearray(4)
+        with contextlib.suppress(ImportError, AttributeError, OSError):
+            import fcntl  # noqa: PLC0415 - not every system has it
+            import termios  # noqa: PLC0415 - as above
+
+            fcntl.ioctl(self.socket, termios.TIOCOUTQ, size)
+        return int.from_bytes(size, sys.byteorder)
 
     def receive(self) -> Message | None:
         """The next message; None when the peer has closed between two messages."""
+        self._check()
+        end = time.monotonic() + self.timeout
+        said = "nothing for"
         while not self.ready:
+            self.decoder.feed(b"")  # raises if what came after the last message is none
             try:
+                if (left := end - time.monotonic()) <= 0:
+                    raise TimeoutError
+                self.socket.settimeout(left)
                 data = self.socket.recv(1 << 16)
             except TimeoutError as error:
-                raise TrebuchetError(f"{self.name} sent nothing for {self.timeout:g} s") from error
+                raise self._fail(f"{self.name} sent {said} {self.timeout:g} s") from error
             except OSError as error:
-                raise TrebuchetError(f"the connection to {self.name} broke: {error}") from error
+                raise self._fail(f"the connection to {self.name} broke: {error}") from error
             if not data:
                 self.decoder.finish()
                 return None
+            said = "no whole message within"
             self.ready += self.decoder.feed(data)
         return self.ready.popleft()
+
+    def _check(self) -> None:
+        if self.failure is not None and not self._has_said():
+            raise TrebuchetError(f"{self.failure}; the connection is closed since then")
+
+    def _fail(self, failure: str) -> TrebuchetError:
+        self.failure = failure
+        self.close()
+        return TrebuchetError(failure)
+
+    def _fail_to_send(self, failure: str, error: OSError) -> None:
+        self.failure = failure
+        if not self._has_said():
+            raise self._fail(failure) from error
+
+    def _has_said(self) -> bool:
+        """Whether there is a message that came before the failure."""
+        try:
+            self.socket.settimeout(0)
+            while not self.ready and (data := self.socket.recv(1 << 16)):
+                self.ready += self.decoder.feed(data)
+        except OSError:
+            pass  # no more has come
+        return bool(self.ready)

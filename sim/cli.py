@@ -53,11 +53,16 @@ def _announce(board, console):
     console.print("Ctrl-C ends it.")
 
 
-def _refuse_for_many(top, options):
+def _refuse_for_many(top, options, links):
     """Several boards are of one kind, and have their links from a topology file."""
     if top != "board":
         raise TrebuchetError(f"several boards must be of top board, not {top!r}")
     for name, value in options.items():
+        if value:
+            raise TrebuchetError(
+                f"{name} is for one board; leave it out with --boards and --topology"
+            )
+    for name, value in links.items():
         if value:
             raise TrebuchetError(
                 f"{name} is for one board; links of several are described in a --topology file"
@@ -132,17 +137,20 @@ def sim(
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     if boards is not None or topology is not None:
         one_only: dict[str, object] = {
+            "--role": role,
             "--pcap": pcap,
             "--trace": trace,
+            "--trace-from": trace_from,
             "--stats": stats,
             "--events": events,
             "--uart": uart,
             "--flash": flash,
             "--gdb": gdb is not None,
+            "--max-rate": max_rate,
         }
-        one_only |= {"--loss": loss, "--duplicate": duplicate, "--reorder": reorder}
-        one_only |= {"--corrupt": corrupt, "--delay": delay, "--max-rate": max_rate}
-        _refuse_for_many("fabric" if fabric else top, one_only)
+        links: dict[str, object] = {"--loss": loss, "--duplicate": duplicate}
+        links |= {"--reorder": reorder, "--corrupt": corrupt, "--delay": delay}
+        _refuse_for_many("fabric" if fabric else top, one_only, links)
         many = choose(boards, topology)
         raise typer.Exit(run_fleet(many, command, seed=seed, time_mode=time, busy=busy))
     console = Console(stderr=True)

@@ -164,6 +164,36 @@ def test_a_board_without_records_gets_blocks(record):
             client.run_record("127.0.0.1", port, record, streamed=True)
 
 
+def test_a_board_that_hangs_up_on_the_first_part_gets_blocks(record, monkeypatch):
+    """It answers the header, and closes while the client still sends other parts."""
+    hung_up = threading.Event()
+    server = socket.create_server(("127.0.0.1", 0))
+    send = smp.Connection.send
+
+    def serve():
+        connection, _ = server.accept()
+        with connection:
+            connection.recv(8)
+            connection.sendall(smp.response_message(Status.BAD_TYPE, 0).pack())
+        hung_up.set()
+        connection, _ = server.accept()
+        with connection:
+            converse(connection, golden, [])
+
+    def send_and_wait(self, message):
+        send(self, message)
+        assert hung_up.wait(10)
+
+    monkeypatch.setattr(smp.Connection, "send", send_and_wait)
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    with server:
+        run = client.run_record("127.0.0.1", server.getsockname()[1], record, timeout=10)
+        thread.join(10)
+    assert not run.streamed
+    run.require_equal()
+
+
 def test_weights_go_as_one_configuration(tmp_path):
     """The words in the bitstream's place; then the board classifies with them."""
     path = tmp_path / "weights.json"
@@ -324,6 +354,20 @@ def test_command_line_run_against_a_board(tmp_path):
     assert content["messages"] == 7
     assert content["board"] == content["golden"]
     assert sum(content["beats"].values()) == content["board"]["detected"]
+
+
+def test_the_time_out_is_for_the_status_too(monkeypatch):
+    def fetch(address, timeout):
+        asked.append((address, timeout))
+        raise TrebuchetError("no status")
+
+    asked = []
+    monkeypatch.setattr(client, "fetch_status", fetch)
+    with board(lambda m: []) as (port, _):
+        args = ["run", "127.0.0.1", "--port", str(port), "--record", "synthetic", "--minutes", "1"]
+        shown = CliRunner().invoke(cli.app, [*args, "--timeout", "0.2"])
+    assert str(shown.exception).endswith("sent nothing for 0.2 s")
+    assert asked == [("127.0.0.1", 0.2)]
 
 
 def test_command_line_says_that_the_record_is_synthetic(tmp_path, monkeypatch):

@@ -121,7 +121,7 @@ def test_an_answer_that_is_not_the_golden_models_fails(tmp_path, capfd):
 
 
 def test_a_board_that_serves_no_status_is_named(tmp_path):
-    with pytest.raises(TrebuchetError, match=r"cannot reach 127\.0\.0\.1:1: .*refused"):
+    with pytest.raises(TrebuchetError, match=r"cannot connect to 127\.0\.0\.1:1: .*refused"):
         show(PythonBoard(), [], 10, Console(), status_address="127.0.0.1:1")
 
 

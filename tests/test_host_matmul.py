@@ -114,6 +114,19 @@ def test_wrong_boards_are_one_line(answer, says):
     assert "\n" not in str(result.exception)
 
 
+def test_a_result_has_the_length_that_its_message_asked_for():
+    """Not that of another message, of which the last one of three pairs by two is shorter."""
+
+    def as_long_as_two(message):
+        ident, result = smp.parse_data(golden(message)[0].payload)
+        return [smp.data_message(ident, result.ljust(2 * matmul.result_bytes(), b"x"))]
+
+    with board(as_long_as_two) as (port, _):
+        result = run(port, "--count", "3", "--pairs", "2")
+    assert isinstance(result.exception, TrebuchetError)
+    assert str(result.exception).endswith("sent a result of 32768 bytes, not 16384")
+
+
 def test_nobody_is_there():
     with board(golden) as (port, _):
         pass

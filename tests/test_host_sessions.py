@@ -76,6 +76,32 @@ def test_no_session_is_said(board, capsys):
     assert capsys.readouterr().out == "no session\n"
 
 
+def test_a_list_has_the_same_columns_throughout(board):
+    board(
+        _0=(Status.OK, HEADING, row(1), "more: sessions 2"),
+        _2=(Status.OK, "session state peer", "2 ESTABLISHED 10.0.0.9:40000"),
+    )
+    with pytest.raises(TrebuchetError, match="10.0.0.2 changed the columns of its list of sess"):
+        command.fetch_sessions("10.0.0.2")
+
+
+def test_a_list_ends(monkeypatch):
+    """A board that always has more sessions comes to a number that no board has."""
+
+    class Endless(Board):
+        def command(self, line):
+            start = int(line.split()[1])
+            asked.append(start)
+            lines = (HEADING, row(start), f"more: sessions {2 * start + 1}")
+            return Reply(Status.OK, "".join(f"{line}\n" for line in lines))
+
+    asked = []
+    monkeypatch.setattr(command, "Manager", Endless({}))
+    with pytest.raises(TrebuchetError, match="^10.0.0.2 goes on with session 262143 after 131071$"):
+        command.fetch_sessions("10.0.0.2")
+    assert len(asked) == 18
+
+
 @pytest.mark.parametrize(
     ("reply", "message"),
     [
@@ -96,6 +122,22 @@ def test_no_session_is_said(board, capsys):
         ),
         ((Status.OK, HEADING, "more: sessions 0"), "10.0.0.2 goes on with session 0 after 0"),
         ((Status.OK, HEADING, "more: sessions x"), "10.0.0.2 goes on with session x after 0"),
+        (
+            (Status.OK, HEADING, f"more: sessions {'9' * 5000}"),
+            "10.0.0.2 told of a session with a number of 5000 digits",
+        ),
+        (
+            (Status.OK, HEADING, row("9" * 5000)),
+            "10.0.0.2 told of a session with a number of 5000 digits",
+        ),
+        (
+            (Status.OK, HEADING, row(7), row(7)),
+            "10.0.0.2 told of session 7; the next one must be from 8 to 131071",
+        ),
+        (
+            (Status.OK, HEADING, row("x")),
+            "10.0.0.2 told of session x; the next one must be from 0 to 131071",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_one_line(board, reply, message):

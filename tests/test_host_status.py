@@ -67,6 +67,10 @@ def test_flatten_keeps_order_and_nesting():
         (b"\xff\xfe", 200, "sent a status that is not JSON"),
         (b"[1]", 200, "must be a JSON object, not list"),
         (b"{}", 503, "answered HTTP 503"),
+        (b'{"a":' + b"[" * 100_000, 200, "must be at most 16 objects deep"),
+        (b'{"a":' * 16 + b"{}" + b"}" * 16, 200, "must be at most 16 objects deep"),
+        (b'{"a":' + b"9" * 5000 + b"}", 200, "sent a status that is not JSON"),
+        (b"{}", 302, "answered HTTP 302 Found$"),
         (b" " * (MAX_BYTES + 1), 200, f"sent more than {MAX_BYTES} bytes"),
     ],
 )
@@ -79,7 +83,7 @@ def test_nobody_listens():
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         board = f"127.0.0.1:{unused.getsockname()[1]}"
-        with pytest.raises(TrebuchetError, match=f"cannot reach {board}: .*refused"):
+        with pytest.raises(TrebuchetError, match=f"cannot connect to {board}: .*refused"):
             fetch_status(board)
 
 
@@ -88,6 +92,51 @@ def test_a_silent_board_times_out():
         board = f"127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(TrebuchetError, match=f"{board} did not answer within 0.2 s"):
             fetch_status(board, timeout=0.2)
+
+
+@pytest.mark.parametrize("begin", [b"HTTP/1.1 200 OK\r\nX: ", b"HTTP/1.1 200 OK\r\n\r\n"])
+def test_a_drop_of_data_now_and_then_does_not_keep_a_client(begin):
+    """Neither in the headers nor in the body."""
+    done = threading.Event()
+
+    def drip(server):
+        peer, _ = server.accept()
+        with peer:
+            peer.sendall(begin)
+            for _ in range(60):
+                if done.wait(0.05):
+                    return
+                peer.sendall(b" ")
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=drip, args=(server,), daemon=True)
+        thread.start()
+        board = f"127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(TrebuchetError, match=f"^{board} did not answer within 0.5 s$"):
+            fetch_status(board, timeout=0.5)
+        done.set()
+        thread.join(10)
+
+
+@pytest.mark.parametrize(
+    ("board", "message"),
+    [
+        ("127.0.0.1:99999", "^the board must be HOST or HOST:PORT, not '127.0.0.1:99999'$"),
+        ("127.0.0.1:x", "^the board must be HOST or HOST:PORT, not '127.0.0.1:x'$"),
+        ("a..b", "^cannot connect to a..b:80: "),
+    ],
+)
+def test_bad_addresses(board, message):
+    with pytest.raises(TrebuchetError, match=message):
+        fetch_status(board, timeout=1)
+
+
+def test_what_a_board_says_is_no_markup(capsys):
+    state = {"a": "[/b]", "x [/i]": "1", "name": "[red]hi", "\x1b[2J": "\ud800\\"}
+    with serving(json.dumps(state).encode()) as board:
+        status(board)
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
+    assert rows == [["a", "[/b]"], ["x", "[/i]", "1"], ["name", "[red]hi"], ["�[2J", "�\\"]]
 
 
 def test_a_peer_that_speaks_no_http():

@@ -3,7 +3,8 @@
 import random
 import socket
 import threading
-from contextlib import contextmanager
+import time
+from contextlib import contextmanager, suppress
 
 import pytest
 from trebuchet.host import smp
@@ -99,6 +100,24 @@ def test_decoder_rejects_unknown_types(kind):
             decoder.feed(bytes((kind,)) + bytes(7))
 
 
+@pytest.mark.parametrize("size", [1, 7, 8, 16, 24, 1000])
+def test_decoder_gives_what_came_before_garbage(size):
+    """The same messages and the same error, however the bytes were split."""
+    sent = [smp.response_message(Status.BUSY, 7), smp.data_message(1, b"abc")]
+    stream = b"".join(message.pack() for message in sent) + b"HTTP/1.1 400 Bad Request"
+    decoder, got = smp.Decoder(), []
+
+    def decode():
+        for position in range(0, len(stream), size):
+            got.extend(decoder.feed(stream[position : position + size]))
+        decoder.finish()
+
+    for _ in range(2):
+        with pytest.raises(smp.ProtocolError, match="type must be 1 to 6, not 72$"):
+            decode()
+        assert got == sent
+
+
 def test_decoder_bounds_the_payload():
     limit = smp.Message(smp.MessageType.DATA, bytes(16))
     assert smp.Decoder(16).feed(limit.pack()) == [limit]
@@ -139,6 +158,128 @@ def test_connection_times_out():
     done = threading.Event()
     with peer(lambda c: done.wait(10)) as where, smp.Connection(*where, timeout=0.1) as c:
         with pytest.raises(TrebuchetError, match="sent nothing for 0.1 s$"):
+            c.receive()
+        done.set()
+
+
+def test_a_drop_of_data_now_and_then_does_not_keep_a_client():
+    """The time-out is for a whole message, not for each piece of it."""
+    done = threading.Event()
+
+    def drip(connection):
+        connection.sendall(smp.HEADER.pack(6, 60000))
+        for _ in range(60):
+            if done.wait(0.05):
+                return
+            connection.sendall(b"x")
+
+    with peer(drip) as where, smp.Connection(*where, timeout=0.5) as c:
+        with pytest.raises(TrebuchetError, match="sent no whole message within 0.5 s$"):
+            c.receive()
+        done.set()
+
+
+def test_a_late_answer_is_not_taken_for_that_to_the_next_message():
+    late = threading.Event()
+
+    def answer(connection):
+        connection.recv(100)
+        late.wait(10)
+        with suppress(ConnectionError):
+            connection.sendall(smp.data_message(1, b"late").pack())
+
+    with peer(answer) as (address, port), smp.Connection(address, port, timeout=0.1) as c:
+        c.send(smp.data_message(1, b""))
+        with pytest.raises(TrebuchetError, match="sent nothing for 0.1 s$"):
+            c.receive()
+        late.set()
+        said = f"^{address}:{port} sent nothing for 0.1 s; the connection is closed since then$"
+        with pytest.raises(TrebuchetError, match=said):
+            c.send(smp.data_message(2, b""))
+        with pytest.raises(TrebuchetError, match=said):
+            c.receive()
+
+
+def test_a_refusal_is_received_though_the_peer_hung_up_while_it_was_sent_to():
+    """A board refuses by the header, and closes with the payload unread: that is a reset."""
+    answers = [smp.data_message(6, b"done"), smp.response_message(Status.TOO_LARGE, 7)]
+    hung_up = threading.Event()
+
+    def refuse(connection):
+        connection.recv(8)
+        connection.sendall(b"".join(message.pack() for message in answers))
+        connection.close()
+        hung_up.set()
+
+    with peer(refuse) as where, smp.Connection(*where, timeout=10) as c:
+        c.send(smp.data_message(7, bytes(100)))
+        assert hung_up.wait(10)
+        for answer in answers:
+            c.send(smp.data_message(8, bytes(100)))
+            assert c.receive() == answer
+        for use in (c.receive, lambda: c.send(answers[0]), c.receive):
+            with pytest.raises(TrebuchetError, match="broke: .*; the connection is closed since"):
+                use()
+
+
+def test_a_refusal_is_received_though_the_peer_takes_no_more():
+    done = threading.Event()
+    refusal = smp.response_message(Status.TOO_LARGE, 7)
+
+    def refuse(connection):
+        connection.recv(8)
+        connection.sendall(refusal.pack())
+        done.wait(10)
+
+    with peer(refuse) as where, smp.Connection(*where, timeout=0.5) as c:
+        c.send(smp.data_message(7, bytes(1 << 24)))
+        assert c.receive() == refusal
+        done.set()
+
+
+def test_what_is_no_answer_is_named_though_the_peer_hung_up():
+    hung_up = threading.Event()
+
+    def speak_http(connection):
+        connection.recv(8)
+        connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        connection.close()
+        hung_up.set()
+
+    with peer(speak_http) as where, smp.Connection(*where, timeout=10) as c:
+        c.send(smp.data_message(7, bytes(100)))
+        assert hung_up.wait(10)
+        with pytest.raises(smp.ProtocolError, match="type must be 1 to 6, not 72$"):
+            c.send(smp.data_message(8, bytes(100)))
+
+
+def test_a_peer_that_takes_data_slowly_but_steadily_is_waited_for():
+    taken = []
+
+    def sip(connection):
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)
+        while data := connection.recv(1 << 16):
+            taken.append(data)
+            time.sleep(0.05)
+
+    message = smp.data_message(1, bytes(5 << 17))
+    with peer(sip) as where, smp.Connection(*where, timeout=0.3) as c:
+        c.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 17)
+        begin = time.monotonic()
+        c.send(message)
+        assert time.monotonic() - begin > 0.6, "the peer is too quick for this test"
+        c.socket.shutdown(socket.SHUT_WR)
+        c.timeout = 20  # what the kernel has taken is still on its way
+        assert c.receive() is None
+    assert b"".join(taken) == message.pack()
+
+
+def test_a_peer_that_takes_nothing_is_named():
+    done = threading.Event()
+    with peer(lambda c: done.wait(10)) as where, smp.Connection(*where, timeout=0.2) as c:
+        with pytest.raises(TrebuchetError, match="took no data for 0.2 s$"):
+            c.send(smp.data_message(1, bytes(1 << 24)))
+        with pytest.raises(TrebuchetError, match="for 0.2 s; the connection is closed since then$"):
             c.receive()
         done.set()
 

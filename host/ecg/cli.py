@@ -100,7 +100,7 @@ def run_command(
         if plot:
             draw(chosen, reading, plot, "golden model")
         return
-    features = preset_named(preset) if preset else board_preset(board)
+    features = preset_named(preset) if preset else board_preset(board, timeout)
     known = read_weights(weights, features) if weights else None
     options = {"streamed": streamed, "preset": features, "weights": known}
     run = run_with_progress(board, port, chosen, outstanding, timeout, console, **options)

@@ -144,7 +144,7 @@ def plan(
     return (plan_stream if streamed else plan_blocks)(record, preset, weights)
 
 
-def result_fault(result: bytes) -> str | None:
+def result_fault(index: int, result: bytes) -> str | None:
     """What is wrong with the form of a result, or None."""
     if len(result) % model.RECORD_BYTES == 0 and len(result) <= model.MAX_RESULT:
         return None
