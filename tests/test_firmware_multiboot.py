@@ -14,8 +14,10 @@ OFFSET, SIZE = BITSTREAM_SLOT
 HEADER = OFFSET + SIZE - SECTOR
 TRIALS, CONFIRMED, BAD = (HEADER + HEADER_BYTES + n for n in range(3))
 CONTENTS = bytes(range(256)) * 3
-#: What host_boot() and host_restart() return.
-STAYS, RESTARTS, FIRMWARE, BITSTREAM = range(4)
+#: What host_boot(), host_restart() and host_main() return.
+STAYS, RESTARTS, FIRMWARE, BITSTREAM, RUNS, HANGS = range(6)
+#: What memory does while main() starts it.
+FAILS, WORKS, NEVER_DONE = range(3)
 
 
 def image(board="sim", kind=Kind.bitstream, contents=CONTENTS):
@@ -70,6 +72,27 @@ class Fpga:
         self._at("fired").value = fired
         self.lib.host_begin()
         return self.lib.host_boot()
+
+    def power_up(self, memory):
+        """All that happens from there on, golden first, with the application's memory like this.
+
+        Golden's works, and the watchdog restarts what hangs. Returns what ran, with how it ended.
+        """
+        self.lib.host_power_up(0)
+        ends, application, fired = [], 0, 0
+        while len(ends) < 20 and (not ends or ends[-1][1] != RUNS):
+            for name in ("start", "address"):
+                self._at(name).value = 0
+            self._at("application").value, self._at("fired").value = application, fired
+            self._at("memory").value = memory if application else WORKS
+            self._at("network").value = 0
+            end = self.lib.host_main()
+            ends.append((application, end))
+            fired = end == HANGS
+            if end == BITSTREAM:
+                application = int(self.jumped_to() == OFFSET)
+                self.lib.host_power_up(0)
+        return ends, self._at("network").value
 
     def jumped_to(self):
         assert self._at("start").value == KEY
@@ -239,3 +262,17 @@ def test_an_applications_bitstream_runs_the_firmware_that_it_brings_along(fpga):
     assert fpga.install(firmware) == Status.OK
     assert fpga.configure(application=1) == STAYS
     assert fpga.configure(application=0) == FIRMWARE
+
+
+@pytest.mark.parametrize("confirmed", [False, True])
+@pytest.mark.parametrize(("memory", "end"), [(FAILS, RESTARTS), (NEVER_DONE, HANGS)])
+def test_one_whose_memory_does_not_come_up_goes_back_for_good(fpga, memory, end, confirmed):
+    """Golden is on the network then, where the cure comes from."""
+    fpga.install(IMAGE)
+    if confirmed:
+        assert fpga.power_up(WORKS) == ([(0, BITSTREAM), (1, RUNS)], 1)
+        assert fpga.state() == (0xFE, 0, 0xFF)
+    tries = [(0, BITSTREAM), *[(1, end)] * 3, (1, BITSTREAM), (0, RUNS)]
+    assert fpga.power_up(memory) == (tries, 1)
+    assert fpga.state() == (0xFE, 0 if confirmed else 0xFF, 0)
+    assert fpga.power_up(WORKS) == ([(0, RUNS)], 1), "it stays there"
