@@ -49,7 +49,9 @@ void multiboot_check(void)
 	state = slot_state(slot);
 	if (!state.bad && restart_failures() >= IMAGE_TRIALS) {
 		state.bad = true;
-		slot_give_up(slot); /* if that fails, it is found out again */
+		/* Neither tried nor confirmed: another image, which has come meanwhile. */
+		if (state.trials > 0 || state.confirmed)
+			slot_give_up(slot); /* if that fails, it is found out again */
 	}
 	if (!state.bad)
 		return;

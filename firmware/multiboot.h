@@ -14,11 +14,11 @@
 
 bool multiboot_is_application(void);
 /*
- * An application's bitstream: may it run? Else back to golden. To be called before anything that can
- * hang, or a hang there would never be judged.
+ * An application's bitstream: may it run? Else back to golden. To be called before what can hang, or
+ * a hang there would never be judged.
  */
 void multiboot_check(void);
-/* Golden: start the other bitstream if that is to run; does not return then. A line says why not. */
+/* Golden: start the other bitstream if that may run; does not return then. A line says why not. */
 void multiboot_start(void);
 /* This bitstream has come up. */
 void multiboot_confirm(void);

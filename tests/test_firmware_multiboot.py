@@ -251,6 +251,38 @@ def test_another_image_that_came_meanwhile_is_not_confirmed_by_the_old_one(fpga)
     assert fpga.state() == (0xFE, 0xFF, 0xFF)
 
 
+def test_another_image_that_came_meanwhile_is_not_given_up_for_the_old_one(fpga):
+    fpga.install(IMAGE)
+    fpga.configure(application=0)
+    assert fpga.configure(application=1) == STAYS
+    fpga.lib.host_confirm()
+    for _ in range(2):
+        assert fpga.restarted(fired=True) == STAYS
+    assert fpga.install(image(contents=b"the cure")) == Status.OK
+    assert fpga.restarted(fired=True) == BITSTREAM
+    assert fpga.jumped_to() == 0
+    assert fpga.state() == (0xFF, 0xFF, 0xFF)
+    assert fpga.configure(application=0) == BITSTREAM, "golden starts the new one"
+    assert fpga.jumped_to() == OFFSET
+
+
+@pytest.mark.parametrize("confirmed", [False, True])
+def test_one_that_a_button_started_is_given_up_all_the_same(fpga, confirmed):
+    """Golden has counted no start of it; one that is confirmed it would start for ever."""
+    fpga.install(IMAGE)
+    assert fpga.configure(application=1) == STAYS
+    if confirmed:
+        fpga.lib.host_confirm()
+    ends = [fpga.restarted(fired=True) for _ in range(3)]
+    assert ends == [STAYS, STAYS, BITSTREAM]
+    if not confirmed:
+        assert fpga.configure(application=0) == BITSTREAM, "it has its tries"
+        assert fpga.state() == (0xFE, 0xFF, 0xFF)
+        return
+    assert fpga.state() == (0xFF, 0, 0)
+    assert fpga.configure(application=0) == STAYS
+
+
 def test_golden_restarts_as_ever(fpga):
     fpga.configure(application=0)
     assert fpga.lib.host_restart(COMMAND) == RESTARTS
