@@ -4,6 +4,7 @@
 
 #include <generated/trebuchet_status_codes.h>
 
+#include "board.h"
 #include "buffer.h"
 #include "command.h"
 #include "line.h"
@@ -53,7 +54,7 @@ void console_serve(void)
 	enum line_event event;
 	char byte;
 
-	while (prompted && serial_read(&byte)) {
+	while (serial_read(&byte)) {
 		event = line_byte(&line, byte);
 		if (event == LINE_NONE)
 			continue;
@@ -64,5 +65,11 @@ void console_serve(void)
 			serial_string("error: TOO_LARGE: a line has at most 127 characters\n");
 		line_prompt(&line);
 		prompted = true;
+		/*
+		 * A line a turn: a terminal that echoes sends lines without end, and nobody feeds
+		 * the watchdog here.
+		 */
+		board_wake();
+		return;
 	}
 }

@@ -6,7 +6,7 @@
 void console_log(void);
 /* Show the prompt; from now on there are commands, too. */
 void console_start(void);
-/* Carry out what has been typed. */
+/* Carry out what has been typed, one line at most; wakes the event loop for what may be left. */
 void console_serve(void);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <generated/trebuchet_regs.h>
 
+#include "board.h"
 #include "buffer.h"
 #include "counters.h"
 #include "http.h"
@@ -118,13 +119,16 @@ void mailbox_start(void)
 
 void mailbox_serve(void)
 {
-	while (manage_serve()) {
-		uint32_t status = trebuchet_mailbox_status_read();
+	uint32_t status;
 
-		if ((status & STATUS_PENDING) == 0)
-			return;
-		take(status);
-	}
+	if (!manage_serve())
+		return;
+	status = trebuchet_mailbox_status_read();
+	if ((status & STATUS_PENDING) == 0)
+		return;
+	take(status);
+	/* One a turn, or clients in a row would keep us from all else, and from the watchdog. */
+	board_wake();
 }
 
 #else /* a shell without mailbox, as in tests of the SoC */

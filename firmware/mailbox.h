@@ -14,7 +14,7 @@
 
 /* Switch the mailbox and its interrupt on. */
 void mailbox_start(void);
-/* Serve everything that waits; returns when nothing does, or when an answer takes time. */
+/* Serve one request that waits, and wake the event loop for the next. */
 void mailbox_serve(void);
 
 /* --- for whom a request is passed on to --- */

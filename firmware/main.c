@@ -80,12 +80,15 @@ int main(void)
 	bool up;
 
 	start();
+	multiboot_check();
 	up = memory_start();
 	if (up) {
 		start_services();
 	} else {
 		log_error("memory", "the SDRAM does not work; there is only the console");
-		multiboot_leave();
+		/* Golden would only start it again; after three failures it is given up. */
+		if (multiboot_is_application())
+			restart_now(RESTART_CRASH);
 	}
 	/* From here on the timer is no cycle counter any more. */
 	board_wake_every(BEAT_MS);

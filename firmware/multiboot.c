@@ -6,6 +6,7 @@
 #include <generated/trebuchet_status_codes.h>
 
 #include "boot.h"
+#include "flash.h"
 #include "image.h"
 #include "log.h"
 #include "log_status.h"
@@ -37,14 +38,20 @@ void multiboot_leave(void)
 		jump(TREBUCHET_FLASH_GOLDEN);
 }
 
-/* The application's bitstream, before anything else: may it run? */
-static void check_application(struct slot slot)
+void multiboot_check(void)
 {
-	struct slot_state state = slot_state(slot);
+	struct slot slot = boot_slot(IMAGE_BITSTREAM);
+	struct slot_state state;
 
+	if (!multiboot_is_application())
+		return;
+	flash_start();
+	state = slot_state(slot);
 	if (!state.bad && restart_failures() >= IMAGE_TRIALS) {
 		state.bad = true;
-		slot_give_up(slot); /* if that fails, it is found out again */
+		/* Neither tried nor confirmed: another image, which has come meanwhile. */
+		if (state.trials > 0 || state.confirmed)
+			slot_give_up(slot); /* if that fails, it is found out again */
 	}
 	if (!state.bad)
 		return;
@@ -77,13 +84,7 @@ void multiboot_start(void)
 	struct slot slot = boot_slot(IMAGE_BITSTREAM);
 	uint8_t status;
 
-	if (!boot_is_golden())
-		return;
-	if (multiboot_is_application()) {
-		check_application(slot);
-		return;
-	}
-	if (slot_empty(slot))
+	if (!boot_is_golden() || multiboot_is_application() || slot_empty(slot))
 		return;
 	status = check_slot(slot);
 	log_status("image", "application bitstream", status);

@@ -13,7 +13,12 @@
 #ifdef TREBUCHET_MULTIBOOT
 
 bool multiboot_is_application(void);
-/* Start the other bitstream if that is to run; does not return then. A line says why not. */
+/*
+ * An application's bitstream: may it run? Else back to golden. To be called before what can hang, or
+ * a hang there would never be judged.
+ */
+void multiboot_check(void);
+/* Golden: start the other bitstream if that may run; does not return then. A line says why not. */
 void multiboot_start(void);
 /* This bitstream has come up. */
 void multiboot_confirm(void);
@@ -25,6 +30,10 @@ void multiboot_leave(void);
 static inline bool multiboot_is_application(void)
 {
 	return false;
+}
+
+static inline void multiboot_check(void)
+{
 }
 
 static inline void multiboot_start(void)

@@ -213,6 +213,7 @@ int host_boot(void)
 	int left = setjmp(leave);
 
 	if (left == 0) {
+		multiboot_check();
 		multiboot_start();
 		boot_application(key);
 	}

@@ -54,6 +54,8 @@ uint32_t ctrl_scratch_read(void);
     "generated/soc.h": f"""
 #define WATCHDOG_INTERRUPT 3
 #define TREBUCHET_BOARD "sim"
+#define TREBUCHET_VERSION "1"
+#define TREBUCHET_WATCHDOG_MS 5000
 #define TREBUCHET_FLASH_SIZE {1 << 20:#x}
 #define TREBUCHET_FLASH_FIRMWARE {FIRMWARE_SLOT[0]:#x}u
 #define TREBUCHET_FLASH_FIRMWARE_BYTES {FIRMWARE_SLOT[1]:#x}u
@@ -112,7 +114,8 @@ def build(root, folder, *names, fakes=()):
 def build_boot(root, folder, bitstream=False, multiboot=False):
     """The library of ``boot_host.c``: restart, boot and update, for a board with these slots.
 
-    ``multiboot``: it has the slot of a bitstream, and an FPGA that can load that.
+    ``multiboot``: it has the slot of a bitstream, and an FPGA that can load that; and ``main.c``
+    (``main_host.c``), which has to do things in the right order for that.
     """
     generated(folder)
     for name, text in _BOOT_HEADERS.items():
@@ -125,7 +128,8 @@ def build_boot(root, folder, bitstream=False, multiboot=False):
                 header.write("#define TREBUCHET_FLASH_GOLDEN 0u\n#define TREBUCHET_MULTIBOOT\n")
         (folder / "generated" / "trebuchet_regs.h").write_text(_MULTIBOOT_REGISTERS)
     names = ("boot.c", "update.c", "image.c", "crc32.c", "flash.c", "text.c", "multiboot.c")
-    return build(root, folder, *names, fakes=[root / "tests" / "boot_host.c"])
+    fake = "main_host.c" if multiboot else "boot_host.c"
+    return build(root, folder, *names, fakes=[root / "tests" / fake])
 
 
 _mapped = []

@@ -139,6 +139,8 @@ class BusFirmware(Firmware):
         super().__init__(csr, rng)
         self.lib, self.role, self.stopped = lib, RoleModel(), False
         self.asked, self.told = queue.Queue(), queue.Queue()
+        self.cycles = 1  # of an access
+        self.sends = [0]  # answers and invitations in each round of the event loop
         self.names = {
             MAILBOX_BASE + offset: register
             for register in MAILBOX_BLOCK.registers
@@ -180,6 +182,8 @@ class BusFirmware(Firmware):
         if address >= ROLE_BASE:
             return self.role.read(address) if value is None else self.role.write(address, value)
         register = self.names[address]
+        if register.name == "send":
+            self.sends[-1] += 1
         if value is None:
             return ctx.get(getattr(self.csr, register.name))
         return await self.write(ctx, register.name, value, strobe=register.access == "stb")
@@ -188,9 +192,10 @@ class BusFirmware(Firmware):
         self.thread.start()
         while True:
             address, value = self.asked.get(timeout=60)
-            await self.pause(ctx, 1 if address else self.rng.randint(5, 40))
+            await self.pause(ctx, self.cycles if address else self.rng.randint(5, 40))
             if address is None:
                 self.uptime.value += 10
+                self.sends.append(0)
             self.told.put((address and await self.access(ctx, address, value)) or 0)
 
 
@@ -338,6 +343,15 @@ def test_a_role_that_never_answers_is_reset(lib):
     assert parse_response(answers[0].payload).status == Status.ABORTED
     assert answers[1].kind == MessageType.REPLY
     assert "0 smp: a role does not answer; it is reset\n" in bench.cpu.log()
+
+
+def test_clients_in_a_row_do_not_keep_the_event_loop(lib):
+    """On a slow bus the next request is there before the firmware looks again."""
+    bench = ManageBench(1, lib)
+    bench.cpu.cycles = 40
+    bench.run([Connection(command(b"on")) for _ in range(4)])
+    assert sum(bench.cpu.sends) == 4 * 2, "a header and a command each"
+    assert max(bench.cpu.sends) == 1
 
 
 @pytest.mark.parametrize("seed", range(2))

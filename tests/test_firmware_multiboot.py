@@ -14,8 +14,10 @@ OFFSET, SIZE = BITSTREAM_SLOT
 HEADER = OFFSET + SIZE - SECTOR
 TRIALS, CONFIRMED, BAD = (HEADER + HEADER_BYTES + n for n in range(3))
 CONTENTS = bytes(range(256)) * 3
-#: What host_boot() and host_restart() return.
-STAYS, RESTARTS, FIRMWARE, BITSTREAM = range(4)
+#: What host_boot(), host_restart() and host_main() return.
+STAYS, RESTARTS, FIRMWARE, BITSTREAM, RUNS, HANGS = range(6)
+#: What memory does while main() starts it.
+FAILS, WORKS, NEVER_DONE = range(3)
 
 
 def image(board="sim", kind=Kind.bitstream, contents=CONTENTS):
@@ -70,6 +72,27 @@ class Fpga:
         self._at("fired").value = fired
         self.lib.host_begin()
         return self.lib.host_boot()
+
+    def power_up(self, memory):
+        """All that happens from there on, golden first, with the application's memory like this.
+
+        Golden's works, and the watchdog restarts what hangs. Returns what ran, with how it ended.
+        """
+        self.lib.host_power_up(0)
+        ends, application, fired = [], 0, 0
+        while len(ends) < 20 and (not ends or ends[-1][1] != RUNS):
+            for name in ("start", "address"):
+                self._at(name).value = 0
+            self._at("application").value, self._at("fired").value = application, fired
+            self._at("memory").value = memory if application else WORKS
+            self._at("network").value = 0
+            end = self.lib.host_main()
+            ends.append((application, end))
+            fired = end == HANGS
+            if end == BITSTREAM:
+                application = int(self.jumped_to() == OFFSET)
+                self.lib.host_power_up(0)
+        return ends, self._at("network").value
 
     def jumped_to(self):
         assert self._at("start").value == KEY
@@ -228,6 +251,38 @@ def test_another_image_that_came_meanwhile_is_not_confirmed_by_the_old_one(fpga)
     assert fpga.state() == (0xFE, 0xFF, 0xFF)
 
 
+def test_another_image_that_came_meanwhile_is_not_given_up_for_the_old_one(fpga):
+    fpga.install(IMAGE)
+    fpga.configure(application=0)
+    assert fpga.configure(application=1) == STAYS
+    fpga.lib.host_confirm()
+    for _ in range(2):
+        assert fpga.restarted(fired=True) == STAYS
+    assert fpga.install(image(contents=b"the cure")) == Status.OK
+    assert fpga.restarted(fired=True) == BITSTREAM
+    assert fpga.jumped_to() == 0
+    assert fpga.state() == (0xFF, 0xFF, 0xFF)
+    assert fpga.configure(application=0) == BITSTREAM, "golden starts the new one"
+    assert fpga.jumped_to() == OFFSET
+
+
+@pytest.mark.parametrize("confirmed", [False, True])
+def test_one_that_a_button_started_is_given_up_all_the_same(fpga, confirmed):
+    """Golden has counted no start of it; one that is confirmed it would start for ever."""
+    fpga.install(IMAGE)
+    assert fpga.configure(application=1) == STAYS
+    if confirmed:
+        fpga.lib.host_confirm()
+    ends = [fpga.restarted(fired=True) for _ in range(3)]
+    assert ends == [STAYS, STAYS, BITSTREAM]
+    if not confirmed:
+        assert fpga.configure(application=0) == BITSTREAM, "it has its tries"
+        assert fpga.state() == (0xFE, 0xFF, 0xFF)
+        return
+    assert fpga.state() == (0xFF, 0, 0)
+    assert fpga.configure(application=0) == STAYS
+
+
 def test_golden_restarts_as_ever(fpga):
     fpga.configure(application=0)
     assert fpga.lib.host_restart(COMMAND) == RESTARTS
@@ -239,3 +294,17 @@ def test_an_applications_bitstream_runs_the_firmware_that_it_brings_along(fpga):
     assert fpga.install(firmware) == Status.OK
     assert fpga.configure(application=1) == STAYS
     assert fpga.configure(application=0) == FIRMWARE
+
+
+@pytest.mark.parametrize("confirmed", [False, True])
+@pytest.mark.parametrize(("memory", "end"), [(FAILS, RESTARTS), (NEVER_DONE, HANGS)])
+def test_one_whose_memory_does_not_come_up_goes_back_for_good(fpga, memory, end, confirmed):
+    """Golden is on the network then, where the cure comes from."""
+    fpga.install(IMAGE)
+    if confirmed:
+        assert fpga.power_up(WORKS) == ([(0, BITSTREAM), (1, RUNS)], 1)
+        assert fpga.state() == (0xFE, 0, 0xFF)
+    tries = [(0, BITSTREAM), *[(1, end)] * 3, (1, BITSTREAM), (0, RUNS)]
+    assert fpga.power_up(memory) == (tries, 1)
+    assert fpga.state() == (0xFE, 0 if confirmed else 0xFF, 0)
+    assert fpga.power_up(WORKS) == ([(0, RUNS)], 1), "it stays there"

@@ -1,4 +1,4 @@
-"""The firmware's UART queue on this machine, in front of a model of LiteX's UART."""
+"""The firmware's UART queue on this machine, in front of a model of LiteX's UART; the console."""
 
 import ctypes
 
@@ -79,6 +79,37 @@ unsigned irq_getie(void) { return allowed; }
 void irq_setie(unsigned value) { allowed = value; interrupt(); }
 """
 
+#: A terminal that echoes whatever it gets. It tires of that after a thousand lines, so that a
+#: console that waits for an end finds one.
+TERMINAL = """
+#include <string.h>
+#include "board.h"
+#include "command.h"
+#include "serial.h"
+unsigned test_lines, test_wakes;
+static char echoes[1 << 16];
+static uint16_t end, next;
+uint32_t board_uptime_ms(void) { return 0; }
+void board_wake(void) { test_wakes++; }
+bool serial_read(char *byte)
+{
+	if (next == end || test_lines == 1000)
+		return false;
+	*byte = echoes[next++];
+	test_lines += *byte == '\\n';
+	return true;
+}
+void serial_write(const char *data, size_t length)
+{
+	for (; length-- > 0; data++)
+		if (*data != '\\r')
+			echoes[end++] = *data;
+}
+void serial_string(const char *string) { serial_write(string, strlen(string)); }
+const struct command commands[] = { { "help", "", "", command_help } };
+const unsigned command_count = 1;
+"""
+
 
 @pytest.fixture
 def uart(tmp_path):
@@ -111,3 +142,16 @@ def test_a_line_may_end_wherever_the_queue_is_full(uart):
 
 def test_line_breaks(uart):
     assert _write(uart, b"a\nb\r\n\n") == b"a\r\nb\r\n\r\n"
+
+
+def test_a_terminal_that_echoes_does_not_keep_the_console(tmp_path):
+    """A prompt is a command that fails, its error another: in between, others have their turn."""
+    names = ["console", "line", "command", "text", "log", "buffer"]
+    console = shared_library(tmp_path, names, TERMINAL)
+    lines, wakes = (ctypes.c_uint.in_dll(console, f"test_{name}") for name in ("lines", "wakes"))
+    console.console_start()
+    console.serial_string(b"help\n")
+    for turn in range(1, 100):
+        console.console_serve()
+        assert lines.value == turn, "a line a turn"
+        assert wakes.value == turn, "the next one is not slept over"
