@@ -196,7 +196,16 @@ def test_refused_weights_are_explained(kind):
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(None, "cannot read"), ("{", "does not hold weights"), ('{"w1": 1}', "does not hold weights")],
+    [
+        (None, "cannot read"),
+        ("{", "does not hold weights"),
+        ('{"w1": 1}', "does not hold weights"),
+        *(
+            (f'{{"w1": [{number}]}}', "does not hold weights")
+            for number in ("1e19", "1e300", "10000000000000000000", "Infinity", "NaN")
+        ),
+        ("[" * 20000, "does not hold weights: it is nested too deep"),
+    ],
 )
 def test_files_without_weights_are_explained(tmp_path, content, message):
     path = tmp_path / "weights.json"

@@ -12,6 +12,7 @@ from ...models.ecg import data, model
 from ...models.ecg.data import Record
 from ...models.ecg.presets import PRESETS, preset_named
 from ...models.errors import TrebuchetError
+from ..options import Seconds
 from ..smp import PORT
 from .client import OUTSTANDING, Run, board_preset, read_with_model, run_record
 from .plot import draw
@@ -70,7 +71,7 @@ def run_command(
     outstanding: Annotated[
         int, typer.Option(min=1, max=64, help="Messages under way at a time.")
     ] = OUTSTANDING,
-    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for an answer.")] = 30,
+    timeout: Seconds = 30,
     streamed: Annotated[
         bool | None,
         typer.Option(
