@@ -20,6 +20,7 @@ from rich.console import Console
 
 from ..models.errors import TrebuchetError
 from .options import MAX_SECONDS, a_number
+from .pictures import check_picture
 
 __all__ = ["SimulatedBoard", "cycles_per_transaction", "demo", "show"]
 
@@ -134,6 +135,7 @@ def demo(
     Prints beats per class, the confusion matrix, clock cycles per transaction and wall time, and
     draws the trace with its beats.
     """
+    check_picture(plot)
     console = Console()
     options = ["--minutes", str(minutes), "--plot", str(plot), "--timeout", str(timeout)]
     if record:

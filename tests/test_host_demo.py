@@ -9,6 +9,7 @@ import subprocess
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 from types import SimpleNamespace
 
@@ -143,6 +144,13 @@ def test_time_that_runs_out_is_one_line(slow, message):
 
     with pytest.raises(TrebuchetError, match=f"^{message}"):
         show(Board(), [], 0.1, Console())
+
+
+@pytest.mark.parametrize("picture", ["x.foo", "/proc/x.png"])
+def test_a_picture_that_cannot_be_is_known_before_the_board_is_made(monkeypatch, picture):
+    monkeypatch.setattr(module, "simulated_board", lambda _: pytest.fail("it was made"))
+    with pytest.raises(TrebuchetError, match="the picture"):
+        module.demo(plot=Path(picture))
 
 
 def test_cycles_per_transaction_counts_across_a_wrap():

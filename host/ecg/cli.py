@@ -13,6 +13,7 @@ from ...models.ecg.data import Record
 from ...models.ecg.presets import PRESETS, preset_named
 from ...models.errors import TrebuchetError
 from ..options import Seconds
+from ..pictures import check_picture
 from ..smp import PORT
 from .client import OUTSTANDING, Run, board_preset, read_with_model, run_record
 from .plot import draw
@@ -85,10 +86,12 @@ def run_command(
     weights: Annotated[
         Path | None, typer.Option(help="Weights that were loaded into the board.")
     ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the result, as PNG.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the result (.png, .svg, .pdf).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
 ) -> None:
     """Send a record to a board; compare the answer with golden model and annotations."""
+    if plot:
+        check_picture(plot)
     console = Console(stderr=as_json)
     chosen = load_or_default(record, minutes, console)
     if board is None:
