@@ -62,7 +62,7 @@ class Reply:
 def split_address(board: str, port: int = PORT) -> tuple[str, int]:
     """``HOST`` or ``HOST:PORT``."""
     host, colon, number = board.rpartition(":")
-    if not colon:
+    if board and not colon:
         return board, port
     if not host or ":" in host or not number.isdecimal() or not 0 < int(number) < 1 << 16:
         raise TrebuchetError(f"the board must be HOST or HOST:PORT, not {board!r}")
