@@ -1,5 +1,10 @@
 """`trebuchet config pack|show|cluster`: configuration blocks as files."""
 
+import contextlib
+import os
+import secrets
+import shutil
+import stat
 from pathlib import Path
 from typing import Annotated
 
@@ -7,29 +12,62 @@ import typer
 
 from ..models.config_block import cluster_texts, pack, unpack
 from ..models.errors import TrebuchetError
+from ..models.files import make_folder
 
 __all__ = ["app", "read_file", "write_file"]
+
+#: No board's flash is larger, so no file that is asked for is; a device has no end.
+MAX_FILE = 1 << 28
 
 app = typer.Typer(no_args_is_help=True, help="Pack a board's settings for its flash, or show them.")
 
 
-def read_file(path: Path) -> bytes:
-    """The contents of a file that the user named."""
+def read_file(path: Path, most: int = MAX_FILE) -> bytes:
+    """The contents of a file that the user named, ``most`` bytes."""
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(most + 1)
     except OSError as error:
         raise TrebuchetError(f"cannot read {path}: {error.strerror}") from error
+    if len(data) > most:
+        raise TrebuchetError(f"{path} must have at most {most} bytes; it has more")
+    return data
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write a file that the user named: whole, or not at all."""
-    temporary = path.with_name(path.name + ".new")
+    """Write a file that the user named: whole, or not at all.
+
+    A link stays, and what it points to is written. A device or a pipe is written as it is.
+    """
     try:
-        temporary.write_bytes(data)
-        temporary.replace(path)
+        if _is_special(path):
+            path.write_bytes(data)
+        else:
+            _replace(Path(os.path.realpath(path)), data)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise TrebuchetError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _is_special(path: Path) -> bool:
+    try:
+        return not stat.S_ISREG(path.stat().st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def _replace(path: Path, data: bytes) -> None:
+    # A name of its own, however long the file's is, and whatever lies beside it.
+    temporary = path.with_name(f".trebuchet-{secrets.token_hex(8)}")
+    try:
+        with temporary.open("xb") as file:
+            file.write(data)
+        if path.exists():
+            shutil.copymode(path, temporary)
+        temporary.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
 
 
 @app.command("pack")
@@ -72,8 +110,9 @@ def show_command(
     ] = 0,
 ) -> None:
     """Print the settings of a configuration block."""
+    data = read_file(source)
     try:
-        block = unpack(read_file(source)[offset:])
+        block = unpack(data[offset:])
     except TrebuchetError as error:
         raise TrebuchetError(f"{source}: {error}") from error
     typer.echo(f"# sequence {block.sequence}")
@@ -98,10 +137,7 @@ def cluster_command(
             raise TrebuchetError(f"a board must be MAC,IP, not {text!r}")
         pairs.append((mac, ip))
     texts = cluster_texts(pairs, timeout_us)
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise TrebuchetError(f"cannot make the folder {output}: {error.strerror}") from error
+    make_folder(output)
     for (_, ip), text in zip(pairs, texts, strict=True):
         write_file(output / f"{ip}.txt", text.encode("ascii"))
         typer.echo(output / f"{ip}.txt")

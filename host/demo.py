@@ -7,6 +7,7 @@ as processes on that network, through the kernel's TCP.
 
 import importlib
 import json
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -18,6 +19,8 @@ import typer
 from rich.console import Console
 
 from ..models.errors import TrebuchetError
+from .options import MAX_SECONDS, a_number
+from .pictures import check_picture
 
 __all__ = ["SimulatedBoard", "cycles_per_transaction", "demo", "show"]
 
@@ -43,7 +46,10 @@ def trebuchet(*arguments: str) -> list[str]:
 def engine_counters(board: SimulatedBoard, address: str) -> dict[str, dict[str, int]]:
     """The counters of every engine, from the board's status page."""
     command = trebuchet("status", address, "--json", "--timeout", str(STATUS_SECONDS))
-    done = board.run(command, timeout=2 * STATUS_SECONDS)
+    try:
+        done = board.run(command, timeout=2 * STATUS_SECONDS)
+    except subprocess.TimeoutExpired as error:
+        raise TrebuchetError(f"{address} gave no status within {2 * STATUS_SECONDS} s") from error
     if done.returncode:
         lines = done.stderr.strip().splitlines() or ["no reason given"]
         raise TrebuchetError(lines[-1].removeprefix("trebuchet: "))
@@ -78,7 +84,13 @@ def show(
     start = time.monotonic()
     # Its tables and its progress bar go straight to the terminal.
     command = trebuchet("ecg", "run", board.ip, *options)
-    done = board.run(command, timeout=timeout, capture_output=False)
+    try:
+        done = board.run(command, timeout=timeout, capture_output=False)
+    except subprocess.TimeoutExpired as error:
+        raise TrebuchetError(
+            f"the demo was not done after {timeout:g} s; give it more with --timeout, or a shorter "
+            "record with --minutes"
+        ) from error
     seconds = time.monotonic() - start
     if done.returncode:
         raise TrebuchetError("the demo failed: what went wrong is in the lines above")
@@ -113,13 +125,17 @@ def demo(
     ] = None,
     minutes: Annotated[float, typer.Option(min=0.1, help="How much of it.")] = 10,
     plot: Annotated[Path, typer.Option(help="Where the picture goes.")] = PICTURE,
-    timeout: Annotated[float, typer.Option(min=1, help="Seconds that it may take.")] = 1800,
+    timeout: Annotated[
+        float,
+        typer.Option(min=1, max=MAX_SECONDS, callback=a_number, help="Seconds that it may take."),
+    ] = 1800,
 ) -> None:
     """Classify a real ECG on the simulated board, compare with golden model and annotations.
 
     Prints beats per class, the confusion matrix, clock cycles per transaction and wall time, and
     draws the trace with its beats.
     """
+    check_picture(plot)
     console = Console()
     options = ["--minutes", str(minutes), "--plot", str(plot), "--timeout", str(timeout)]
     if record:

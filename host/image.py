@@ -44,8 +44,9 @@ def show_command(
     source: Annotated[Path, typer.Argument(metavar="FILE", help="An image.")],
 ) -> None:
     """Print what an image is, and check it."""
+    data = read_file(source)
     try:
-        image = Image.unpack(read_file(source))
+        image = Image.unpack(data)
     except TrebuchetError as error:
         raise TrebuchetError(f"{source}: {error}") from error
     for name, value in (

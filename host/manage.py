@@ -5,6 +5,7 @@ the same ones as on its console, data messages, and configurations with an image
 """
 
 import contextlib
+import io
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -16,7 +17,9 @@ import typer
 from ..models.errors import TrebuchetError
 from ..models.status import Status
 from . import smp
+from .config import read_file
 from .exchange import Refused
+from .options import Seconds
 
 __all__ = ["MAX_LINE", "PORT", "Manager", "Reply", "manage", "update"]
 
@@ -59,11 +62,25 @@ class Reply:
 def split_address(board: str, port: int = PORT) -> tuple[str, int]:
     """``HOST`` or ``HOST:PORT``."""
     host, colon, number = board.rpartition(":")
-    if not colon:
+    if board and not colon:
         return board, port
-    if not host or not number.isdecimal() or not 0 < int(number) < 1 << 16:
+    if not host or ":" in host or not number.isdecimal() or not 0 < int(number) < 1 << 16:
         raise TrebuchetError(f"the board must be HOST or HOST:PORT, not {board!r}")
     return host, int(number)
+
+
+def encode_command(line: str) -> bytes:
+    """A command as it goes to the board."""
+    try:
+        text = line.encode()
+    except UnicodeEncodeError as error:
+        # Python keeps bytes that are no UTF-8, of an argument or a line, as lone surrogates.
+        raise TrebuchetError(
+            f"a command must be UTF-8; its character {error.start + 1} is not"
+        ) from error
+    if len(text) > MAX_LINE:
+        raise TrebuchetError(f"a command must have at most {MAX_LINE} bytes, not {len(text)}")
+    return text
 
 
 class Manager:
@@ -105,10 +122,7 @@ class Manager:
 
     def command(self, line: str) -> Reply:
         """Have a command carried out; a reply with another status than OK is returned, too."""
-        text = line.encode()
-        if len(text) > MAX_LINE:
-            raise TrebuchetError(f"a command must have at most {MAX_LINE} bytes, not {len(text)}")
-        message = smp.Message(smp.MessageType.COMMAND, text)
+        message = smp.Message(smp.MessageType.COMMAND, encode_command(line))
         return Reply(*smp.parse_reply(self._ask(message, smp.MessageType.REPLY).payload))
 
     def work(self, id: int, operand: bytes) -> bytes:
@@ -155,8 +169,10 @@ def _typed(prompt: str) -> Iterator[str]:
 def _converse(manager: Manager, lines: Iterable[str]) -> None:
     """As on the console: a command that fails says so, and the next one may follow."""
     for line in lines:
-        if len(line.encode()) > MAX_LINE:
-            typer.echo(f"error: a command must have at most {MAX_LINE} bytes", err=True)
+        try:
+            encode_command(line)
+        except TrebuchetError as error:
+            typer.echo(f"error: {error}", err=True)
             continue
         reply = manager.command(line)
         if reply.good:
@@ -165,13 +181,21 @@ def _converse(manager: Manager, lines: Iterable[str]) -> None:
             typer.echo(f"error: {reply.reason}", err=True)
 
 
+def _prepare_stdin() -> None:
+    if sys.stdin is None:
+        raise TrebuchetError("standard input is closed; give the command as an argument")
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        # So that the lines before one that is no UTF-8 are carried out, whatever the locale.
+        sys.stdin.reconfigure(errors="surrogateescape")
+
+
 def manage(
     board: Annotated[str, typer.Argument(help="Address of the board, HOST or HOST:PORT.")],
     command: Annotated[
         list[str] | None,
         typer.Argument(help="A command of the board's console; `help` lists them."),
     ] = None,
-    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait.")] = TIMEOUT,
+    timeout: Seconds = TIMEOUT,
     listen: Annotated[
         int | None,
         typer.Option(
@@ -184,6 +208,8 @@ def manage(
     Without a command, lines are read from the terminal; or from a pipe or file, until one fails.
     Exit code 1 if the board answers a command with another status than OK.
     """
+    if not command:
+        _prepare_stdin()
     with Manager(board, timeout, listen) as manager:
         if command:
             _run(manager, " ".join(command))
@@ -197,17 +223,12 @@ def manage(
 def update(
     board: Annotated[str, typer.Argument(help="Address of the board, HOST or HOST:PORT.")],
     image: Annotated[Path, typer.Argument(help="Image, as `trebuchet image pack` makes it.")],
-    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait.")] = UPDATE_TIMEOUT,
+    timeout: Seconds = UPDATE_TIMEOUT,
 ) -> None:
     """Write an image to a board's flash; the board checks it first."""
-    try:
-        contents = image.read_bytes()
-    except OSError as error:
-        raise TrebuchetError(f"cannot read the image {image}: {error.strerror}") from error
-    if not 0 < len(contents) <= MAX_IMAGE:
-        raise TrebuchetError(
-            f"an image must have 1 to {MAX_IMAGE} bytes; {image} has {len(contents)}"
-        )
+    contents = read_file(image, MAX_IMAGE)
+    if not contents:
+        raise TrebuchetError(f"an image must have 1 to {MAX_IMAGE} bytes; {image} has none")
     with Manager(board, timeout) as manager:
         manager.configure(smp.Configuration(0, 0, (), contents))
     typer.echo(f"{board} has {image.name} in flash ({len(contents)} bytes)")

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from ..models.errors import TrebuchetError
 from ..models.scale.parameters import Parameters, calibrate
+from .pictures import check_picture
 
 __all__ = ["parse_parameters", "scale"]
 
@@ -71,8 +72,8 @@ def scale(
 ) -> None:
     """Model LTL's round trips through three tiers of switches; compare with the paper's."""
     p, shell = parse_parameters(assignments or []), calibrate()
-    if plot is not None and plot.suffix not in (".png", ".svg", ".pdf"):
-        raise TrebuchetError(f"the picture must be a .png, .svg or .pdf file, not {plot.name!r}")
+    if plot is not None:
+        check_picture(plot)
     from ..models.scale.network import round_trips
     from ..models.scale.summary import summary
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..models.scale.summary import MODELLED
+from .pictures import save_picture
 
 __all__ = ["draw"]
 
@@ -79,4 +80,4 @@ def draw(
         f"{rtt['origin']}\n{MODELLED}",
         fontsize=10,
     )
-    figure.savefig(path, dpi=110)
+    save_picture(figure, path, dpi=110)

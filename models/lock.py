@@ -4,6 +4,9 @@ import fcntl
 from pathlib import Path
 from types import TracebackType
 
+from .errors import TrebuchetError
+from .files import make_folder
+
 __all__ = ["FileLock"]
 
 
@@ -17,8 +20,11 @@ class FileLock:
         self.path = path
 
     def __enter__(self) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.file = self.path.open("w")
+        make_folder(self.path.parent)
+        try:
+            self.file = self.path.open("w")
+        except OSError as error:
+            raise TrebuchetError(f"cannot write {self.path}: {error.strerror}") from error
         fcntl.flock(self.file, fcntl.LOCK_EX)
 
     def __exit__(

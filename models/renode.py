@@ -17,6 +17,8 @@ INSTALL = (
     "put its folder on PATH, or name its launcher in the variable RENODE"
 )
 
+_VERSION_SECONDS = 60
+
 
 def find_renode() -> Path | None:
     """The launcher that ``$RENODE`` or PATH names; None if there is none."""
@@ -39,10 +41,19 @@ def need_renode() -> Path:
     return path
 
 
-def renode_version(path: Path) -> str:
-    """What the launcher says of itself, as ``1.16.1``."""
-    done = subprocess.run(
-        [path, "--version"], capture_output=True, text=True, timeout=60, check=False
-    )
+def renode_version(path: Path) -> str | None:
+    """What the launcher says of itself, as ``1.16.1``; None if it cannot be run or hangs."""
+    try:
+        done = subprocess.run(
+            [path, "--version"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_VERSION_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
     words = [w for line in done.stdout.splitlines() for w in line.split() if w.startswith("v1")]
     return ".".join(words[0][1:].split(".")[:3]) if words else "unknown"

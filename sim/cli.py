@@ -15,6 +15,7 @@ from ..models.errors import TrebuchetError
 from .build import build
 from .fleet.cli import choose, run_fleet
 from .gdb.run import debug_files, debugged
+from .process import shell_code
 from .run import BOARD_IP, Board
 from .tops import TOPS, source
 
@@ -193,7 +194,7 @@ def _execute(board, command):
     environment = {**os.environ, "TREBUCHET_BOARD": BOARD_IP}
     child = board.popen(["sh", "-c", command], env=environment)
     try:
-        return child.wait()
+        return shell_code(child.wait())
     except KeyboardInterrupt:
         child.wait(timeout=5)
         return 130

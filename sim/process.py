@@ -12,12 +12,25 @@ from pathlib import Path
 from typing import Any, Self
 
 from ..models.errors import TrebuchetError
+from ..models.files import make_folder
 from .build import build_folder
 from .netns import Namespace, NamespaceError
 
-__all__ = ["SimulatorProcess"]
+__all__ = ["SimulatorProcess", "shell_code"]
 
 _STOP_SECONDS = 5
+
+
+def shell_code(code: int) -> int:
+    """The exit code that a shell has for a process's: 128 + N if signal N ended it."""
+    return 128 - code if code < 0 else code
+
+
+def _new_folder(above: Path, name: str) -> Path:
+    try:
+        return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=above))
+    except OSError as error:
+        raise TrebuchetError(f"cannot make a folder in {above}: {error.strerror}") from error
 
 
 class SimulatorProcess:
@@ -68,8 +81,7 @@ class SimulatorProcess:
             raise
 
     def _start(self, name, command, cwd):
-        (build_folder() / "run").mkdir(parents=True, exist_ok=True)
-        self.folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=build_folder() / "run"))
+        self.folder = _new_folder(make_folder(build_folder() / "run"), name)
         self._cleanup.callback(shutil.rmtree, self.folder, ignore_errors=True)
         try:
             self.namespace = self._cleanup.enter_context(Namespace())

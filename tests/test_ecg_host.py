@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 import numpy as np
 import pytest
 from trebuchet.host import smp
-from trebuchet.host.ecg import cli, client, plot, weights
+from trebuchet.host.ecg import cli, client, figures, plot, weights
 from trebuchet.models.ecg import data, model
 from trebuchet.models.ecg import record as record_model
 from trebuchet.models.ecg.words import ORDERS, weight_words
@@ -226,7 +226,16 @@ def test_refused_weights_are_explained(kind):
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(None, "cannot read"), ("{", "does not hold weights"), ('{"w1": 1}', "does not hold weights")],
+    [
+        (None, "cannot read"),
+        ("{", "does not hold weights"),
+        ('{"w1": 1}', "does not hold weights"),
+        *(
+            (f'{{"w1": [{number}]}}', "does not hold weights")
+            for number in ("1e19", "1e300", "10000000000000000000", "Infinity", "NaN")
+        ),
+        ("[" * 20000, "does not hold weights: it is nested too deep"),
+    ],
 )
 def test_files_without_weights_are_explained(tmp_path, content, message):
     path = tmp_path / "weights.json"
@@ -380,6 +389,50 @@ def test_command_line_says_that_the_record_is_synthetic(tmp_path, monkeypatch):
     listed = CliRunner().invoke(cli.app, ["info"])
     assert listed.exit_code == 0
     assert "none were found" in listed.output
+
+
+@pytest.mark.parametrize("record", ["synthetic", "119"])
+@pytest.mark.parametrize("minutes", ["nan", "inf", "-1", "0", "1441"])
+def test_minutes_have_bounds(minutes, record):
+    result = CliRunner().invoke(cli.app, ["run", "--record", record, "--minutes", minutes])
+    assert isinstance(result.exception, TrebuchetError)
+    assert str(result.exception) == (
+        f"the number of minutes must be above 0 and at most 1440, not {minutes}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("picture", "message"),
+    [
+        ("x.foo", "the picture must be a .png, .svg or .pdf file, not 'x.foo'"),
+        ("file/x.png", "cannot make the folder .*file: File exists"),
+        ("/proc/x.png", "cannot write the picture /proc/x.png: "),
+        ("folder.png", "cannot write the picture .*folder.png: it is a folder"),
+    ],
+)
+def test_a_picture_that_cannot_be_is_known_before_the_run(monkeypatch, tmp_path, picture, message):
+    monkeypatch.setattr(cli, "load_or_default", lambda *_: pytest.fail("it ran"))
+    (tmp_path / "file").touch()
+    (tmp_path / "folder.png").mkdir()
+    result = CliRunner().invoke(cli.app, ["run", "--plot", str(tmp_path / picture)])
+    with pytest.raises(TrebuchetError, match=f"^{message}"):
+        raise result.exception
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder.png"]
+
+
+def test_a_picture_that_becomes_impossible_is_one_line(tmp_path, record):
+    with pytest.raises(TrebuchetError, match="^cannot write the picture .*: File name too long$"):
+        plot.draw(record, client.read_with_model(record), tmp_path / ("x" * 253 + ".png"))
+
+
+@pytest.mark.parametrize("name", ["file", "file/x"])
+def test_a_folder_that_cannot_be_made_is_one_line(monkeypatch, tmp_path, name):
+    (tmp_path / "file").touch()
+    with pytest.raises(TrebuchetError, match=r"^cannot make the folder .*/file"):
+        data.fetch(tmp_path / name)
+    monkeypatch.setattr(data, "list_records", lambda _: ["119", *dict(figures.EXAMPLES)])
+    with pytest.raises(TrebuchetError, match=r"^cannot make the folder .*/file"):
+        figures.draw_figures(tmp_path / name)
 
 
 def test_training_needs_records(tmp_path):

@@ -128,7 +128,7 @@ def test_synthetic_record_is_known_and_repeatable():
     first = record.first(1)
     assert len(first.samples) == 60 * 360
     assert first.positions.max() < 60 * 360
-    with pytest.raises(TrebuchetError, match="must be positive, not 0$"):
+    with pytest.raises(TrebuchetError, match="must be above 0 and at most 1440, not 0$"):
         record.first(0)
 
 

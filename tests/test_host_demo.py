@@ -9,6 +9,7 @@ import subprocess
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 from types import SimpleNamespace
 
@@ -125,6 +126,33 @@ def test_a_board_that_serves_no_status_is_named(tmp_path):
         show(PythonBoard(), [], 10, Console(), status_address="127.0.0.1:1")
 
 
+@pytest.mark.parametrize(
+    ("slow", "message"),
+    [
+        ("run", "the demo was not done after 0.1 s; give it more with --timeout, or a shorter"),
+        ("status", "board gave no status within 120 s"),
+    ],
+)
+def test_time_that_runs_out_is_one_line(slow, message):
+    class Board:
+        ip = "board"
+
+        def run(self, command, timeout, **_):
+            if slow in command:
+                raise subprocess.TimeoutExpired(command, timeout)
+            return subprocess.CompletedProcess(command, 0, json.dumps({"engines": {}}), "")
+
+    with pytest.raises(TrebuchetError, match=f"^{message}"):
+        show(Board(), [], 0.1, Console())
+
+
+@pytest.mark.parametrize("picture", ["x.foo", "/proc/x.png"])
+def test_a_picture_that_cannot_be_is_known_before_the_board_is_made(monkeypatch, picture):
+    monkeypatch.setattr(module, "simulated_board", lambda _: pytest.fail("it was made"))
+    with pytest.raises(TrebuchetError, match="the picture"):
+        module.demo(plot=Path(picture))
+
+
 def test_cycles_per_transaction_counts_across_a_wrap():
     before = {"ecg": {"jobs": (1 << 32) - 1, "cycles": (1 << 32) - 1000}}
     after = {"ecg": {"jobs": 1, "cycles": 1000}}
@@ -143,7 +171,7 @@ def test_counters_that_make_no_sense(after, message):
         cycles_per_transaction({"ecg": {"jobs": 5, "cycles": 7}}, after)
 
 
-def test_the_board_is_made_awaited_and_ended(monkeypatch):
+def test_the_board_is_made_awaited_and_ended(monkeypatch, tmp_path):
     """The order of things, with a simulator of three functions."""
     log = []
 
@@ -168,5 +196,5 @@ def test_the_board_is_made_awaited_and_ended(monkeypatch):
     }
     monkeypatch.setattr(module.importlib, "import_module", fakes.__getitem__)
     monkeypatch.setattr(module, "show", lambda *_: log.append("show"))
-    module.demo()
+    module.demo(plot=tmp_path / "ecg.png")
     assert log == ["board", "start binary in folder", "wait 80", "show", "end"]

@@ -7,6 +7,7 @@ import pytest
 import typer
 from trebuchet.host import doctor as module
 from trebuchet.host.doctor import CHECKS, Check, command, distribution, either, examine
+from trebuchet.models import renode
 
 
 def test_finds_a_program_and_its_version(tmp_path, monkeypatch):
@@ -23,6 +24,33 @@ def test_a_program_that_fails_counts_as_missing(tmp_path, monkeypatch):
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     assert command("frobnicate")() is None
+
+
+@pytest.mark.parametrize(
+    ("contents", "version"),
+    [
+        (b"no program", None),
+        (b"#!/nowhere/interpreter\n", None),
+        (b"#!/bin/sh\nexec sleep 60\n", None),
+        (b"#!/bin/sh\nprintf '\\377\\n'\n", "unknown"),
+        (b"#!/bin/sh\nprintf 'Renode \\377 v1.16.1.2\\n'\n", "1.16.1"),
+    ],
+)
+def test_what_the_variable_names_may_be_anything(tmp_path, monkeypatch, contents, version):
+    tool = tmp_path / "renode"
+    tool.write_bytes(contents)
+    tool.chmod(0o755)
+    monkeypatch.setenv("RENODE", str(tool))
+    monkeypatch.setattr(renode, "_VERSION_SECONDS", 0.5, raising=False)
+    assert module.renode() == (version and (str(tool), version))
+
+
+def test_output_of_a_program_that_is_no_utf8(tmp_path, monkeypatch):
+    tool = tmp_path / "frobnicate"
+    tool.write_bytes(b"#!/bin/sh\nprintf '\\377 1.2\\n'\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert command("frobnicate")() == (str(tool), "1.2")
 
 
 def test_distribution_and_either():

@@ -1,10 +1,14 @@
 """`trebuchet image` and `trebuchet config`: files in, files out, one line for what is wrong."""
 
 import ipaddress
+import os
+import threading
 
 import pytest
+from trebuchet.host import config
 from trebuchet.host.cli import main
 from trebuchet.host.image import Image
+from trebuchet.models.errors import TrebuchetError
 from trebuchet.sim.fleet.topology import PEERS, uniform
 
 
@@ -74,7 +78,10 @@ def test_wrong_settings_are_one_line(capsys, tmp_path, text, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["image", "show", "missing"], "cannot read missing: No such file or directory"),
+        (["image", "show", "missing"], "t: cannot read missing: No such file or directory"),
+        (["config", "show", "missing"], "t: cannot read missing: No such file or directory"),
+        (["image", "show", "."], "t: cannot read .: Is a directory"),
+        (["image", "show", "/dev/zero"], "/dev/zero must have at most 268435456 bytes"),
         (["image", "show", "empty"], "an image has a header of 64 bytes; here are 0: TRUNCATED"),
         (["image", "show", "junk"], "it does not begin with TBIM: BAD_DATA"),
         (["config", "show", "junk"], "there is no configuration block here: NO_CONFIG"),
@@ -83,6 +90,15 @@ def test_wrong_settings_are_one_line(capsys, tmp_path, text, message):
         (
             ["image", "pack", "junk", "--board", "sim", "-o", "no/x"],
             "cannot write no/x: No such file or directory",
+        ),
+        *(
+            (["image", "pack", "junk", "--board", "sim", "-o", where], f"t: cannot write {said}")
+            for where, said in (
+                (".", ".: Is a directory"),
+                ("junk/x", "junk/x: Not a directory"),
+                ("x" * 256, "x" * 256 + ": File name too long"),
+                ("/proc/x", "/proc/x: No such file or directory"),
+            )
         ),
     ],
 )
@@ -95,6 +111,68 @@ def test_what_cannot_be_is_one_line(capsys, tmp_path, monkeypatch, arguments, me
     assert message in err
     assert err.count("\n") == 1
     assert sorted(p.name for p in tmp_path.iterdir()) == ["empty", "junk"]
+
+
+@pytest.mark.parametrize("name", ["out", "x" * 253])
+def test_nothing_else_is_written(tmp_path, name):
+    """The files beside it stay, and its mode does; what is new has the usual one."""
+    out, beside = tmp_path / name, tmp_path / "out.new"
+    beside.write_bytes(b"the user's")
+    config.write_file(out, b"1")
+    assert out.stat().st_mode == beside.stat().st_mode
+    out.chmod(0o640)
+    config.write_file(out, b"2")
+    assert (out.read_bytes(), beside.read_bytes()) == (b"2", b"the user's")
+    assert out.stat().st_mode & 0o777 == 0o640
+    assert sorted(tmp_path.iterdir()) == sorted([out, beside])
+
+
+def test_a_folder_with_a_like_name_is_not_in_the_way(tmp_path):
+    (tmp_path / "out.new").mkdir()
+    config.write_file(tmp_path / "out", b"1")
+    assert (tmp_path / "out").read_bytes() == b"1"
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_what_a_link_points_to_is_written(tmp_path, there):
+    folder, link = tmp_path / "folder", tmp_path / "link"
+    folder.mkdir()
+    if there:
+        (folder / "file").touch()
+    link.symlink_to("folder/file")
+    config.write_file(link, b"1")
+    assert link.is_symlink()
+    assert (folder / "file").read_bytes() == b"1"
+    assert [path.name for path in folder.iterdir()] == ["file"]
+
+
+def test_a_link_to_itself_is_one_line(tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to("link")
+    with pytest.raises(TrebuchetError, match=r"link: Too many levels of symbolic links$"):
+        config.write_file(link, b"1")
+    assert link.is_symlink()
+
+
+def test_a_pipe_is_written_as_it_is(tmp_path):
+    pipe, got = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    config.write_file(pipe, b"1")
+    reader.join(10)
+    assert got == [b"1"]
+    assert pipe.is_fifo()
+
+
+@pytest.mark.parametrize("most", [0, 1, 5])
+def test_no_more_is_read_than_there_may_be(tmp_path, most):
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * most)
+    assert config.read_file(path, most) == b"x" * most
+    path.write_bytes(b"x" * (most + 1))
+    with pytest.raises(TrebuchetError, match=f"file must have at most {most} bytes; it has more$"):
+        config.read_file(path, most)
 
 
 @pytest.mark.parametrize("count", [2, 3, PEERS + 1])

@@ -116,9 +116,48 @@ def test_a_script_stops_where_a_command_fails(capsys, monkeypatch):
     assert [m.payload for m in seen] == [b"version", b"fly"]
 
 
+def test_a_script_stops_at_what_is_no_utf8(capsys, monkeypatch):
+    script = io.TextIOWrapper(io.BytesIO(b"version\n\xff\nversion\n"), encoding="utf-8")
+    monkeypatch.setattr(sys, "stdin", script)
+    with serving() as (board, seen):
+        code, out, err = run(capsys, "manage", board)
+    assert (code, out) == (1, "0.1.0 on sim\n")
+    assert err == "trebuchet: a command must be UTF-8; its character 1 is not\n"
+    assert len(seen) == 1
+
+
+def test_an_argument_must_be_utf8(capsys):
+    with serving() as (board, seen):
+        code, out, err = run(capsys, "manage", board, "log", "\udcff")
+    assert (code, out) == (1, "")
+    assert err == "trebuchet: a command must be UTF-8; its character 5 is not\n"
+    assert seen == []
+
+
+def test_without_standard_input_a_command_is_needed(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    with serving() as (board, _):
+        code, out, err = run(capsys, "manage", board)
+        assert (code, out) == (1, "")
+        assert err == "trebuchet: standard input is closed; give the command as an argument\n"
+        assert run(capsys, "manage", board, "version")[0] == 0
+
+
+@pytest.mark.parametrize("seconds", ["inf", "nan", "1e12", "0"])
+@pytest.mark.parametrize(
+    "command", ["manage x help", "update x y", "ecg run x", "ecg weights load x y", "demo"]
+)
+def test_time_outs_have_bounds(capsys, command, seconds):
+    code, _, err = run(capsys, *command.split(), "--timeout", seconds)
+    assert code == 2
+    assert "Invalid value for '--timeout'" in err
+
+
 @pytest.mark.parametrize("end", ["exit", "quit", None])
 def test_a_conversation_goes_on_after_a_failure(capsys, monkeypatch, end):
-    lines = iter(["version", "", "fly", "x" * (MAX_LINE + 1), "version", *([end] if end else [])])
+    lines = iter(
+        ["version", "", "fly", "x" * (MAX_LINE + 1), "\udcff", "version", *([end] if end else [])]
+    )
 
     def typed(prompt):
         assert prompt == f"{board}> "
@@ -134,7 +173,11 @@ def test_a_conversation_goes_on_after_a_failure(capsys, monkeypatch, end):
         code, out, err = run(capsys, "manage", board)
     assert code == 0
     assert out.count("0.1.0 on sim\n") == 2
-    assert [line.split(":")[1].split()[0] for line in err.splitlines()] == ["UNKNOWN_COMMAND", "a"]
+    assert [line.split(":")[1].split()[0] for line in err.splitlines()] == [
+        "UNKNOWN_COMMAND",
+        "a",
+        "a",
+    ]
     assert len(seen) == 3
 
 
@@ -168,6 +211,17 @@ def test_update_with_a_bad_image(capsys, tmp_path, contents, reason):
     code, _, err = run(capsys, "update", board, tmp_path / "none.img")
     assert code == 1
     assert err.endswith("none.img: No such file or directory\n")
+
+
+@pytest.mark.parametrize(
+    ("image", "message"),
+    [
+        ("/dev/zero", "/dev/zero must have at most 67108864 bytes; it has more"),
+        ("/nowhere", "cannot read /nowhere: No such file or directory"),
+    ],
+)
+def test_update_with_what_is_no_image(capsys, image, message):
+    assert run(capsys, "update", "x", image) == (1, "", f"trebuchet: {message}\n")
 
 
 @pytest.mark.parametrize(
@@ -213,7 +267,7 @@ def test_a_command_that_is_too_long():
     assert len(seen) == 1
 
 
-@pytest.mark.parametrize("board", ["10.0.0.2:", ":80", "a:b", "a:0", "a:65536"])
+@pytest.mark.parametrize("board", ["10.0.0.2:", ":80", "a:b", "a:0", "a:65536", "::1", ""])
 def test_bad_addresses(board):
     with pytest.raises(TrebuchetError, match=f"HOST or HOST:PORT, not '{board}'$"):
         split_address(board)

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 import simpy
-from trebuchet.host.scale import parse_parameters
+from trebuchet.host.scale import parse_parameters, scale
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.models.scale.network import Network, Port, round_trips
 from trebuchet.models.scale.parameters import TIERS, Parameters, Shell, calibrate
@@ -145,11 +145,37 @@ def test_bad_ledgers(tmp_path, rows, message):
         ("tor_latency=9:3", r"tor_latency must be a range from 0 on, not \(9.0, 3.0\)"),
         ("pod_load=1", "pod_load must be at least 0 and below 1, not 1.0"),
         ("link_rate=0", "link_rate must be greater than 0, not 0.0"),
+        ("link_rate=inf", r"link_rate must be at most 1e\+06, not inf"),
+        ("link_rate=nan", "link_rate must be greater than 0, not nan"),
+        ("tor_latency=1:inf", r"tor_latency must be a range up to 1e\+06, not \(1.0, inf\)"),
+        ("pods=1", "pods must be at least 2, not 1"),
+        ("tors_per_pod=1", "tors_per_pod must be at least 2, not 1"),
+        ("hosts_per_tor=1", "hosts_per_tor must be at least 2, not 1"),
+        (f"pods=1{400 * '0'}", r"pods must be at most 1e\+06, not 1000"),
     ],
 )
 def test_bad_parameters(text, message):
     with pytest.raises(TrebuchetError, match=message):
         parse_parameters([text])
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_the_smallest_networks(size):
+    p = Parameters(hosts_per_tor=size, tors_per_pod=size, pods=size)
+    trips = round_trips(p, MEASURED, probes=2, pairs=2)
+    assert [[len(pair) for pair in trips[tier]] for tier in TIERS] == [[2, 2]] * 3
+
+
+def test_a_picture_that_cannot_be_is_known_before_the_run(tmp_path):
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(TrebuchetError, match="^cannot make the folder .*file: File exists$"):
+        scale(plot=file / "x.png")
+
+
+def test_a_picture_goes_into_a_new_folder(tmp_path):
+    scale(probes=2, pairs=1, plot=tmp_path / "new" / "x.svg", as_json=True)
+    assert (tmp_path / "new" / "x.svg").stat().st_size
 
 
 def test_the_command(tmp_path):

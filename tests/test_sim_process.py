@@ -11,11 +11,14 @@ from pathlib import Path
 import pytest
 from sim_tops import mirror, needs_network
 from trebuchet.models.errors import TrebuchetError
+from trebuchet.models.lock import FileLock
 from trebuchet.sim import build as build_module
+from trebuchet.sim import cli
 from trebuchet.sim.build import Source, build
 from trebuchet.sim.fabric import FabricOptions, FabricTop
 from trebuchet.sim.mirror import Mirror
 from trebuchet.sim.netns import Namespace, NamespaceError
+from trebuchet.sim.process import SimulatorProcess
 from trebuchet.sim.run import Board
 from trebuchet.sim.tops import source
 
@@ -163,6 +166,37 @@ def test_command_explains_wrong_use(arguments, message):
     assert done.returncode == 1
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("command", "code"), [("exit 3", 3), ("kill -9 $$", 137), ("true", 0)])
+def test_exit_codes_are_those_of_a_shell(command, code):
+    class Here:
+        """This machine's network instead of a board's."""
+
+        popen = staticmethod(subprocess.Popen)
+
+    assert cli._execute(Here, command) == code
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        lambda: SimulatorProcess("x", lambda descriptor: ["true"]),
+        lambda: build_module._cached("key", lambda folder: None),
+    ],
+)
+@pytest.mark.parametrize("where", ["/proc/nowhere", "file"])
+def test_a_build_folder_that_cannot_be_is_one_line(monkeypatch, tmp_path, start, where):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("TREBUCHET_BUILD", str(tmp_path / where))
+    with pytest.raises(TrebuchetError, match=f"^cannot make the folder .*{where}/verilator"):
+        start()
+
+
+def test_a_lock_that_cannot_be_is_one_line(tmp_path):
+    (tmp_path / "lock").mkdir()
+    with pytest.raises(TrebuchetError, match="^cannot write .*lock: Is a directory$"):
+        FileLock(tmp_path / "lock").__enter__()
 
 
 def test_builds_are_kept(monkeypatch, tmp_path):

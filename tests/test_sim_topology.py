@@ -223,12 +223,76 @@ def two(**second):
             {**two(), "ltl": [{"from": "a", "to": "b"}, {"from": "b", "to": "a", "class": 3}]},
             "t: LTL connections of board a must be of one class, since .*; not of 0, 3",
         ),
+        (
+            {**two(), "ltl": [{"from": ["a"], "to": "b"}]},
+            r"from must be one of .* a, b, not \['a'\]",
+        ),
+        ({**two(), "ltl": [{"from": "a", "to": {}}]}, "to must be one of the boards a, b, not {}"),
         ({**two(), "clock_mhz": True}, "clock_mhz must be a number above 0, not True"),
+        ({**two(), "clock_mhz": 100, "link": {"rate": 900}}, "t: link: rate must be at most 800, "),
+        ({"boards": [{}] * 300}, "t: boards must be a list of 1 to 16 boards, not 300"),
+        (
+            {"boards": [{}] * 6, "host": {"address": "10.0.0.1/29"}},
+            r"t: boards\[5\] must have an ip, .*: 10.0.0.0/29 has addresses for 5 boards$",
+        ),
+        (two(ip="10.0.0.0"), "ip must be neither the first nor the last of 10.0.0.0/24, not '10"),
+        (two(ip="10.0.0.255"), "ip must be neither the first nor the last of .*, not '10.0.0.255'"),
+        *(
+            ({**two(), "host": {"address": address}}, "t: host: address must be an address with a")
+            for address in ("10.0.0.0/24", "10.0.0.255/24")
+        ),
     ],
 )
 def test_errors_are_one_clear_line(document, message):
     with pytest.raises(TrebuchetError, match=message) as caught:
         parse(document, "t")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [float("inf"), 10**400, 2e9])
+@pytest.mark.parametrize(
+    ("key", "document"),
+    [
+        ("clock_mhz", lambda value: {"clock_mhz": value}),
+        ("delay", lambda value: two(link={"delay": value})),
+        ("queue", lambda value: two(link={"queue": value})),
+        ("max", lambda value: two(link={"ecn": {"max": value}})),
+    ],
+)
+def test_no_number_is_beyond_all_bounds(key, document, value):
+    with pytest.raises(TrebuchetError, match=f": {key} must be at most 1e.09, not ") as caught:
+        parse({**two(), **document(value)}, "t")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("clock", "rate"), [(100, 800), (125, 1000), (250, 1000)])
+def test_the_usual_rate_is_one_that_the_clock_allows(clock, rate):
+    topology = parse({**two(), "clock_mhz": clock})
+    assert {link.rate for link in (topology.host_link, topology.boards[1].link)} == {rate}
+
+
+def test_a_small_network_has_room_for_so_many_boards():
+    topology = parse({"boards": [{}] * 5, "host": {"address": "10.0.0.1/29"}})
+    assert [board.ip for board in topology.boards] == [f"10.0.0.{k}" for k in range(2, 7)]
+    last = parse({"boards": [{"ip": "10.0.0.6"}], "host": {"address": "10.0.0.1/29"}})
+    assert last.boards[0].ip == "10.0.0.6"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("clock_mhz: 2024-13-45", "has a value that cannot be read: month must be in 1..12"),
+        ("clock_mhz: !!int ''", "has a value that cannot be read: "),
+        ("clock_mhz: !!timestamp x", "has a value that cannot be read: "),
+        ("clock_mhz: " + "9" * 5000, "has a value that cannot be read: "),
+        ("[" * 20000, "must not be nested so deep"),
+    ],
+)
+def test_values_that_cannot_be_read(tmp_path, text, message):
+    path = tmp_path / "t.yaml"
+    path.write_text(text)
+    with pytest.raises(TrebuchetError, match=f"t.yaml {message}") as caught:
+        load(path)
     assert "\n" not in str(caught.value)
 
 

@@ -12,6 +12,8 @@ from ...models.ecg import data, model
 from ...models.ecg.data import Record
 from ...models.ecg.presets import PRESETS, preset_named
 from ...models.errors import TrebuchetError
+from ..options import Seconds
+from ..pictures import check_picture
 from ..smp import PORT
 from .client import OUTSTANDING, Run, board_preset, read_with_model, run_record
 from .plot import draw
@@ -70,7 +72,7 @@ def run_command(
     outstanding: Annotated[
         int, typer.Option(min=1, max=64, help="Messages under way at a time.")
     ] = OUTSTANDING,
-    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for an answer.")] = 30,
+    timeout: Seconds = 30,
     streamed: Annotated[
         bool | None,
         typer.Option(
@@ -84,10 +86,12 @@ def run_command(
     weights: Annotated[
         Path | None, typer.Option(help="Weights that were loaded into the board.")
     ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the result, as PNG.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the result (.png, .svg, .pdf).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
 ) -> None:
     """Send a record to a board; compare the answer with golden model and annotations."""
+    if plot:
+        check_picture(plot)
     console = Console(stderr=as_json)
     chosen = load_or_default(record, minutes, console)
     if board is None:

@@ -7,6 +7,8 @@ import numpy as np
 from ...models.ecg import data, model, second
 from ...models.ecg.data import RATE
 from ...models.errors import TrebuchetError
+from ...models.files import make_folder
+from ..pictures import save_picture
 from .plot import COLOURS
 
 __all__ = ["draw_figures"]
@@ -29,7 +31,7 @@ def draw_figures(folder: Path) -> list[Path]:
     import matplotlib  # noqa: PLC0415 - slow to import, and only pictures need it
 
     matplotlib.use("Agg")
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     paths = [folder / f"{name}.png" for name in ("detection", "subbands", "traces")]
     draw_detection(paths[0])
     draw_subbands(paths[1])
@@ -41,7 +43,7 @@ def save(figure, path: Path) -> None:
     from matplotlib import pyplot as plt  # noqa: PLC0415 - after the choice of backend
 
     # Without date and version the same picture is the same file.
-    figure.savefig(path, dpi=70, metadata={"Software": None})
+    save_picture(figure, path, dpi=70, metadata={"Software": None})
     plt.close(figure)
 
 

@@ -8,6 +8,8 @@ import numpy as np
 from ...models.ecg.data import RATE, Record
 from ...models.ecg.model import CLASSES
 from ...models.ecg.scoring import match
+from ...models.files import make_folder
+from ..pictures import save_picture
 from .client import Reading
 
 __all__ = ["draw", "interesting_strips"]
@@ -60,7 +62,7 @@ def interesting_strips(record: Record, reading: Reading, count: int = 3) -> list
 
 
 def draw(record: Record, reading: Reading, path: Path, subtitle: str = "") -> None:
-    """Write the picture as PNG."""
+    """Write the picture; the suffix of ``path`` says of which kind."""
     import matplotlib  # noqa: PLC0415 - slow to import, and only pictures need it
 
     matplotlib.use("Agg")
@@ -79,8 +81,8 @@ def draw(record: Record, reading: Reading, path: Path, subtitle: str = "") -> No
     title = f"ECG record {record.name}, {len(record.samples) / RATE / 60:.1f} min"
     figure.suptitle(f"{title}: {subtitle}" if subtitle else title, fontsize=13)
     draw_legend(figure, reading, verdicts)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110)
+    make_folder(path.parent)
+    save_picture(figure, path, dpi=110)
     plt.close(figure)
 
 

@@ -17,6 +17,7 @@ from ...models.ecg.words import ORDERS, weight_words
 from ...models.errors import TrebuchetError
 from ...models.status import Status
 from .. import smp
+from ..options import Seconds
 
 __all__ = ["app", "read_weights", "send_weights"]
 
@@ -29,7 +30,9 @@ def read_weights(path: Path, preset: Preset) -> Weights:
         return preset.load_weights(path)
     except OSError as error:
         raise TrebuchetError(f"cannot read {path}: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except RecursionError as error:
+        raise TrebuchetError(f"{path} does not hold weights: it is nested too deep") from error
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise TrebuchetError(f"{path} does not hold weights: {error}") from error
 
 
@@ -60,7 +63,7 @@ def load(
     file: Annotated[Path, typer.Argument(help="Weights, as `trebuchet ecg train` writes them.")],
     preset: Annotated[str, typer.Option(help="The board's: faithful or second.")] = "faithful",
     port: Annotated[int, typer.Option(min=1, max=65535, help="TCP port of the role.")] = smp.PORT,
-    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait.")] = 30,
+    timeout: Seconds = 30,
 ) -> None:
     """Put the weights of a file into the network of a running board."""
     chosen = preset_named(preset)

@@ -27,6 +27,11 @@ PAPER = {"L0": (2.88, 2.90), "L1": (7.72, 8.24), "L2": (18.71, 22.38)}
 #: The budget of `ltl.rtt_cycles`, in its place as long as nobody has measured it.
 _RTT_TARGET = 150
 
+#: Of these a round trip needs two that differ.
+_CHOSEN_FROM = ("hosts_per_tor", "tors_per_pod", "pods")
+#: No number of a data centre is more, in whatever unit.
+_MOST = 1e6
+
 
 @dataclass(frozen=True)
 class Shell:
@@ -109,8 +114,14 @@ class Parameters:
             elif isinstance(value, tuple):
                 if not 0 <= value[0] <= value[1]:
                     raise ValueError(f"{field.name} must be a range from 0 on, not {value!r}")
+                if value[1] > _MOST:
+                    raise ValueError(f"{field.name} must be a range up to {_MOST:g}, not {value!r}")
+            elif field.name in _CHOSEN_FROM and value < 2:
+                raise ValueError(f"{field.name} must be at least 2, not {value!r}")
             elif not value > 0:
                 raise ValueError(f"{field.name} must be greater than 0, not {value!r}")
+            elif value > _MOST:
+                raise ValueError(f"{field.name} must be at most {_MOST:g}, not {value!r}")
 
     def reach(self) -> dict[str, int]:
         """Machines that a round trip of each tier reaches."""

@@ -6,6 +6,7 @@ from pathlib import Path
 from rich.console import Console
 
 from ...models.errors import TrebuchetError
+from ..process import shell_code
 from .run import Fleet
 from .topology import PEERS, Topology, load, uniform
 
@@ -62,7 +63,7 @@ def run_fleet(
         if command is not None:
             addresses = " ".join(board.ip for board in topology.boards)
             environment = {**os.environ, "TREBUCHET_BOARDS": addresses}
-            return fleet.popen(["sh", "-c", command], env=environment).wait()
+            return shell_code(fleet.popen(["sh", "-c", command], env=environment).wait())
         _announce(fleet, console)
         fleet.wait_for_end()
     return 0

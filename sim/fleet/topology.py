@@ -21,7 +21,8 @@ connection has failed. ``class`` is the priority class of the frames; a board ha
 
 A link has ``rate``, ``delay``, ``queue`` (what may wait for it in the switch), ``loss``,
 ``duplicate``, ``reorder``, ``corrupt``, ``ecn: {min: 40, max: 160, chance: 20%}`` and ``pfc:
-{classes: [3], xoff: 20, xon: 10}``. ``rate`` and the impairments hold for both directions.
+{classes: [3], xoff: 20, xon: 10}``. ``rate`` and the impairments hold for both directions. Unless
+told otherwise ``rate`` is 1000, or a byte a cycle of a clock that is slower.
 """
 
 import ipaddress
@@ -51,6 +52,8 @@ __all__ = [
 PEERS = 3
 
 _CLASSES = range(8)
+#: No number of a file is more, in whatever unit; the harness counts cycles and bytes in 64 bits.
+_MOST = 1e9
 #: The engine's time wraps at 65536 µs; a deadline must lie in the half that is to come.
 _LONGEST_TIMEOUT_US = 32767
 
@@ -74,6 +77,8 @@ class _Node:
         good = isinstance(value, int | float) and not isinstance(value, bool)
         if not good or not (value > low if above else value >= low):
             raise self.fail(key, f"a number {'above' if above else 'of at least'} {low:g}", value)
+        if value > _MOST:
+            raise self.fail(key, f"at most {_MOST:g}", value)
         return float(value)
 
     def chance(self, key: str, default: float) -> float:
@@ -256,14 +261,33 @@ def _address(node: _Node, key: str, value: Any) -> ipaddress.IPv4Address:
         raise node.fail(key, "an IPv4 address like 10.0.0.2", value) from None
 
 
+def _reserved(network: ipaddress.IPv4Network) -> tuple[ipaddress.IPv4Address, ...]:
+    return network.network_address, network.broadcast_address
+
+
+def _default_ip(where: str, network: ipaddress.IPv4Network, index: int) -> str:
+    """The boards' addresses follow the host's usual one, the network's first."""
+    room = network.num_addresses - 3
+    if index >= room:
+        raise TrebuchetError(
+            f"{where} must have an ip, or the host a larger network: {network} has addresses for "
+            f"{room} boards"
+        )
+    return str(network[index + 2])
+
+
 def _board(where: str, value: Any, index: int, default: Link, t: dict[str, Any]) -> BoardSpec:
     node = _Node(where, value)
     name = node.take("name", f"board{index}")
     if not isinstance(name, str) or not re.fullmatch(r"[a-z][a-z0-9_-]*", name) or name == "host":
         raise node.fail("name", "lower-case letters, digits, - and _, and not 'host'", name)
-    ip = _address(node, "ip", node.take("ip", str(t["network"][index + 2])))
-    if ip not in t["network"]:
-        raise node.fail("ip", f"in the host's network {t['network']}", str(ip))
+    network = t["network"]
+    given = node.take("ip") if "ip" in node.left else _default_ip(where, network, index)
+    ip = _address(node, "ip", given)
+    if ip not in network:
+        raise node.fail("ip", f"in the host's network {network}", str(ip))
+    if ip in _reserved(network):
+        raise node.fail("ip", f"neither the first nor the last of {network}", str(ip))
     mac = node.take("mac", f"02:00:00:00:00:{index + 2:02x}")
     pattern = r"[0-9a-f][02468ace](:[0-9a-f]{2}){5}"
     if not isinstance(mac, str) or not re.fullmatch(pattern, mac) or not int(mac[:2], 16) & 2:
@@ -278,7 +302,7 @@ def _connection(where: str, value: Any, names: set[str]) -> Connection:
     ends = []
     for key in ("from", "to"):
         ends.append(node.take(key))
-        if ends[-1] not in names:
+        if not isinstance(ends[-1], str) or ends[-1] not in names:
             raise node.fail(key, f"one of the boards {', '.join(sorted(names))}", ends[-1])
     if ends[0] == ends[1]:
         raise node.fail("to", "another board than from", ends[1])
@@ -319,24 +343,27 @@ def parse(document: Any, where: str = "topology") -> Topology:
     """The topology that a parsed YAML document describes."""
     node = _Node(where, document)
     clock = node.number("clock_mhz", 125, above=True)
-    default = _link(f"{where}: link", node.take("link", {}), Link(), clock)
+    fastest = Link(rate=min(Link.rate, 8 * clock))
+    default = _link(f"{where}: link", node.take("link", {}), fastest, clock)
     host = _Node(f"{where}: host", node.take("host", {}))
     address = host.take("address", "10.0.0.1/24")
     try:
         interface = ipaddress.IPv4Interface(address if isinstance(address, str) else "")
         if not 8 <= interface.network.prefixlen <= 29:
             raise ValueError
+        if interface.ip in _reserved(interface.network):
+            raise ValueError
     except ValueError:
         raise host.fail("address", "an address with a prefix like 10.0.0.1/24", address) from None
     host_link = _link(f"{where}: host.link", host.take("link", {}), default, clock)
     host.end("address", "link")
     shared = {"network": interface.network, "clock_mhz": clock}
+    listed = node.items("boards")
+    if not 1 <= len(listed) <= 16:
+        raise node.fail("boards", "a list of 1 to 16 boards", len(listed))
     boards = [
-        _board(f"{where}: boards[{k}]", value, k, default, shared)
-        for k, value in enumerate(node.items("boards"))
+        _board(f"{where}: boards[{k}]", value, k, default, shared) for k, value in enumerate(listed)
     ]
-    if not 1 <= len(boards) <= 16:
-        raise node.fail("boards", "a list of 1 to 16 boards", len(boards))
     _unique(where, "names of boards", [b.name for b in boards])
     _unique(where, "IP addresses", [str(interface.ip), *(b.ip for b in boards)])
     _unique(where, "MAC addresses", [b.mac for b in boards])
@@ -367,6 +394,11 @@ def load(path: Path) -> Topology:
         place = f", line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or "is no YAML"
         raise TrebuchetError(f"{path}{place}: {problem}") from error
+    except RecursionError as error:
+        raise TrebuchetError(f"{path} must not be nested so deep") from error
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        # What Python says of a value that looks like a date, or has the tag of another type.
+        raise TrebuchetError(f"{path} has a value that cannot be read: {error}") from error
     return parse(document, str(path))
 
 
