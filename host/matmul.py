@@ -22,6 +22,7 @@ from ..models import matmul
 from ..models.errors import TrebuchetError
 from . import smp
 from .exchange import exchange
+from .options import Seconds
 
 __all__ = ["Run", "app", "run_pairs"]
 
@@ -140,7 +141,7 @@ def run_command(
         int, typer.Option(min=1, max=MAX_PAIRS, help="Pairs of matrices a message.")
     ] = 1,
     seed: Annotated[int, typer.Option(help="Of the matrices.")] = 1,
-    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for an answer.")] = 30,
+    timeout: Seconds = 30,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
 ) -> None:
     """Send random pairs of matrices; check every product against the golden model."""

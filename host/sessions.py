@@ -13,6 +13,7 @@ import typer
 from ..models.errors import TrebuchetError
 from ..models.status import Status
 from .manage import TIMEOUT, Manager
+from .options import Seconds
 from .smp import ProtocolError
 
 __all__ = ["fetch_sessions", "sessions"]
@@ -114,7 +115,7 @@ def _columns(found: list[dict[str, Any]]) -> Iterator[str]:
 def sessions(
     board: Annotated[str, typer.Option(help="Address of the board, HOST or HOST:PORT.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print a list of objects only.")] = False,
-    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait.")] = TIMEOUT,
+    timeout: Seconds = TIMEOUT,
 ) -> None:
     """Show the TCP sessions of a running board.
 

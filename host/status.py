@@ -14,6 +14,7 @@ from rich.text import Text
 
 from ..models.errors import TrebuchetError
 from .manage import split_address
+from .options import Seconds
 from .smp import connect
 
 __all__ = ["fetch_status", "status"]
@@ -126,7 +127,7 @@ def _plain(text: str) -> Text:
 def status(
     board: Annotated[str, typer.Argument(help="Address of the board, HOST or HOST:PORT.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
-    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait.")] = TIMEOUT,
+    timeout: Seconds = TIMEOUT,
 ) -> None:
     """Show version, uptime, sessions and every counter of a running board."""
     state = fetch_status(board, timeout)

@@ -145,7 +145,11 @@ def test_without_standard_input_a_command_is_needed(capsys, monkeypatch):
 
 @pytest.mark.parametrize("seconds", ["inf", "nan", "1e12", "0"])
 @pytest.mark.parametrize(
-    "command", ["manage x help", "update x y", "ecg run x", "ecg weights load x y", "demo"]
+    "command",
+    [
+        *("manage x help", "update x y", "status x", "sessions --board x"),
+        *("matmul run x", "ecg run x", "ecg weights load x y", "demo"),
+    ],
 )
 def test_time_outs_have_bounds(capsys, command, seconds):
     code, _, err = run(capsys, *command.split(), "--timeout", seconds)

@@ -153,3 +153,8 @@ def test_a_peer_that_speaks_no_http():
         with pytest.raises(TrebuchetError, match="cannot read http://"):
             fetch_status(board, timeout=5)
         thread.join()
+
+
+def test_no_board_is_named():
+    with pytest.raises(TrebuchetError, match="^the board must be HOST or HOST:PORT, not ''$"):
+        fetch_status("")
