@@ -1,5 +1,6 @@
 """Boards: one file each, and the schema they fill in (:mod:`trebuchet.boards.schema`)."""
 
+import copy
 import importlib
 import importlib.util
 import os
@@ -58,18 +59,25 @@ def _load_file(path):
         raise TrebuchetError(f"{path} is a folder, not a board file")
     if not os.path.isfile(path):
         raise TrebuchetError(f"there is no board file {path}")
-    in_tree = path.resolve().parent == Path(__file__).resolve().parent
+    if path.suffix != ".py":
+        raise TrebuchetError(f"the name of a board file must end in .py, not {path}")
+    real = path.resolve()
+    in_tree = real.parent == Path(__file__).resolve().parent and real.stem.isidentifier()
     try:
-        module = importlib.import_module(f".{path.stem}", __name__) if in_tree else _module_of(path)
-    except TrebuchetError:
+        module = importlib.import_module(f".{real.stem}", __name__) if in_tree else _module_of(path)
+        board = getattr(module, "BOARD", None)
+    except (TrebuchetError, KeyboardInterrupt):
         raise
-    except (Exception, SystemExit) as error:  # whatever a user's file does
+    except BaseException as error:  # whatever a user's file does, sys.exit included
         raise TrebuchetError(in_one_line(error, path)) from error
-    board = getattr(module, "BOARD", None)
     if not isinstance(board, Board):
         raise TrebuchetError(f"{path} must define BOARD, a trebuchet.boards.schema.Board")
     if board.name in NAMES and not in_tree:
         raise TrebuchetError(f"{path}: there is a board called {board.name!r} already")
+    if not in_tree:
+        # A copy: what the file defines may be a board of the tree, or of another file.
+        board = copy.copy(board)
+        object.__setattr__(board, "source", real)
     return board
 
 

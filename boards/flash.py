@@ -1,5 +1,6 @@
 """What a board's SPI flash holds, and where."""
 
+import re
 from dataclasses import dataclass
 
 __all__ = ["SECTOR", "Flash", "flash_layout"]
@@ -65,7 +66,8 @@ class Flash:
         ``vivado``: addresses may have four bytes, and the part must be named.
         """
         size, largest = self.size, LARGEST_WIDE if vivado else LARGEST
-        if bool(self.part) != vivado:
+        named = isinstance(self.part, str) and re.fullmatch(r"[\w.-]+", self.part, re.ASCII)
+        if not named if vivado else self.part != "":
             yield "part", "Vivado's name of the flash" if vivado else "empty", self.part
         if type(size) is not int or not 1 << 16 <= size <= largest or size & (size - 1):
             yield "size", f"a power of two from 65536 to {largest}", size

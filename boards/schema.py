@@ -2,7 +2,8 @@
 
 A board file ``boards/NAME.py`` defines ``BOARD``. Its ``platform`` and ``attach`` are functions, so
 that LiteX is needed only when the board is built. To port Trebuchet, copy the nearest board file,
-change it until its values are the new board's, and add its name to ``boards.NAMES``.
+change it until its values are the new board's, and add its name to ``boards.BUILT`` or
+``boards.VENDOR``.
 """
 
 import ipaddress
@@ -20,6 +21,8 @@ __all__ = ["FLOWS", "HOST_DOMAINS", "Board", "BoardError", "Capacity", "role_nam
 
 #: Tool flows: Verilator; Yosys with nextpnr-ecp5; a Vivado project, checked with Yosys.
 FLOWS = ("sim", "trellis", "vivado")
+#: UltraScale and UltraScale+, by Yosys' names.
+FAMILIES = ("xcu", "xcup")
 #: No processor, LiteX's, and those of ours in ``soc/cpu``.
 CPU_VARIANTS = ("none", "minimal", "lite", "standard", "full", "trebuchet", "trebuchet_cached")
 ECG_PRESETS = ("faithful", "second")
@@ -57,7 +60,7 @@ _RANGES = {
 _POWERS = {
     "sessions": (2, 1 << 16),
     "segment_bytes": (512, 1 << 17),
-    "dram_bytes": (1 << 20, 1 << 32),
+    "dram_bytes": (1 << 20, 1 << 30),
     "rom_bytes": (1 << 14, 1 << 18),
     "sram_bytes": (1 << 12, 1 << 18),
 }
@@ -65,6 +68,8 @@ _POWERS = {
 MULTIBOOTS = {"none": FLOWS, "pin": ("trellis",), "icap": ("vivado",)}
 #: Clock domains of the host's PHY, by LiteEth's names, which those of the network's PHY keep.
 HOST_DOMAINS = {"eth_rx": "host_eth_rx", "eth_tx": "host_eth_tx"}
+#: As much of a wrong value is shown, in characters.
+SHOWN = 200
 _ROLES = Path(__file__).resolve().parent.parent / "cores" / "roles"
 
 
@@ -79,6 +84,29 @@ class BoardError(TrebuchetError, ValueError):
 
 def _power_of_two(value):
     return value > 0 and value & (value - 1) == 0
+
+
+def _is_hosts(text):
+    """An IPv4 address that one host can have: not of a group, of everybody, or of itself alone."""
+    try:
+        found = ipaddress.IPv4Address(text) if isinstance(text, str) else None
+    except ValueError:
+        return False
+    return not (
+        found is None
+        or found.packed[0] in (0, 127)  # this network; loopback
+        or found.is_multicast
+        or found.is_reserved  # 240.0.0.0/4, where the broadcast address is
+    )
+
+
+def _shown(value):
+    """``repr(value)`` on a line that can be read, whatever a user's file has made of it."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # a number of thousands of digits, a class of the user's own
+        return f"this {type(value).__name__}, which cannot be printed"
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +127,15 @@ class Capacity:
     bram36: int
     dsp: int
 
+    def faults(self):
+        """``(field, what it must be, its value)`` of everything that is wrong."""
+        if self.family not in FAMILIES:
+            yield "family", f"one of {FAMILIES}", self.family
+        for name in ("lut6", "ff", "bram36", "dsp"):
+            value = getattr(self, name)
+            if type(value) is not int or value < 1:
+                yield name, "a positive integer", value
+
 
 @dataclass(frozen=True, kw_only=True)
 class Board:
@@ -107,7 +144,8 @@ class Board:
     Attributes
     ----------
     name : str
-        As on the command line; the name of its file.
+        As on the command line; the name of its file. At most 24 characters, as many as the header
+        of an image takes.
     title : str
         Vendor and model, for people.
     flow : str
@@ -117,7 +155,7 @@ class Board:
     sys_clk_hz : int
         Frequency of the one clock of CPU, shell and memory controller. In simulation it is nominal.
     dram_bytes : int
-        Size of the external memory, or of the part of it that is used.
+        Size of the external memory, or of the part of it that is used: at most 1 GiB.
     dram_masks : bool
         Its chips can leave bytes out of a write; otherwise ``attach`` leaves the bus to the SoC.
     platform : callable
@@ -246,9 +284,12 @@ class Board:
     capacity: Capacity | None = None
     loader: tuple[str, ...] = ()
 
+    #: The file that :func:`~trebuchet.boards.load_board` read it from, if outside the tree.
+    source = None
+
     def __post_init__(self):
-        named = isinstance(self.name, str) and re.fullmatch(r"[a-z][a-z0-9_]*", self.name)
-        self._require("name", named, "a lower-case name")
+        named = isinstance(self.name, str) and re.fullmatch(r"[a-z][a-z0-9_]{0,23}", self.name)
+        self._require("name", named, "a lower-case name of at most 24 characters")
         self._take_preset()
         for name in ("title", "device"):
             value = getattr(self, name)
@@ -290,9 +331,12 @@ class Board:
 
     def _require(self, name, good, allowed):
         if not good:
-            raise BoardError(
-                f"Board {self.name!r}: {name} must be {allowed}, not {getattr(self, name)!r}"
-            )
+            self._refuse(name, allowed, getattr(self, name))
+
+    def _refuse(self, name, allowed, value):
+        raise BoardError(
+            f"Board {_shown(self.name)}: {name} must be {allowed}, not {_shown(value)}"
+        )
 
     def _check_capacity(self):
         is_vivado = self.flow == "vivado"
@@ -301,27 +345,27 @@ class Board:
             isinstance(self.capacity, Capacity) if is_vivado else self.capacity is None,
             "a Capacity" if is_vivado else f"None for flow {self.flow!r}",
         )
+        if is_vivado:
+            for name, allowed, value in self.capacity.faults():
+                self._refuse(f"capacity.{name}", allowed, value)
 
     def _check_addresses(self):
         self._require(
             "mac",
             isinstance(self.mac, str)
             and re.fullmatch(r"([0-9a-f]{2}:){5}[0-9a-f]{2}", self.mac)
-            and not int(self.mac[:2], 16) & 1,
+            and not int(self.mac[:2], 16) & 1
+            and self.mac_int != 0,
             "a unicast address like 02:00:00:00:00:01",
         )
-        try:
-            good = isinstance(self.ip, str) and ipaddress.IPv4Address(self.ip) is not None
-        except ValueError:
-            good = False
-        self._require("ip", good, "an IPv4 address like 10.0.0.2")
+        self._require("ip", _is_hosts(self.ip), "an IPv4 address of a host like 10.0.0.2")
 
     def _check_flash(self):
         if self.flash is None:
             return
         self._require("flash", isinstance(self.flash, Flash), "a Flash or None")
         for name, allowed, value in self.flash.faults(self.flow == "vivado"):
-            raise BoardError(f"Board {self.name!r}: flash.{name} must be {allowed}, not {value!r}")
+            self._refuse(f"flash.{name}", allowed, value)
 
     def _check_multiboot(self):
         allowed = tuple(name for name, flows in MULTIBOOTS.items() if self.flow in flows)

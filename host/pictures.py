@@ -1,6 +1,5 @@
 """Pictures in files that the user named: what is wrong with a name is said before the long run."""
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +18,6 @@ def check_picture(path: Path) -> None:
     if path.is_dir():
         raise TrebuchetError(f"cannot write the picture {path}: it is a folder")
     make_folder(path.parent)
-    try:
-        # The only sure way to know whether a folder takes files; nothing is left of it.
-        with tempfile.TemporaryFile(dir=path.parent):
-            pass
-    except OSError as error:
-        raise _failure(path, error) from error
 
 
 def save_picture(figure: Any, path: Path, **options: Any) -> None:
@@ -32,8 +25,6 @@ def save_picture(figure: Any, path: Path, **options: Any) -> None:
     try:
         figure.savefig(path, **options)
     except OSError as error:
-        raise _failure(path, error) from error
-
-
-def _failure(path: Path, error: OSError) -> TrebuchetError:
-    return TrebuchetError(f"cannot write the picture {path}: {error.strerror or error}")
+        raise TrebuchetError(
+            f"cannot write the picture {path}: {error.strerror or error}"
+        ) from error

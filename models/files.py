@@ -1,16 +1,36 @@
 """Folders that the user named, or that a variable names."""
 
+import contextlib
+import errno
+import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from .errors import TrebuchetError
 
-__all__ = ["make_folder"]
+__all__ = ["make_folder", "writing_to"]
+
+
+@contextlib.contextmanager
+def writing_to(folder: Path) -> Iterator[None]:
+    """What the system says against writing into ``folder`` becomes one line that names it."""
+    try:
+        yield
+    except OSError as error:
+        # mkdir says of a file in the way that it exists, which is no reason to a reader.
+        exists = isinstance(error, FileExistsError)
+        reason = os.strerror(errno.ENOTDIR) if exists else error.strerror
+        raise TrebuchetError(
+            f"cannot write {folder}: {reason}; choose another folder, or make it writable"
+        ) from error
 
 
 def make_folder(folder: Path) -> Path:
-    """Make the folder and those above it, if need be; one that cannot be made is the user's."""
-    try:
+    """``folder``, made if it is not there; raise :class:`TrebuchetError` if it takes no files."""
+    with writing_to(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise TrebuchetError(f"cannot make the folder {folder}: {error.strerror}") from error
+        # The only sure way to know whether a folder takes files; nothing is left of it.
+        with tempfile.TemporaryFile(dir=folder):
+            pass
     return folder

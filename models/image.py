@@ -105,6 +105,10 @@ class Image:
         if zlib.crc32(contents) != checksum:
             raise TrebuchetError("the image's contents do not fit their checksum: BAD_CHECKSUM")
         text = [field.rstrip(b"\0").decode("ascii", "replace") for field in (board, version)]
+        for name, value in zip(("board", "version"), text, strict=True):
+            # What is printed must not talk to the terminal.
+            if not value.isascii() or not value.isprintable():
+                raise TrebuchetError(f"the image's {name} is no text: {value!a}: BAD_DATA")
         return cls(list(Kind)[kind - 1], text[0], text[1], contents, load)
 
 

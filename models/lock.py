@@ -1,11 +1,10 @@
-"""One process does a piece of work on files, the others wait for it."""
+"""Folders that are written into: one process does a piece of work there, the others wait for it."""
 
 import fcntl
 from pathlib import Path
 from types import TracebackType
 
-from .errors import TrebuchetError
-from .files import make_folder
+from .files import writing_to
 
 __all__ = ["FileLock"]
 
@@ -20,11 +19,10 @@ class FileLock:
         self.path = path
 
     def __enter__(self) -> None:
-        make_folder(self.path.parent)
-        try:
+        with writing_to(self.path.parent):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        with writing_to(self.path):
             self.file = self.path.open("w")
-        except OSError as error:
-            raise TrebuchetError(f"cannot write {self.path}: {error.strerror}") from error
         fcntl.flock(self.file, fcntl.LOCK_EX)
 
     def __exit__(

@@ -4,30 +4,27 @@ import contextlib
 import dataclasses
 import hashlib
 import importlib.metadata
-import inspect
-import json
 import os
 import shutil
-import subprocess
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from litex.build.generic_platform import ConstraintError
-
 from ..boards import load_board
+from ..boards.faults import file_of
 from ..boards.presets import TCP_PRESETS
 from ..boards.sim import with_bridge, with_role, without_cpu
 from ..boards.sim_debug import with_debug_port
 from ..models.errors import TrebuchetError
+from ..models.files import make_folder, writing_to
 from ..models.lock import FileLock
-from .board_calls import of_pll
 from .firmware import FirmwareBuilder
 from .floorplan import draw
+from .litex_errors import litex_errors, quiet_when_cut_short
 from .map import MemoryMap
 from .pins import check_pins, check_xdc
 from .place import Placement, check_room, pack, place, synthesise, usage
+from .reports import has_bitstream, read_report, write_report
 from .soc import TrebuchetSoC
 from .toolchain import provide_tools, require_tool
 from .unmanaged import UnmanagedSoC
@@ -149,31 +146,26 @@ def environment(directory):
         os.environ.update(saved)
 
 
+@contextlib.contextmanager
 def _lock(directory):
     """Builds in the same folder wait for each other; the second finds the first's result."""
-    return FileLock(directory.with_name(directory.name + ".lock"))
+    if directory == directory.parent:
+        raise TrebuchetError(
+            f"a build needs a folder of its own, not {directory}; choose another folder"
+        )
+    with FileLock(directory.with_name(f"{directory.name}.lock")):
+        make_folder(directory)
+        yield
 
 
-@contextlib.contextmanager
-def _output_to(path):
-    """What LiteX and its makes print goes to a file; an error names it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    saved = os.dup(1), os.dup(2)
-    with path.open("w") as file:
-        os.dup2(file.fileno(), 1)
-        os.dup2(file.fileno(), 2)
-        try:
-            yield
-        except subprocess.CalledProcessError as error:
-            raise TrebuchetError(f"building the firmware failed; see {path}") from error
-        finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            for there, here in enumerate(saved, start=1):
-                os.dup2(here, there)
-                os.close(here)
+def _files_of(board):
+    """Contents of the board's file, or files; ``BOARD`` may come from others, of users too."""
+    if board.source is None:
+        return file_of(board.attach).read_bytes()
+    files = [board.source, *map(file_of, (board.attach, board.platform))]
+    files = dict.fromkeys(path.resolve() for path in files if path is not None)
+    inputs = {ROOT / folder for folder in INPUT_FOLDERS}  # which input_hash reads anyway
+    return b"".join(path.read_bytes() for path in files if not inputs & set(path.parents))
 
 
 def _build_soc(board, shell, directory, software=True, **options):
@@ -182,11 +174,11 @@ def _build_soc(board, shell, directory, software=True, **options):
     for tool in ("make", "riscv64-unknown-elf-gcc") if software else ():
         require_tool(tool)
 
-    log = directory / "litex.log"
-    try:
-        with _output_to(log):
-            make = TrebuchetSoC if board.has_cpu else UnmanagedSoC
-            soc = make(board, shell or make_shell(board), directory / "gateware")
+    make = TrebuchetSoC if board.has_cpu else UnmanagedSoC
+    with quiet_when_cut_short():
+        shell = shell or make_shell(board)
+        with litex_errors(board, directory / "litex.log"):
+            soc = make(board, shell, directory / "gateware")
             builder = FirmwareBuilder(
                 soc,
                 output_dir=str(directory),
@@ -194,18 +186,7 @@ def _build_soc(board, shell, directory, software=True, **options):
                 compile_software=software,
             )
             builder.build(build_name=soc.platform.name, run=False, **options)
-        return soc
-    except ConstraintError as error:
-        raise TrebuchetError(
-            f"board {board.name!r}: platform and attach differ: {error}"
-        ) from error
-    except (AssertionError, ValueError) as error:
-        if not of_pll(error):
-            raise
-        raise TrebuchetError(
-            f"board {board.name!r}: no setting of the PLL makes sys_clk_hz={board.sys_clk_hz}; "
-            "try a rounder frequency"
-        ) from error
+    return soc
 
 
 # --- simulation --------------------------------------------------------------------------------
@@ -272,7 +253,8 @@ def build_sim(
     if events and shell is not None:
         raise TrebuchetError("a shell that is given prints events or not by itself")
     board = load_board(name) if role is None else with_role(role)
-    label = name if role is None else f"{board.name}_{role}"
+    label = board.name if role is None else f"{board.name}_{role}"
+    own = () if board.source is None else (_files_of(board),)
     if not managed:
         board = without_cpu(board)
         label += "_unmanaged"
@@ -289,17 +271,18 @@ def build_sim(
         label += "_events"
     directory = Path(directory or ROOT / "build" / label).resolve()
     with _lock(directory):
-        return _build_sim(directory, shell, board, label, events)
+        return _build_sim(directory, shell, board, events, ("sim", label, *own))
 
 
-def _build_sim(directory, shell, board, label, events):
+def _build_sim(directory, shell, board, events, options):
     stamp = directory / "sim.json"
-    inputs = None if shell is not None else input_hash("sim", label)
-    if inputs is not None and stamp.exists():
-        found = json.loads(stamp.read_text())
-        files = [*found["sources"], *found["memories"]]
-        if found["inputs"] == inputs and all(Path(f).exists() for f in files):
-            return _sim_files(found, directory)
+    inputs = None if shell is not None else input_hash(*options)
+    if inputs is not None:
+        found = read_report(stamp)
+        if found.get("inputs") == inputs:
+            files = [*found["sources"], *found["memories"]]
+            if all(Path(f).exists() for f in files):
+                return _sim_files(found, directory)
     with environment(directory):
         soc = _build_soc(board, shell or make_shell(board, trace=events), directory)
     gateware = directory / "gateware"
@@ -312,7 +295,7 @@ def _build_sim(directory, shell, board, label, events):
         ],
         "memories": sorted(str(path) for path in gateware.glob("*.init")),
     }
-    stamp.write_text(json.dumps(found, indent=2) + "\n")
+    write_report(stamp, found)
     return _sim_files(found, directory)
 
 
@@ -375,14 +358,13 @@ def build_software(name, directory=None):
         return build_sim(directory, name=name).folder.parent
     directory = Path(directory or ROOT / "build" / f"{board.name}_software").resolve()
     stamp = directory / "software.json"
-    file = Path(inspect.getfile(board.attach)).read_bytes()
-    inputs = input_hash("software", board.describe(), file)
+    inputs = input_hash("software", board.describe(), _files_of(board))
     with _lock(directory):
-        if not stamp.exists() or json.loads(stamp.read_text())["inputs"] != inputs:
+        if read_report(stamp).get("inputs") != inputs:
             stamp.unlink(missing_ok=True)
             with environment(directory):
                 _build_soc(board, None, directory)
-            stamp.write_text(json.dumps({"inputs": inputs}) + "\n")
+            write_report(stamp, {"inputs": inputs})
     return directory
 
 
@@ -405,13 +387,16 @@ def _finished(board, directory, options, fresh):
     ``options`` None: there is no hash, and the build is always done anew.
     """
     path = directory / "report.json"
-    file = Path(inspect.getfile(board.attach)).read_bytes()  # it may be outside the tree
-    inputs = None if options is None else input_hash(board.describe(), file, *options)
-    if inputs is not None and not fresh and path.exists():
-        report = json.loads(path.read_text())
-        if report["inputs"] == inputs:
+    inputs = None
+    if options is not None:
+        inputs = input_hash(board.describe(), _files_of(board), *options)
+    if inputs is not None and not fresh:
+        report = read_report(path)
+        made = report.get("bitstream") is None or has_bitstream(report)
+        if report.get("inputs") == inputs and made:
             return inputs, path, report
-    path.unlink(missing_ok=True)
+    with writing_to(path):
+        path.unlink(missing_ok=True)
     return inputs, path, None
 
 
@@ -447,7 +432,7 @@ def _build_board(board, directory, shell, synth_only, seeds, fresh):
         "minutes": round((time.monotonic() - began) / 60, 2),
         "peak_bytes": max(placement.peaks),
     }
-    report_path.write_text(json.dumps(report, indent=2) + "\n")
+    write_report(report_path, report)
     return report
 
 
@@ -482,5 +467,5 @@ def _build_project(board, directory, shell, synth_only, fresh):
         "bitstream": str(project.path(".bit")) if with_vivado else None,
         "application": str(project.path("_application.bin")) if with_vivado and chip else None,
     }
-    report_path.write_text(json.dumps(report, indent=2) + "\n")
+    write_report(report_path, report)
     return report

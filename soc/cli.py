@@ -1,7 +1,6 @@
 """`trebuchet build` and `trebuchet load`."""
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Annotated
 
@@ -11,8 +10,9 @@ from rich.table import Table
 
 from ..boards import NAMES, load_board
 from ..models.errors import TrebuchetError
+from .reports import bitstream_of
 from .timing import critical_paths
-from .toolchain import require_tool
+from .toolchain import require_tool, succeeds
 
 __all__ = ["build", "load"]
 
@@ -69,7 +69,9 @@ def build(
     ] = False,
     seed: Annotated[
         int | None,
-        typer.Option(min=1, help="Seed of place and route; the board's own if left out."),
+        typer.Option(
+            min=1, max=1_000_000, help="Seed of place and route; the board's own if left out."
+        ),
     ] = None,
     seeds: Annotated[
         int, typer.Option(min=1, max=100, help="Try so many seeds, and keep the fastest clock.")
@@ -118,16 +120,6 @@ def build(
         typer.echo(f"Verilog: {report['folder']}; run it with: trebuchet sim")
 
 
-def _bitstream(board, report):
-    """Path of the bitstream that a ``report`` names."""
-    bitstream = json.loads(report.read_text())["bitstream"] if report.exists() else None
-    if bitstream is None or not Path(bitstream).exists():
-        raise TrebuchetError(
-            f"there is no bitstream for {board!r} yet; build it with: trebuchet build {board}"
-        )
-    return bitstream
-
-
 def _load_with_vivado(name, board, flash, output):
     from .build import ROOT
 
@@ -135,9 +127,9 @@ def _load_with_vivado(name, board, flash, output):
         raise TrebuchetError(f"the flash of board {name!r} is written by: trebuchet flash {name}")
     vivado = require_tool("vivado")
     folder = Path(output or ROOT / "build" / board.name)
-    project = Path(_bitstream(name, folder / "report.json")).parent
+    project = Path(bitstream_of(name, folder)).parent
     command = [vivado, "-mode", "batch", "-source", "program.tcl"]
-    if subprocess.run(command, cwd=project, check=False).returncode:
+    if not succeeds(command, cwd=project):
         raise TrebuchetError("Vivado could not load the board; is it connected and powered?")
 
 
@@ -157,13 +149,16 @@ def load(
     if found.flow == "vivado":
         _load_with_vivado(board, found, flash, output)
         return
-    if not found.loader:
+    if found.flow == "sim":
         raise TrebuchetError(f"board {board!r} is simulated; run it with: trebuchet sim")
-    report = Path(output or ROOT / "build" / found.name) / "report.json"
-    bitstream = _bitstream(board, report)
+    if not found.loader:
+        raise TrebuchetError(
+            f"board {board!r} has no loader; put openFPGALoader's options for it into its file"
+        )
+    bitstream = bitstream_of(board, Path(output or ROOT / "build" / found.name))
     command = [require_tool("openFPGALoader"), *found.loader]
     command += ["--write-flash"] if flash else []
-    if subprocess.run([*command, bitstream], check=False).returncode:
+    if not succeeds([*command, bitstream]):
         raise TrebuchetError(
             "openFPGALoader could not load the board; is it connected, powered, and may this user "
             "open its USB device?"

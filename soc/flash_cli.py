@@ -1,7 +1,5 @@
 """`trebuchet flash`: the golden bitstream, or images, into the flash of a connected board."""
 
-import json
-import subprocess
 from pathlib import Path
 from typing import Annotated
 
@@ -9,9 +7,11 @@ import typer
 
 from ..boards import load_board
 from ..models.errors import TrebuchetError
+from ..models.files import make_folder, writing_to
 from ..models.image import HEADER_BYTES, Image, slot_bytes
 from .multiboot import jump_page
-from .toolchain import require_tool
+from .reports import bitstream_of
+from .toolchain import require_tool, succeeds
 
 __all__ = ["flash", "golden_pieces", "slot_pieces"]
 
@@ -88,13 +88,14 @@ def _check_board(name, board):
 def _write(board, pieces, folder):
     """Have openFPGALoader write the pieces; each is read back."""
     tool = require_tool("openFPGALoader")
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     for number, (offset, data) in enumerate(pieces):
         path = folder / f"piece{number}.bin"
-        path.write_bytes(data)
+        with writing_to(folder):
+            path.write_bytes(data)
         command = [tool, *board.loader, "--write-flash", "--verify", "--file-type", "bin"]
         command += ["--offset", str(offset), str(path)]
-        if subprocess.run(command, check=False).returncode:
+        if not succeeds(command):
             raise TrebuchetError(
                 f"openFPGALoader could not write {len(data)} bytes at {offset:#x}; is the board "
                 "connected, powered, and may this user open its USB device? Then begin again"
@@ -111,28 +112,16 @@ def _pieces_of(board, path):
         raise TrebuchetError(f"{path}: {error}") from error
 
 
-def _bitstream_path(board, folder):
-    """Of the golden bitstream that was built."""
-    report = folder / "report.json"
-    path = json.loads(report.read_text())["bitstream"] if report.exists() else None
-    if path is None or not Path(path).exists():
-        raise TrebuchetError(
-            f"there is no bitstream for {board.name!r} yet; build it with: trebuchet build "
-            f"{board.name}"
-        )
-    return path
-
-
 def _flash_with_vivado(name, board, folder):
     """The golden bitstream, by the project's own script."""
     if board.flash is None:
         raise TrebuchetError(f"board {name!r} has no flash that can be written from here")
     vivado = require_tool("vivado")
-    contents = Path(_bitstream_path(board, folder)).with_suffix(".mcs")
+    contents = Path(bitstream_of(name, folder)).with_suffix(".mcs")
     if not contents.exists():
         raise TrebuchetError(f"vivado wrote no {contents.name}; see {contents.parent}")
     command = [vivado, "-mode", "batch", "-source", "flash.tcl"]
-    if subprocess.run(command, cwd=contents.parent, check=False).returncode:
+    if not succeeds(command, cwd=contents.parent):
         raise TrebuchetError("Vivado could not write the flash; is the board connected, powered?")
 
 
@@ -168,6 +157,6 @@ def flash(
     if images:
         pieces = [piece for path in images for piece in _pieces_of(found, path)]
     else:
-        pieces = list(golden_pieces(found, Path(_bitstream_path(found, folder)).read_bytes()))
+        pieces = list(golden_pieces(found, Path(bitstream_of(board, folder)).read_bytes()))
     _write(found, pieces, folder / "flash")
     typer.echo(f"{found.title}: {sum(len(data) for _, data in pieces)} bytes written and read back")

@@ -183,6 +183,11 @@ def place(placement, seeds):
         except TrebuchetError as error:
             failure = error
             continue
+        if mhz is None:
+            raise TrebuchetError(
+                f"none of the clocks that were placed is sys_clk_hz={placement.sys_clk_hz}; does "
+                f"the PLL of attach make it? See {placement.path(f'_seed{seed}_pnr.json')}"
+            )
         if best is None or mhz > best[0]:
             best = mhz, seed
     if best is None:

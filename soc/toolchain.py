@@ -7,12 +7,14 @@ the Python environment gets a link with the plain name in a folder that is put o
 import importlib.util
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 from ..models.errors import TrebuchetError
 
-__all__ = ["LINKS", "PLACE_AND_ROUTE", "ROUTERS", "provide_tools", "require_tool", "verilator"]
+__all__ = ["LINKS", "PLACE_AND_ROUTE", "ROUTERS", "provide_tools", "require_tool", "succeeds"]
+__all__ += ["verilator"]
 
 #: Plain name of a tool, and the YoWASP command that stands in for it.
 LINKS = {
@@ -113,6 +115,14 @@ def require_tool(name):
             f"the tool {name!r} is not installed; on Debian or Ubuntu: sudo apt install {package}"
         )
     return found
+
+
+def succeeds(command, cwd=None):
+    """Run a tool of the user's, which prints for itself; whether it says that all went well."""
+    try:
+        return subprocess.run(command, cwd=cwd, check=False).returncode == 0
+    except OSError as error:
+        raise TrebuchetError(f"cannot run {command[0]}: {error.strerror}") from error
 
 
 def verilator():

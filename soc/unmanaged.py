@@ -1,5 +1,6 @@
 """The system on chip without a processor: the shell, external memory and the network."""
 
+from ..models.errors import TrebuchetError
 from .board_calls import attach
 from .fabric import FabricSoC
 from .sdram_init import SdramInit
@@ -39,7 +40,10 @@ class UnmanagedSoC(FabricSoC):
         self.fabric = self._convert(shell, "trebuchet_shell")
         self._add_tick()
         self._add_memory(shell)
-        self.sdram_init = SdramInit(self.sdram, board.sys_clk_hz)
+        try:
+            self.sdram_init = SdramInit(self.sdram, board.sys_clk_hz)
+        except TrebuchetError as error:
+            raise TrebuchetError(f"board {board.name!r}: {error}") from error
         self._add_network()
         ports = self.fabric.ports
         self.comb += [

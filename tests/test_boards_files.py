@@ -73,6 +73,11 @@ def test_two_boards_cannot_have_one_name(written):
         (GOOD.replace("lambda: None", "None"), "^Board 'mine': platform must be a function, not N"),
         ("", r"my_board\.py must define BOARD, a "),
         ("import sys\nsys.exit(3)\n", r"my_board\.py:2: SystemExit: 3$"),
+        ("\nraise GeneratorExit\n", r"my_board\.py:2: GeneratorExit$"),
+        (
+            "def __getattr__(name):\n    raise ValueError(name)\n",
+            r"my_board\.py:2: ValueError: BOARD$",
+        ),
         ("\nraise RuntimeError('a\\nb')\n", r"my_board\.py:2: RuntimeError: a b$"),
         ("raise RuntimeError\n", r"my_board\.py:1: RuntimeError$"),
         # Python 3.11.4 has made a SyntaxError of it.
@@ -100,6 +105,28 @@ def test_a_file_that_is_no_text(written):
     path.write_bytes(b'x = "\xff\xfe"\n')
     with pytest.raises(TrebuchetError, match=r"my_board\.py:1: SyntaxError: \(unicode error\) "):
         load_board(path)
+
+
+def test_the_line_is_told_through_a_link_too(written, tmp_path):
+    written("x = 1\nx.y\n")
+    (tmp_path / "link").symlink_to(tmp_path)
+    with pytest.raises(TrebuchetError, match=r"link/my_board\.py:2: AttributeError: "):
+        load_board(tmp_path / "link" / "my_board.py")
+
+
+def test_names_of_files(written, tmp_path, root):
+    assert load_board(written(GOOD, "my.own.board.py")).name == "mine"
+    written(GOOD, "no_suffix")
+    with pytest.raises(TrebuchetError, match=r"must end in \.py, not \S+no_suffix$"):
+        load_board(tmp_path / "no_suffix")
+    (tmp_path / "my_link.py").symlink_to(root / "boards" / "ecpix5.py")
+    assert load_board(tmp_path / "my_link.py") is load_board("ecpix5")
+
+
+def test_a_file_outside_the_tree_is_remembered(written, root):
+    path = written("from trebuchet.boards.ecpix5 import BOARD as B\nBOARD = B.variant(name='b')\n")
+    assert load_board(path).source == path.resolve()
+    assert load_board("ecpix5").source is load_board(root / "boards" / "ecpix5.py").source is None
 
 
 def test_a_folder_is_no_board_file(tmp_path):

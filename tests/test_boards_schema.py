@@ -35,7 +35,8 @@ def test_every_board_loads_under_its_name(name):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"name": "Sim"}, "name must be a lower-case name, not 'Sim'"),
+        ({"name": "Sim"}, "name must be a lower-case name of at most 24 characters, not 'Sim'"),
+        ({"name": "s" * 25}, "name must be a lower-case name of at most 24 characters, not 'sss"),
         ({"flow": "ise"}, "flow must be one of ('sim', 'trellis', 'vivado'), not 'ise'"),
         ({"flow": "vivado"}, "capacity must be a Capacity, not None"),
         ({"capacity": 5}, "capacity must be None for flow 'sim', not 5"),
@@ -68,17 +69,30 @@ def test_every_board_loads_under_its_name(name):
         ({"data_width": 32.0}, "data_width must be one of (32, 64), not 32.0"),
         (
             {"dram_bytes": None},
-            "dram_bytes must be an integer from 1048576 to 4294967296, not None",
+            "dram_bytes must be an integer from 1048576 to 1073741824, not None",
         ),
-        ({"name": 5}, "name must be a lower-case name, not 5"),
+        ({"name": 5}, "name must be a lower-case name of at most 24 characters, not 5"),
         ({"title": None}, "title must be a line of text, not None"),
         ({"device": "a\nb"}, "device must be a line of text, not 'a\\nb'"),
         ({"loader": "--board x"}, "loader must be a tuple of openFPGALoader's options, not '--bo"),
         ({"mac": None}, "mac must be a unicast address like 02:00:00:00:00:01, not None"),
-        ({"ip": 167772162}, "ip must be an IPv4 address like 10.0.0.2, not 167772162"),
+        ({"ip": 167772162}, "ip must be an IPv4 address of a host like 10.0.0.2, not 167772162"),
         ({"attach": 3}, "attach must be a function, not 3"),
         ({"mac": "01:00:00:00:00:01"}, "mac must be a unicast address like "),
-        ({"ip": "10.0.0.256"}, "ip must be an IPv4 address like 10.0.0.2, not '10.0.0.256'"),
+        ({"mac": "00:00:00:00:00:00"}, "mac must be a unicast address like "),
+        *(
+            ({"ip": ip}, f"ip must be an IPv4 address of a host like 10.0.0.2, not '{ip}'")
+            for ip in ("10.0.0.256", "0.0.0.0", "127.0.0.1", "224.0.0.1", "255.255.255.255")
+        ),
+        ({"dram_bytes": 1 << 31}, "dram_bytes must be an integer from 1048576 to 1073741824, not "),
+        (
+            {"seed": 10**5000},
+            "seed must be an integer from 1 to 1000000, not this int, which cannot",
+        ),
+        (
+            {"title": 7 * ["x" * 90]},
+            f"title must be a line of text, not ['{'x' * 90}', '{'x' * 90}",
+        ),
     ],
 )
 def test_wrong_values_are_refused(changes, message):
@@ -273,10 +287,25 @@ def test_memory_sizes_that_cannot_be(size):
             {"flash": dataclasses.replace(ULX3S.flash, part="w25q")},
             "flash.part must be empty, not 'w25q'",
         ),
-        (
-            KCU105,
-            {"flash": dataclasses.replace(KCU105.flash, part="")},
-            "flash.part must be Vivado's name of the flash, not ''",
+        *(
+            (
+                KCU105,
+                {"flash": dataclasses.replace(KCU105.flash, part=part)},
+                f"flash.part must be Vivado's name of the flash, not {part!r}",
+            )
+            for part in ("", 5, "a}b")
+        ),
+        *(
+            (
+                KCU105,
+                {"capacity": dataclasses.replace(KCU105.capacity, **{name: value})},
+                f"capacity.{name} must be {allowed}, not {value!r}",
+            )
+            for name, value, allowed in (
+                ("family", "xc7", "one of ('xcu', 'xcup')"),
+                ("lut6", 0, "a positive integer"),
+                ("dsp", "many", "a positive integer"),
+            )
         ),
         (
             KCU105,

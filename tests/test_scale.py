@@ -169,7 +169,7 @@ def test_the_smallest_networks(size):
 def test_a_picture_that_cannot_be_is_known_before_the_run(tmp_path):
     file = tmp_path / "file"
     file.touch()
-    with pytest.raises(TrebuchetError, match="^cannot make the folder .*file: File exists$"):
+    with pytest.raises(TrebuchetError, match="^cannot write .*file: Not a directory;"):
         scale(plot=file / "x.png")
 
 

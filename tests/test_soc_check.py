@@ -95,6 +95,29 @@ def test_a_memory_that_is_too_small(ported):
             ("attach=_attach", "attach=lambda: None"),
             r"\S+my_board\.py: TypeError: <lambda>\(\) takes 0 positional arguments .*",
         ),
+        (("    soc.crg = ", "    raise SystemExit(0)\n    soc.crg = "), r"\S+py:20: SystemExit: 0"),
+        (("attach=_attach", "attach=print"), "attach gives no crg: clocks"),
+        (
+            ("platform=_platform", 'platform=__import__("functools").partial(int, "x")'),
+            "ValueError: invalid literal for int.*",
+        ),
+        (
+            ("LFE5UM5G-45F", "LFE5UM5G-85F"),
+            r"device is 'LFE5UM5G-85F-8BG381C', but platform\(\) is for 'LFE5UM5G-45F-8BG381C'; .*",
+        ),
+        (
+            ("import MT41K512M16", "import MT41K64M16 as MT41K512M16"),
+            "dram_bytes must be at most 134217728, which the memory of attach has, not 1073741824",
+        ),
+        (("ecp5.rgmii(soc)", "soc.ethphy = 5"), "ethphy of attach has no dw: Ethernet"),
+        (
+            ('= EcpFlashPads(soc.platform.request("spiflash"))', "= 1"),
+            "flash_pads of attach has no clk, cs_n, mosi, miso: the flash",
+        ),
+        (
+            ('device="45F"', 'device="45F", toolchain="diamond"'),
+            r"LiteX cannot build it: TypeError: .*'nowidelut'; see \S+/litex\.log",
+        ),
         (("    ecp5.ddr3(soc, MT41K512M16)", ""), "attach gives no sdram: the external memory"),
         (("    ecp5.rgmii(soc)", ""), "attach gives no ethphy: Ethernet"),
         (
@@ -110,6 +133,46 @@ def test_a_memory_that_is_too_small(ported):
 def test_functions_that_go_wrong(ported, change, message):
     """Without a trace of our own code, and before anything is generated."""
     assert re.fullmatch(f"board 'test_check': {message}", fault(ported(change)))
+
+
+def test_a_device_that_litex_does_not_know(ported):
+    message = fault(ported(('device="45F"', 'device="99F"'), ("LFE5UM5G-45F", "LFE5UM5G-99F")))
+    assert re.fullmatch(
+        r"board 'test_check': LiteX cannot build it: KeyError: 'lfe5um5g-99f'; see \S+", message
+    )
+
+
+def run_apart(path):
+    """The command as a user runs it, where LiteX may take its own output away."""
+    command = [sys.executable, "-m", "trebuchet.host.cli", "board", "check", path]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_what_litex_says_reaches_the_user(ported):
+    """It sets sys.stderr to None."""
+    result = run_apart(
+        ported(
+            (
+                'return ecp5.area_options(logicbone.Platform(device="45F"))',
+                'made = ecp5.area_options(logicbone.Platform(device="45F"))\n'
+                "    pins = made.constraint_manager\n"
+                '    pins.available = [p for p in pins.available if p[0] != "serial"]\n'
+                "    return made",
+            )
+        )
+    )
+    assert result.returncode == 1
+    assert re.fullmatch(
+        r"trebuchet: board 'test_check': LiteX: serial UART not supported/found on board, .*; "
+        r"see \S+/litex\.log\n",
+        result.stderr,
+    )
+
+
+def test_ctrl_c_is_quiet(ported):
+    result = run_apart(ported(("    soc.crg = ", "    raise KeyboardInterrupt\n    soc.crg = ")))
+    assert result.returncode == 130
+    assert "never used" not in result.stderr
 
 
 @pytest.mark.parametrize("command", ["check", "build"])
@@ -152,8 +215,7 @@ def test_a_clock_that_the_pll_cannot_make(ported):
 
 @pytest.mark.slow
 def test_a_good_file_passes_and_a_pin_that_is_not_there_is_found(ported):
-    command = [sys.executable, "-m", "trebuchet.host.cli", "board", "check", ported()]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    result = run_apart(ported())
     assert result.returncode == 0, result.stderr
     assert result.stderr == ""
     steps = [line.partition(":")[0] for line in result.stdout.splitlines()]

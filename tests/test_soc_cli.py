@@ -1,6 +1,7 @@
 """`trebuchet build` and `trebuchet load`: what they say when something is missing; the report."""
 
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -29,6 +30,52 @@ def test_load_before_build_says_what_to_do(tmp_path):
     assert message == (
         "there is no bitstream for 'versa_ecp5' yet; build it with: trebuchet build versa_ecp5"
     )
+
+
+@pytest.mark.parametrize("command", ["load", "flash"])
+@pytest.mark.parametrize(
+    "report",
+    ["", "{", "[]", "{}", '{"bitstream": 5}', '{"bitstream": "/tmp"}', '{"bitstream": "a\\u0000"}'],
+)
+def test_a_report_of_something_else_is_no_build(tmp_path, command, report):
+    (tmp_path / "report.json").write_text(report)
+    assert _message(command, "ulx3s", "--output", str(tmp_path)) == (
+        "there is no bitstream for 'ulx3s' yet; build it with: trebuchet build ulx3s"
+    )
+
+
+def test_load_of_a_board_without_loader(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "from trebuchet.boards.versa_ecp5 import BOARD as VERSA\n"
+        "BOARD = VERSA.variant(name='mine', loader=())\n"
+    )
+    assert _message("load", str(path)) == (
+        f"board '{path}' has no loader; put openFPGALoader's options for it into its file"
+    )
+
+
+@pytest.mark.parametrize("where", ["file", "file/folder", "/proc/trebuchet/folder", "/"])
+def test_folders_that_cannot_be_written(tmp_path, where):
+    (tmp_path / "file").touch()
+    message = _message("build", "versa_ecp5", "--output", str(tmp_path / where))
+    assert re.fullmatch(r"(cannot write|a build needs) .*; choose another folder.*", message)
+
+
+def test_seeds_are_those_of_the_schema():
+    result = CliRunner().invoke(app, ["build", "versa_ecp5", "--seed", "1000001"])
+    assert result.exit_code == 2
+
+
+@pytest.mark.parametrize("board", ["versa_ecp5", "kcu105"])
+def test_a_loader_that_does_not_run(tmp_path, monkeypatch, board):
+    for name in ("openFPGALoader", "vivado", "top.bit"):
+        (tmp_path / name).write_text("\0")
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "report.json").write_text(json.dumps({"bitstream": f"{tmp_path}/top.bit"}))
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    message = _message("load", board, "--output", str(tmp_path))
+    assert re.fullmatch(rf"cannot run {tmp_path}/\w+: Exec format error", message)
 
 
 def test_load_without_loader_says_how_to_get_it(tmp_path, monkeypatch):
@@ -86,6 +133,54 @@ def test_a_finished_build_with_the_same_inputs_is_used_again(tmp_path, monkeypat
     assert build_board("versa_ecp5", tmp_path) == report
     assert build_board("versa_ecp5", tmp_path, seeds=[board.seed]) == report
     assert inputs(board.seed + 1) != report["inputs"]
+
+
+def test_a_damaged_report_or_a_lost_bitstream_is_built_again(tmp_path, monkeypatch):
+    board = load_board("versa_ecp5")
+    text = Path(boards.versa_ecp5.__file__).read_bytes()
+    inputs = input_hash(board.describe(), text, False, (board.seed,))
+    lost = json.dumps({"inputs": inputs, "bitstream": str(tmp_path / "lost.bit")})
+    monkeypatch.setattr(build_module, "_build_soc", lambda *a, **k: 1 / 0)
+    for report in ("", "[]", "{}", '{"bitstream": 5}', lost):
+        (tmp_path / "report.json").write_text(report)
+        with pytest.raises(ZeroDivisionError):
+            build_board("versa_ecp5", tmp_path)
+        assert not (tmp_path / "report.json").exists()
+
+
+TWIN = """
+from trebuchet.boards.versa_ecp5 import BOARD as VERSA
+import {module}
+
+BOARD = VERSA.variant(name="test_twin", attach={module}.attach)
+"""
+
+
+def test_a_users_file_and_that_of_its_functions_are_inputs(tmp_path, monkeypatch):
+    """Also where ``attach`` lies in the tree, or nowhere at all."""
+    found = []
+
+    def noted(*inputs):
+        found.append(input_hash(*inputs))
+        return found[-1]
+
+    monkeypatch.setattr(build_module, "input_hash", noted)
+    monkeypatch.setattr(build_module, "_build_soc", lambda *a, **k: 1 / 0)
+    monkeypatch.syspath_prepend(tmp_path)
+    functions, path = tmp_path / "test_twin_functions.py", tmp_path / "twin.py"
+    of_twin = TWIN.format(module="test_twin_functions")
+    of_tree = of_twin.replace(", attach=test_twin_functions.attach", "")
+    for text, comment in ((of_twin, ""), (of_twin, "# 2"), (of_tree, ""), (of_tree + "# 2", "")):
+        functions.write_text(f"def attach(soc):\n    pass\n{comment}")
+        path.write_text(text)
+        for _ in range(2):
+            with pytest.raises(ZeroDivisionError):
+                build_board(str(path), tmp_path / "out")
+    path.write_text(of_twin.replace("test_twin_functions.attach", "print"))
+    with pytest.raises(ZeroDivisionError):
+        build_board(str(path), tmp_path / "out")
+    assert found[:8:2] == found[1:8:2]
+    assert len(set(found)) == 5
 
 
 def test_usage_after_routing(tmp_path):

@@ -4,6 +4,7 @@ import dataclasses
 import os
 import re
 import subprocess
+import zlib
 from collections import Counter
 from pathlib import Path
 
@@ -158,6 +159,27 @@ def test_the_command_writes_piece_by_piece(tmp_path, loader):
         f"openFPGALoader could not write {BLOCK} bytes at {offsets[0]:#x}; is the board "
     )
     assert len(loader.read_text().splitlines()) == 6, "the first failure ends it"
+
+
+def test_a_folder_and_a_tool_that_do_not_work(tmp_path, loader):
+    path = tmp_path / "a.img"
+    path.write_bytes(IMAGE)
+    assert fault("flash", "ulx3s", path, "--output", path) == (
+        f"cannot write {path}/flash: Not a directory; choose another folder, or make it writable"
+    )
+    (tmp_path / "bin" / "openFPGALoader").write_bytes(b"\0")
+    assert fault("flash", "ulx3s", path, "--output", tmp_path) == (
+        f"cannot run {tmp_path}/bin/openFPGALoader: Exec format error"
+    )
+
+
+@pytest.mark.parametrize("text", [b"7\x1b[2J", b"7\0\n", b"\xff7"])
+def test_headers_that_would_talk_to_the_terminal(text):
+    data = bytearray(IMAGE)
+    data[44 : 44 + len(text)] = text
+    data[60:64] = zlib.crc32(data[:60]).to_bytes(4, "little")
+    with pytest.raises(TrebuchetError, match=r"^the image's version is no text: '[ -~]+': BAD_D"):
+        Image.unpack(bytes(data))
 
 
 def test_what_the_command_cannot_do(tmp_path, loader):

@@ -125,6 +125,16 @@ def test_the_clock_that_a_pll_makes_nearly_is_the_systems(placement, fake):
     assert place(placement, [2, 3]) == 3
 
 
+@pytest.mark.parametrize("seeds", [[2], [2, 3]])
+def test_a_clock_that_the_pll_does_not_make_is_told(placement, fake, seeds):
+    tool = placement.folder / "tools" / "nextpnr-ecp5"
+    tool.write_text(NEXTPNR.replace('constraint\\": 50}', 'constraint\\": 60}'))
+    with pytest.raises(
+        TrebuchetError, match=r"^none of the clocks .* is sys_clk_hz=50000000; does"
+    ):
+        place(placement, seeds)
+
+
 def test_when_no_seed_comes_to_an_end_the_tool_is_quoted(placement, fake):
     message = r"^nextpnr-ecp5 failed, see .*nextpnr-ecp5_1\.log: ERROR: seed 1 did not route$"
     with pytest.raises(TrebuchetError, match=message):

@@ -74,7 +74,9 @@ def test_memory_that_must_be_trained_is_refused(root):
     off = {"cpu_variant": "none", "flash": None, "name": "test_unmanaged"}
     folder = root / "build" / "test_unmanaged"
     try:
-        with pytest.raises(TrebuchetError, match=r"^cpu_variant 'none' is for .*; DDR3 needs a p"):
+        with pytest.raises(
+            TrebuchetError, match=r"^board 'test_unmanaged': cpu_variant 'none' .*; DDR3 "
+        ):
             generate_only(dataclasses.replace(versa, **off), folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,45 @@
+"""What builds leave beside their results: a report by which the next one knows them again."""
+
+import json
+import os
+
+from ..models.errors import TrebuchetError
+from ..models.files import writing_to
+
+__all__ = ["bitstream_of", "has_bitstream", "read_report", "write_report"]
+
+
+def read_report(path):
+    """The report in a file; an empty one if there is none, or something else.
+
+    A build may have been killed, or its folder used for other things: then it is not finished.
+    """
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def write_report(path, values):
+    """Write a report: whole, or not at all."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}")
+    with writing_to(path.parent):
+        temporary.write_text(json.dumps(values, indent=2) + "\n")
+        temporary.replace(path)
+
+
+def has_bitstream(report):
+    """The bitstream that a report names is there."""
+    named = report.get("bitstream")
+    return isinstance(named, str) and os.path.isfile(named)
+
+
+def bitstream_of(name, folder):
+    """Path of the bitstream in the report of ``folder``; ``name`` is as the user says it."""
+    report = read_report(folder / "report.json")
+    if not has_bitstream(report):
+        raise TrebuchetError(
+            f"there is no bitstream for {name!r} yet; build it with: trebuchet build {name}"
+        )
+    return report["bitstream"]
