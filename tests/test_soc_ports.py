@@ -12,7 +12,8 @@ from trebuchet.soc.build import generate_only
 @pytest.fixture(scope="module", params=["colorlight_i9", "colorlight_5a_75b"])
 def generated(request, root):
     """With a processor, and without: constraints and Verilog."""
-    name = f"test_ports_{request.param}_{os.getpid()}"  # another process may test the same board
+    # Another process may test the same board; a name has at most 24 characters.
+    name = f"ports_{request.param.removeprefix('colorlight_')}_{os.getpid()}"
     board = load_board(request.param).variant(name=name, bridge=True)
     folder = root / "build" / board.name
     try:
