@@ -66,8 +66,9 @@ static bool find_peer(uint32_t number, struct peer *peer)
 }
 
 /*
- * Carry out a command for both channels of a peer. The port of the other end and the credit are the
- * same everywhere: what they are after reset.
+ * Carry out a command for both channels of a peer. The port of the other end is the same everywhere:
+ * what it is after reset. Messages from before a restart may still wait at the other end, so that who
+ * sends begins with no credit, and asks.
  */
 static void command_peer(uint32_t what, uint32_t number)
 {
@@ -78,6 +79,7 @@ static void command_peer(uint32_t what, uint32_t number)
 	trebuchet_ltl_peer_ip_write(peer->ip);
 	trebuchet_ltl_incarnation_write(greeting_incarnation(&peered[number].greeting));
 	trebuchet_ltl_rto_write(peer->timeout_us);
+	trebuchet_ltl_credit_write(what & COMMAND_RECEIVE ? TREBUCHET_LTL_WINDOW : 0);
 	for (uint32_t vc = REQUESTS; vc <= REPLIES; vc++) {
 		trebuchet_ltl_peer_connection_write(ENTRIES * peer->theirs + vc);
 		trebuchet_ltl_vc_write(vc);

@@ -154,6 +154,7 @@ class EngineProof(Elaboratable):
             ),
             (s.receiver.entry_addr, s.responder.entry_addr),
             (s.responder.entry, s.receiver.entry),
+            (s.responder.total, s.receiver.total),
             (s.framer.kill, s.sender.kill),
             (s.framer.killed, s.sender.pace_connection),
             (s.parser.max_length, SMALL.max_message),

@@ -98,6 +98,7 @@ class ReceiverProof(Elaboratable):
         m.d.comb += [self.chosen.eq(AnyConst(2)), Assume(self.chosen < config.connections)]
         self._boot(m)
         self.g = Signal(dut.entry.shape(), name="ghost")
+        self.total = Signal(config.total_layout, name="delivered_ever")
         self._meaning(m)
         self._entry(m)
         self._room(m)
@@ -136,17 +137,20 @@ class ReceiverProof(Elaboratable):
         ]
 
     def _entry(self, m):
-        """The table holds the ghost, and its second port shows it."""
+        """The table holds the ghost, and its second port shows it; so with the total."""
         dut, g = self.dut, self.g
         peek = dut.table.read_port(domain="comb")
         m.d.comb += [peek.addr.eq(self.chosen), Assert(Value.cast(peek.data) == Value.cast(g))]
-        asked, past = Signal(), Signal.like(Value.cast(g))
-        m.d.sync += [asked.eq(dut.entry_addr == self.chosen), past.eq(g)]
+        count = dut.totals.read_port(domain="comb")
+        m.d.comb += [count.addr.eq(self.chosen), Assert(count.data == self.total)]
+        asked, past, before = Signal(), Signal.like(Value.cast(g)), Signal.like(self.total)
+        m.d.sync += [asked.eq(dut.entry_addr == self.chosen), past.eq(g), before.eq(self.total)]
         with m.If(asked):
-            m.d.comb += Assert(Value.cast(dut.entry) == past)
+            m.d.comb += [Assert(Value.cast(dut.entry) == past), Assert(dut.total == before)]
         m.d.comb += Assert(~self.frame.inside | (self.frame.age != 0))
         with m.If(self.mine & (self.frame.age >= 2)):
             m.d.comb += Assert(Value.cast(dut.entry_held) == Value.cast(g))
+            m.d.comb += Assert(dut.total_held == self.total)
 
     def _room(self, m):
         """Room for the message, as it was two cycles before its first beat."""
@@ -276,6 +280,7 @@ class ReceiverProof(Elaboratable):
             m.d.sync += g.notified.eq(dut.now)
         with m.If(delivered):
             m.d.sync += [g.expected.eq(g.expected + 1), g.nacked.eq(0)]
+            m.d.sync += self.total.eq(self.total + 1)  # which no command changes
         with m.If(late):
             m.d.sync += [g.ahead.eq(dut.header.seq), g.nacked.eq(1)]
         opens = dut.command.valid & dut.command.ready & (command.connection == self.chosen)
@@ -319,6 +324,7 @@ PROOFS = (
             ),
             Mutant("swaps_early", "self.early.eq(delta[-1])", "self.early.eq(~delta[-1])", 16),
             Mutant("any_incarnation", "entry.open & self.mine\n", "entry.open\n", 16),
+            Mutant("total_begins_anew", "total.en.eq(self.commit)", "total.en.eq(0)", 16),
             Mutant("room_off_by_one", "level + words <=", "level + words <", 16),
         ),
         assumes="the parser's rules (ltl_parser proves them); no frame while the table is cleared",

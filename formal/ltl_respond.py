@@ -4,8 +4,8 @@ Of a connection that the solver chooses: a request that is not ``lost`` waits in
 flags, until it is served; requests are lost only when the queue is full; a NACK or a notification
 leaves only if it was asked for. An ACK says what the table says in the cycle in which it is
 made, and the credit that remains: what the connection was given, less the messages that were
-delivered and have not left. The peer hears of its own accord when its credit has grown by half.
-Each message that leaves counts once.
+delivered, also before it was opened anew, and have not left. The peer hears of its own accord when
+its credit has grown by half. Each message that leaves counts once.
 
 The proof begins in any state that the invariants allow.
 
@@ -13,7 +13,7 @@ Not proved: that the queue holds 64 (here 3; ``stream_fifo_*`` are about any); 8
 """
 
 from amaranth.asserts import AnyConst
-from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Signal, Value
+from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Mux, Signal, Value
 from amaranth.lib import data
 from trebuchet.cores.ltl.config import Kind, LtlConfig
 
@@ -42,7 +42,7 @@ class ResponderProof(Elaboratable):
             Memory=AnyMemory,
         )
         free(m, dut.request.valid, dut.request.payload, dut.done.valid, dut.done.payload)
-        free(m, dut.opened.valid, dut.opened.payload, dut.entry, dut.frame.ready)
+        free(m, dut.opened.valid, dut.opened.payload, dut.entry, dut.total, dut.frame.ready)
         stream_rules(m, dut.done, Assume, "done")
         stream_rules(m, dut.opened, Assume, "opened")
         stream_rules(m, dut.frame, Assert, "frame")
@@ -132,10 +132,12 @@ class ResponderProof(Elaboratable):
 
     def _credits(self):
         m, dut, law, on = self.m, self.dut, self.law, self.on
+        booted = Signal(2, name="booted")
         consumed, told = Chosen(m, BITS, "consumed"), Chosen(m, BITS, "advertised")
         # An event of the chosen connection, by how many cycles ago it was taken.
         age, kind = Signal(2, name="age"), Signal(3, name="event")
         entry, flags = Signal.like(dut.entry, name="entry_then"), Signal(2, name="flags")
+        total = Signal.like(dut.total, name="total_then")
         here = Signal(name="here")
         for port, taken in ((dut.opened, self.opens), (dut.done, self.leaves)):
             with m.If(taken):
@@ -146,7 +148,8 @@ class ResponderProof(Elaboratable):
             m.d.comb += Assert(dut.entry_addr == dut.serve.payload.connection)
         taken = self.opens | self.leaves | self.serves
         other = Signal(name="other")
-        law((age == 0) == (on("IDLE") | other), ~other | ~on("IDLE"))
+        idle = on("IDLE") | on("CLEAR")
+        law((age == 0) == (idle | other), ~other | ~idle)
         law((age != 1) | on("LOAD"), (age != 2) | on("ADD"), (age != 3) | on("DECIDE"))
         with m.If(taken):
             m.d.sync += other.eq(~here)
@@ -160,7 +163,7 @@ class ResponderProof(Elaboratable):
         with m.Elif(age != 0):
             m.d.sync += age.eq(age + 1)
         with m.If(age == 1):
-            m.d.sync += entry.eq(dut.entry)
+            m.d.sync += [entry.eq(dut.entry), total.eq(dut.total)]
         begins, leaves, asked = kind[0], kind[1], kind[2]
         after, limit, grown = (Signal(BITS, name=n) for n in ("after_", "limit_", "grown_"))
         tells, told_before = Signal(name="tells"), Signal()
@@ -176,22 +179,28 @@ class ResponderProof(Elaboratable):
         with m.If(age == 3):
             m.d.sync += told_before.eq(tells)
             with m.If(begins):
-                m.d.sync += [consumed.next.eq(0), told.next.eq(entry.credit)]
+                m.d.sync += told.next.eq(limit)
             with m.Else():
                 m.d.sync += consumed.next.eq(after)
                 with m.If(tells):
                     m.d.sync += told.next.eq(limit)
             waiting = Signal(BITS, name="in_the_buffer")
-            m.d.comb += waiting.eq(entry.expected - after)
+            m.d.comb += waiting.eq(total - after)
             m.d.sync += [
                 Value.cast(ack).eq(0),
                 ack.kind.eq(Kind.ACK),
                 ack.connection.eq(self.chosen),
                 ack.seq.eq(entry.expected),
-                ack.credit.eq((entry.credit - waiting)[:BITS]),
+                ack.credit.eq(Mux(entry.credit > waiting, entry.credit - waiting, 0)),
                 ack.nack.eq(flags[0]),
                 ack.cnp.eq(flags[1]),
             ]
+        # After the reset nothing has been delivered, and nothing has left.
+        law(on("CLEAR") == (booted != 2))
+        with m.If(booted != 2):
+            m.d.sync += booted.eq(booted + 1)
+            with m.If(booted == self.chosen):
+                m.d.sync += [consumed.next.eq(0), told.next.eq(0)]
         with m.If(told_before):
             m.d.comb += [Assert(dut.frame.valid), Assert(dut.frame.payload == ack)]
         past_waits, made = Signal(), Signal()
@@ -201,6 +210,7 @@ class ResponderProof(Elaboratable):
         with m.If(self.law.begun & (mine | ~made)):
             m.d.comb += Assert(dut.frame.valid == (told_before | past_waits))
         law(on("IDLE") | ~dut.frame.valid)
+        law((booted == 2) | (dut.credits.writes[0].addr == booted))
         word = dut.credits.words
         for k in range(2):
             with m.If(self.chosen == k):
@@ -224,7 +234,9 @@ PROOFS = (
         mutants=(
             Mutant("forgets_nack", "newest.nack | request.payload.nack", "newest.nack", 6),
             Mutant("tells_late", "(entry.credit + 1) >> 1", "entry.credit", 8),
-            Mutant("credit_of_all", "(limit - entry.expected)", "(limit - state.consumed)", 8),
+            Mutant("credit_of_all", "waiting.eq(total - consumed)", "waiting.eq(0)", 8),
+            Mutant("old_after_reset", "m.d.comb += write.en.eq(1)\n", "pass\n", 5),
+            Mutant("credit_below_none", "Mux(room[8], 0, room)", "room", 8),
             Mutant(
                 "counts_twice",
                 "consumed.eq(state.consumed + left)",

@@ -9,6 +9,7 @@ from litex.soc.interconnect.packet import Arbiter
 from migen import If, Record
 
 from .. import __version__
+from ..cores.cluster.contract import WINDOW
 from ..cores.net.frame_port import FramePort
 from ..cores.roles.mailbox_copy import REQUEST_BYTES
 from ..cores.shell import SERVICES
@@ -212,6 +213,7 @@ class TrebuchetSoC(FabricSoC):
         self.add_constant("TREBUCHET_MEMORY_SIZE", self.memory_map.size)
         self.add_constant("TREBUCHET_WATCHDOG_MS", board.watchdog_ms)
         self.add_constant("TREBUCHET_LTL_PEERS", board.peers)
+        self.add_constant("TREBUCHET_LTL_WINDOW", WINDOW)
         if board.programmable:
             self.add_constant("TREBUCHET_TCP_PROGRAMMABLE")
         self.add_constant("TREBUCHET_IP", board.ip_int)

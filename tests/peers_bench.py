@@ -32,6 +32,7 @@ SOC_H = f"""\
 #define TREBUCHET_MAC_HIGH 2
 #define TREBUCHET_MAC_LOW 3
 #define TREBUCHET_LTL_PEERS {ROOM}
+#define TREBUCHET_LTL_WINDOW 4
 #define SLOTS {SLOTS:#x}u
 """
 #: The bus, the frame port, addresses, the board's timer, and the console.
@@ -270,6 +271,7 @@ def commands(number, peer, incarnation, *what):
         yield "ltl.peer_ip", peer.ip
         yield "ltl.incarnation", incarnation
         yield "ltl.rto", peer.timeout_us
+        yield "ltl.credit", 4 if flags == OPEN_RECEIVE else 0
         for vc in (0, 1):
             yield "ltl.peer_connection", 2 * peer.theirs + vc
             yield "ltl.vc", vc

@@ -363,41 +363,6 @@ def test_a_dead_peer_is_reported_and_its_slots_come_free():
     assert first == [0, 1, 2, 3] * (retries + 1)
 
 
-def test_an_output_that_stalls_stops_its_sender_and_nobody_else():
-    """Credits end to end: no frame is sent that has no room; PROBEs; the other channel goes on."""
-    pair = Pair(SMALL)
-    a, b = pair.ends
-    others = []
-
-    async def main(ctx):
-        for k, end in enumerate(pair.ends):
-            await setup(ctx, end, k, rto=20, retries=2)
-        await ctx.tick().repeat(20)
-        for connection, vc in ((0, 0), (1, 1)):
-            await command(ctx, b, connection, receive=True, peer=0, vc=vc, credit=2)
-            await command(ctx, a, connection, peer=1, credit=2)
-        for k in range(4):
-            await send_message(ctx, a, 0, 0, bytes([k]) * 30)
-        for k in range(6):
-            await send_message(ctx, a, 1, 1, bytes([k]) * 30)
-        await ctx.tick().repeat(1500)  # many time-outs, but the peer answers: no failure
-        assert ctx.get(b.csr.messages_delivered) == 2 + 6
-        assert ctx.get(a.csr.probes) >= 3
-        assert (ctx.get(a.csr.failures), ctx.get(b.csr.no_room)) == (0, 0)
-        assert others == [bytes([k]) * 30 for k in range(6)]
-        for k in range(4):
-            assert await get_message(ctx, b, 0) == (0, bytes([k]) * 30)
-        await ctx.tick().repeat(200)
-        assert ctx.get(a.csr.stored) == 0
-
-    async def other(ctx):
-        while True:
-            others.append((await get_message(ctx, b, 1))[1])
-
-    other.background = True
-    run(pair, main, other, link(a, b), link(b, a), limit=8_000)
-
-
 def test_marked_frames_are_answered_with_notifications_and_slow_the_sender():
     pair = Pair(SMALL)
     a, b = pair.ends

@@ -15,6 +15,7 @@ from amaranth.lib import data
 from ..stream import check_data_width
 
 __all__ = [
+    "COUNT_BITS",
     "CRC_FROM",
     "HEADER_BYTES",
     "TIME_BITS",
@@ -31,6 +32,8 @@ TRAILER_BYTES = 8
 #: The CRC covers the UDP checksum (0: none, RFC 768), the LTL header, payload and padding.
 CRC_FROM = 40
 VERSION = 1
+#: Messages of a receive connection, delivered or gone, are counted modulo ``2 ** COUNT_BITS``.
+COUNT_BITS = 8
 #: In IANA's private range; a register changes it.
 UDP_PORT = 0xC17A
 #: Time stamps and time-outs count timer ticks modulo ``2 ** TIME_BITS``.
@@ -145,6 +148,11 @@ class LtlConfig:
     @property
     def vc_layout(self):
         return unsigned(max(1, (self.vcs - 1).bit_length()))
+
+    @property
+    def total_layout(self):
+        """A count of messages; less than :data:`COUNT_BITS` for proofs only."""
+        return unsigned(min(COUNT_BITS, self.seq_bits))
 
     @property
     def seq_layout(self):

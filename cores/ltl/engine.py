@@ -114,6 +114,7 @@ class Ltl(wiring.Component):
         m.d.comb += [
             receiver.entry_addr.eq(responder.entry_addr),
             responder.entry.eq(receiver.entry),
+            responder.total.eq(receiver.total),
             framer.kill.eq(sender.kill),
             framer.killed.eq(sender.pace_connection),
             parser.max_length.eq(config.max_message),

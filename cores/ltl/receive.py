@@ -12,10 +12,7 @@ from ..stream import beat_layout
 from .config import TIME_BITS, Kind
 from .parser import HEADER
 
-__all__ = ["CREDIT_BITS", "Receiver", "receive_layout"]
-
-#: Credits are counted modulo ``2 ** CREDIT_BITS``, or the sequence space if that is smaller.
-CREDIT_BITS = 8
+__all__ = ["Receiver", "receive_layout"]
 
 EVENTS = (
     "delivered",
@@ -57,6 +54,7 @@ class Receiver(wiring.Component):
     ``response``      Out   what ACK frames said, for the sender
     ``entry_addr``    In    second read port of the table: the entry of connection
     ``entry``         Out   ``entry_addr``, a cycle later
+    ``total``         Out   and how many messages were ever delivered by it, modulo
     ``now``           In    time in ticks
     ``cnp_interval``  In    ticks between two congestion notifications of a connection, at least
     ``events``        Out   for one cycle each: :data:`EVENTS`
@@ -98,6 +96,7 @@ class Receiver(wiring.Component):
                 "response": Out(stream.Signature(config.response_layout)),
                 "entry_addr": In(config.connection_layout),
                 "entry": Out(receive_layout(config)),
+                "total": Out(config.total_layout),
                 "now": In(TIME_BITS),
                 "cnp_interval": In(TIME_BITS),
                 "events": Out(data.StructLayout({name: 1 for name in EVENTS})),
@@ -115,20 +114,33 @@ class Receiver(wiring.Component):
             init=[],
             attrs={"ram_style": "block"},
         )
+        # Beside the table, since a connection that is opened anew goes on counting: messages of
+        # its old incarnation may still be in the output's buffer.
+        m.submodules.totals = totals = Memory(
+            shape=config.total_layout, depth=config.connections, init=[]
+        )
         read, second, write = table.read_port(), table.read_port(), table.write_port()
+        counts, total = (totals.read_port(), totals.read_port()), totals.write_port()
         looked, clearing = Signal(), Signal(init=1)
-        self.table, self.clearing = table, clearing
+        self.table, self.totals, self.clearing = table, totals, clearing
         self.entry_held = entry = Signal(receive_layout(config))
+        self.total_held = so_far = Signal(config.total_layout)
         index = self.header.connection[: config.connection_layout.width]
         m.d.comb += [
             read.addr.eq(self.about),
             second.addr.eq(self.entry_addr),
             self.entry.eq(second.data),
+            counts[0].addr.eq(self.about),
+            counts[1].addr.eq(self.entry_addr),
+            self.total.eq(counts[1].data),
+            total.addr.eq(index),
+            total.data.eq(so_far + 1),
+            total.en.eq(self.commit),
             self.connection.eq(index),
         ]
         m.d.sync += looked.eq(self.lookup)
         with m.If(looked):
-            m.d.sync += entry.eq(read.data)
+            m.d.sync += [entry.eq(read.data), so_far.eq(counts[0].data)]
         self._compare(m)
         self._deliver(m)
         m.d.comb += write.addr.eq(index)
@@ -136,6 +148,7 @@ class Receiver(wiring.Component):
             self.clear = clear = Signal(config.connection_layout)
             m.d.sync += clear.eq(clear + 1)
             m.d.comb += [write.en.eq(1), write.addr.eq(clear)]
+            m.d.comb += [total.en.eq(1), total.addr.eq(clear), total.data.eq(0)]
             with m.If(clear == config.connections - 1):
                 m.d.sync += clearing.eq(0)
         with m.Else():

@@ -56,7 +56,7 @@ LTL_BLOCK = RegisterBlock(
             "rw",
             8,
             "messages that may wait in a receive connection's output buffer; of a send connection: "
-            "that value at the other end",
+            "what may be sent before the first answer",
             4,
         ),
         Register(

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..buffers import StreamFifo
 from .config import Kind
-from .receive import CREDIT_BITS, receive_layout
+from .receive import receive_layout
 
 __all__ = ["Responder"]
 
@@ -21,19 +21,21 @@ class Responder(wiring.Component):
     ``opened``       In    receive connections that were opened
     ``entry_addr``   Out   read port of the receive table
     ``entry``        In    a cycle later
+    ``total``        In    and how many messages were ever delivered by it, modulo
     ``frame``        Out   ACK frames for the framer
     ``lost``         Out   for one cycle: a request was dropped, because too many wait
     ===============  ====  =====================================================================
 
     An ACK says what is true when it is made: the next sequence number, and for how many more
     frames the connection has room (``credit`` of its table entry, less what waits in the output's
-    buffer). Successive requests of one connection become one ACK while the framer is busy. When
-    messages have left, an ACK is made of its own accord if the peer's credit has grown by half of
-    all since the last one, so that a peer without credit hears of it.
+    buffer, also of earlier incarnations; 0 if more waits). Successive requests of one connection
+    become one ACK while the framer is busy. When messages have left, an ACK is made of its own
+    accord if the peer's credit has grown by half of all since the last one, so that a peer without
+    credit hears of it.
 
     *Latency*: 4 cycles. *Throughput*: one ACK in 4 cycles. *Back-pressure*: ``frame`` may wait at
     will; then up to 64 requests wait, further ones are lost, as an ACK on the wire may be.
-    *Reset*: nothing owed; connections must be opened anew.
+    *Reset*: nothing owed, after ``connections`` cycles; connections must be opened anew.
     """
 
     def __init__(self, config):
@@ -45,6 +47,7 @@ class Responder(wiring.Component):
                 "opened": In(stream.Signature(config.connection_layout)),
                 "entry_addr": Out(config.connection_layout),
                 "entry": In(receive_layout(config)),
+                "total": In(config.total_layout),
                 "frame": Out(stream.Signature(config.frame_layout)),
                 "lost": Out(1),
             }
@@ -55,8 +58,8 @@ class Responder(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         config = self.config
-        bits = min(CREDIT_BITS, config.seq_bits)
-        layout = data.StructLayout({"consumed": bits, "advertised": bits})
+        count = config.total_layout
+        layout = data.StructLayout({"consumed": count, "advertised": count})
         m.submodules.credits = self.credits = credits = Memory(
             shape=layout, depth=config.connections, init=[], attrs={"ram_style": "block"}
         )
@@ -65,18 +68,27 @@ class Responder(wiring.Component):
         connection = Signal(config.connection_layout)
         asked, left, begun = Signal(), Signal(), Signal()
         flags = Signal(config.request_layout)
-        consumed, limit, grown = Signal(bits), Signal(bits), Signal(bits)
+        consumed, limit, grown, waiting = (
+            Signal(count, name=name) for name in ("consumed", "limit", "grown", "waiting")
+        )
+        total, room = Signal(count), Signal(9)
         state, entry = Signal(layout), Signal(receive_layout(config))
         m.d.comb += [
             read.addr.eq(self.entry_addr),
             write.addr.eq(connection),
             consumed.eq(state.consumed + left),
             grown.eq(limit - state.advertised),
+            room.eq(entry.credit - waiting),
         ]
         frame = self.frame.payload
         with m.If(self.frame.ready):
             m.d.sync += self.frame.valid.eq(0)
         with m.FSM(name="respond") as self.fsm:
+            with m.State("CLEAR"):
+                m.d.comb += write.en.eq(1)
+                m.d.sync += connection.eq(connection + 1)
+                with m.If(connection == config.connections - 1):
+                    m.next = "IDLE"
             with m.State("IDLE"):
                 which = Signal(config.connection_layout)
                 m.d.comb += self.entry_addr.eq(which)
@@ -98,10 +110,10 @@ class Responder(wiring.Component):
                     m.d.sync += [asked.eq(1), flags.eq(next_request.payload)]
                     m.next = "LOAD"
             with m.State("LOAD"):
-                m.d.sync += [entry.eq(self.entry), state.eq(Mux(begun, 0, read.data.as_value()))]
+                m.d.sync += [entry.eq(self.entry), total.eq(self.total), state.eq(read.data)]
                 m.next = "ADD"
             with m.State("ADD"):
-                m.d.sync += limit.eq(consumed + entry.credit)
+                m.d.sync += [limit.eq(consumed + entry.credit), waiting.eq(total - consumed)]
                 m.next = "DECIDE"
             with m.State("DECIDE"):
                 tell = Signal()
@@ -117,7 +129,7 @@ class Responder(wiring.Component):
                     frame.kind.eq(Kind.ACK),
                     frame.connection.eq(connection),
                     frame.seq.eq(entry.expected),
-                    frame.credit.eq((limit - entry.expected)[:bits]),
+                    frame.credit.eq(Mux(room[8], 0, room)),
                     frame.nack.eq(flags.nack),
                     frame.cnp.eq(flags.cnp),
                 ]
