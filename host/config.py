@@ -1,9 +1,6 @@
 """`trebuchet config pack|show|cluster`: configuration blocks as files."""
 
-import contextlib
 import os
-import secrets
-import shutil
 import stat
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +9,7 @@ import typer
 
 from ..models.config_block import cluster_texts, pack, unpack
 from ..models.errors import TrebuchetError
-from ..models.files import make_folder
+from ..models.files import make_folder, write_whole
 
 __all__ = ["app", "read_file", "write_file"]
 
@@ -43,7 +40,7 @@ def write_file(path: Path, data: bytes) -> None:
         if _is_special(path):
             path.write_bytes(data)
         else:
-            _replace(Path(os.path.realpath(path)), data)
+            write_whole(Path(os.path.realpath(path)), data)
     except OSError as error:
         raise TrebuchetError(f"cannot write {path}: {error.strerror}") from error
 
@@ -53,21 +50,6 @@ def _is_special(path: Path) -> bool:
         return not stat.S_ISREG(path.stat().st_mode)
     except FileNotFoundError:
         return False
-
-
-def _replace(path: Path, data: bytes) -> None:
-    # A name of its own, however long the file's is, and whatever lies beside it.
-    temporary = path.with_name(f".trebuchet-{secrets.token_hex(8)}")
-    try:
-        with temporary.open("xb") as file:
-            file.write(data)
-        if path.exists():
-            shutil.copymode(path, temporary)
-        temporary.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
 
 
 @app.command("pack")

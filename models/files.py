@@ -1,15 +1,17 @@
-"""Folders that the user named, or that a variable names."""
+"""Folders that the user named, or that a variable names; files that are whole or not there."""
 
 import contextlib
 import errno
 import os
+import secrets
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from .errors import TrebuchetError
 
-__all__ = ["make_folder", "writing_to"]
+__all__ = ["make_folder", "write_whole", "writing_to"]
 
 
 @contextlib.contextmanager
@@ -34,3 +36,19 @@ def make_folder(folder: Path) -> Path:
         with tempfile.TemporaryFile(dir=folder):
             pass
     return folder
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file: whole, or not at all. It keeps its permissions; raise :class:`OSError`."""
+    # A name of its own, however long the file's is, and whatever lies beside it.
+    temporary = path.with_name(f".trebuchet-{secrets.token_hex(8)}")
+    try:
+        with temporary.open("xb") as file:
+            file.write(data)
+        if path.exists():
+            shutil.copymode(path, temporary)
+        temporary.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise

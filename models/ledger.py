@@ -13,13 +13,13 @@ import contextlib
 import hashlib
 import io
 import json
-import os
 import re
 import tokenize
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from .files import write_whole
 from .lock import FileLock
 
 __all__ = ["ROOT", "Ledger", "digest", "files", "significant", "tools"]
@@ -120,6 +120,4 @@ class Ledger:
                 self.rows = json.loads(self.path.read_text())
             yield
             text = json.dumps(dict(sorted(self.rows.items())), indent=2) + "\n"
-            temporary = self.path.with_name(f"{self.path.name}.{os.getpid()}")
-            temporary.write_text(text)
-            temporary.replace(self.path)
+            write_whole(self.path, text.encode())

@@ -4,7 +4,7 @@ import json
 import os
 
 from ..models.errors import TrebuchetError
-from ..models.files import writing_to
+from ..models.files import write_whole, writing_to
 
 __all__ = ["bitstream_of", "has_bitstream", "read_report", "write_report"]
 
@@ -23,10 +23,8 @@ def read_report(path):
 
 def write_report(path, values):
     """Write a report: whole, or not at all."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}")
     with writing_to(path.parent):
-        temporary.write_text(json.dumps(values, indent=2) + "\n")
-        temporary.replace(path)
+        write_whole(path, (json.dumps(values, indent=2) + "\n").encode())
 
 
 def has_bitstream(report):
