@@ -9,6 +9,7 @@ import sys
 
 from ..boards import load_board
 from ..models.errors import TrebuchetError
+from ..models.ledger import LOCK, tools
 from ..soc.build import ROOT, build_board, generate_only
 from .registry import BOARD_FIGURES
 
@@ -30,7 +31,7 @@ def measure(name: str) -> dict[str, float]:
 
 
 def design_digest(name: str) -> str:
-    """Hash of the board's Verilog, constraints and scripts, and of its seed.
+    """Hash of the board's Verilog, constraints and scripts, its seed, and its tools' versions.
 
     The contents of its ROM, the firmware, are no part of it: they change no timing. In a process of
     its own: the order of statements that LiteX writes depends on the boards generated before.
@@ -49,5 +50,7 @@ def print_digest(name: str) -> None:
     """For :func:`design_digest`, on stdout."""
     board = load_board(name)
     placement = generate_only(board, ROOT / "build" / f"{name}_check")
-    state = hashlib.sha256(f"{board.seed} {board.sys_clk_hz} {placement.design()}".encode())
+    made_with = [line for line in tools((ROOT / LOCK).read_text()) if line.startswith("yowasp-")]
+    design = f"{made_with} {board.seed} {board.sys_clk_hz} {placement.design()}"
+    state = hashlib.sha256(design.encode())
     print(state.hexdigest())

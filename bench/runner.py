@@ -10,7 +10,7 @@ from ..models.errors import TrebuchetError
 from ..models.ledger import Ledger
 from .registry import COLLECTIONS, GROUPS, LEDGER, UNITS, Group, load_budgets
 
-__all__ = ["Progress", "figures", "lost", "select", "stale"]
+__all__ = ["Progress", "figures", "lost", "missed", "select", "stale"]
 
 #: Called with a group before it is measured.
 Progress = Callable[[Group], None]
@@ -78,33 +78,41 @@ def figures(
     progress: Progress = lambda group: None,
     accept: bool = False,
 ) -> dict[str, dict[str, Any]]:
-    """``{figure: {value, was, unit, budget, inputs}}``; measures stale groups, all if ``fresh``.
+    """What is known of each figure, by its name; measures stale groups, all if ``fresh``.
 
-    ``was`` is the value in the ledger before. A group with a figure that has lost more than
-    :data:`.registry.LOSSES` allow keeps its old rows there, unless ``accept``.
+    That is its ``value``, ``unit``, ``budget``, whether that is ``kept``, the digest of its
+    ``inputs``, and ``was``, the best value since one was accepted: so small losses add up. A group
+    with a figure that has lost more than :data:`.registry.LOSSES` allow, or misses its budget,
+    keeps its old rows in the ledger, unless ``accept``.
     """
     ledger = Ledger(LEDGER) if ledger is None else ledger
     budgets = load_budgets()
     result = {}
     for group in groups:
         inputs = group.digest()
-        old = {name: ledger.rows[name]["value"] for name in group.figures if name in ledger.rows}
-        values = old
+        rows = {name: ledger.rows[name] for name in group.figures if name in ledger.rows}
+        values = old = {name: row["value"] for name, row in rows.items()}
         if fresh or stale([group], ledger):
             progress(group)
             with stdout_to_stderr():
                 values = group.measure()
-        for figure in group.figures:
-            result[figure] = {
-                "value": values[figure],
-                "was": old.get(figure, values[figure]),
-                "unit": budgets[figure].unit,
-                "budget": budgets[figure].budget,
+        mine = {}
+        for figure, value in values.items():
+            budget = budgets[figure]
+            mine[figure] = {
+                "value": value,
+                "was": rows.get(figure, {}).get("best", old.get(figure, value)),
+                "unit": budget.unit,
+                "budget": budget.budget,
+                "kept": budget.kept_by(value),
                 "inputs": inputs,
             }
-        if values is not old and (accept or not lost({f: result[f] for f in group.figures})):
-            for figure, value in values.items():
-                ledger.record(figure, inputs, value=value)
+        result |= mine
+        if values is not old and (accept or not (lost(mine) or missed(mine))):
+            for figure, row in mine.items():
+                value, was = row["value"], row["was"]
+                worse = not accept and budgets[figure].loss(was, value) > 0
+                ledger.record(figure, inputs, value=value, **({"best": was} if worse else {}))
     return result
 
 
@@ -117,3 +125,9 @@ def lost(results: dict[str, dict[str, Any]]) -> dict[str, float]:
         for name, loss in losses.items()
         if (most := budgets[name].allowed) is not None and loss > most
     }
+
+
+def missed(results: dict[str, dict[str, Any]]) -> list[str]:
+    """The figures that do not keep their budgets, but for those whose budget is pending."""
+    budgets = load_budgets()
+    return [name for name, row in results.items() if not (row["kept"] or budgets[name].pending)]

@@ -22,7 +22,7 @@ from typing import Any
 from .files import write_whole
 from .lock import FileLock
 
-__all__ = ["ROOT", "Ledger", "digest", "files", "significant", "tools"]
+__all__ = ["LOCK", "ROOT", "Ledger", "digest", "files", "significant", "tools"]
 
 #: The top folder of the tree; globs are relative to it.
 ROOT = Path(__file__).resolve().parent.parent

@@ -39,7 +39,7 @@ def lab(tmp_path, monkeypatch):
 class Lab:
     def __init__(self, subject, group, ledger):
         self.subject, self.group, self.ledger = subject, group, ledger
-        self.values = {"t.one": 3, "t.two": 12}
+        self.values = {"t.one": 3, "t.two": 7}
         self.runs = 0
 
     def measure(self):
@@ -52,7 +52,8 @@ class Lab:
 def test_measures_what_is_missing_and_keeps_it(lab):
     assert runner.stale([lab.group], lab.ledger) == ["t.one", "t.two"]
     inputs = lab.group.digest()
-    expected = {"value": 3, "was": 3, "unit": "cycles", "budget": 10, "inputs": inputs}
+    expected = {"value": 3, "was": 3, "unit": "cycles", "budget": 10, "kept": True}
+    expected["inputs"] = inputs
     assert runner.figures([lab.group])["t.one"] == expected
     assert runner.figures([lab.group])["t.one"] == expected
     assert lab.runs == 1
@@ -80,10 +81,65 @@ def test_json_is_all_that_comes_on_stdout(lab, capfd):
 
 
 def test_table_says_which_budgets_are_kept(lab, capfd):
-    bench("t")
-    lines = [line.split() for line in capfd.readouterr().out.splitlines()]
+    lab.values["t.two"] = 12
+    with pytest.raises(typer.Exit) as stopped:
+        bench("t")
+    assert stopped.value.exit_code == 1
+    out, err = capfd.readouterr()
+    lines = [line.split() for line in out.splitlines()]
     assert ["t.one", "3", "at", "most", "10", "cycles", "kept"] in lines
     assert ["t.two", "12", "at", "most", "10", "cycles", "missed"] in lines
+    assert "t.two must be at most 10 cycles, not 12; not recorded" in err
+
+
+def test_a_missed_budget_is_not_recorded(lab, capfd):
+    bench("t")
+    lab.values["t.two"] = 12
+    with pytest.raises(typer.Exit):
+        bench("t", fresh=True, as_json=True)
+    out, _ = capfd.readouterr()
+    rows = json.loads(out[out.index("{") :])
+    assert {name: row["kept"] for name, row in rows.items()} == {"t.one": True, "t.two": False}
+    assert Ledger(lab.ledger.path).rows["t.two"]["value"] == 7
+    bench("t", fresh=True, accept=True)
+    assert Ledger(lab.ledger.path).rows["t.two"]["value"] == 12
+    # What is pending has no budget to keep yet.
+    entry = json.loads(registry.BUDGETS.read_text())
+    entry["t.two"]["pending"] = "later"
+    registry.BUDGETS.write_text(json.dumps(entry))
+    lab.values["t.two"] = 99
+    bench("t", fresh=True)
+    assert Ledger(lab.ledger.path).rows["t.two"]["value"] == 99
+
+
+def test_small_losses_add_up(lab):
+    """Each is measured from the best value since one was accepted."""
+    area = {"budget": 10_000, "unit": "LUT4", "better": "lower"}
+    registry.BUDGETS.write_text(json.dumps({"t.one": area, "t.two": area}))
+    lab.values = {"t.one": 1000, "t.two": 1000}
+    bench("t")
+    lab.values["t.one"] = 1020
+    bench("t", fresh=True)
+    lab.values["t.one"] = 1040
+    with pytest.raises(typer.Exit):
+        bench("t", fresh=True)
+    assert Ledger(lab.ledger.path).rows["t.one"]["value"] == 1020
+    bench("t", fresh=True, accept=True)
+    lab.values["t.one"] = 1070
+    bench("t", fresh=True)
+    assert Ledger(lab.ledger.path).rows["t.one"]["value"] == 1070
+    lab.values["t.one"] = 900
+    bench("t", fresh=True)
+    lab.values["t.one"] = 928
+    with pytest.raises(typer.Exit):
+        bench("t", fresh=True)
+
+
+def test_what_makes_a_board_larger_or_slower_is_a_loss():
+    budgets = registry.load_budgets()
+    for name in BUILT:
+        for figure in set(registry.BOARD_FIGURES) - {"build_minutes", "build_gib"}:
+            assert budgets[f"board.{name}.{figure}"].allowed is not None
 
 
 def test_a_measurement_must_yield_its_figures(lab):
@@ -129,11 +185,12 @@ def test_what_is_pending_is_measured_only_by_its_name(lab):
 )
 def test_a_loss_is_not_recorded(lab, capfd, unit, better, least, allowed, too_much, percent):
     entry = {"budget": 10, "unit": "cycles", "better": "lower"}
-    changing = {"budget": 0, "unit": unit, "better": better}
+    bound = 0 if better == "higher" else 10_000
+    changing = {"budget": bound, "unit": unit, "better": better}
     registry.BUDGETS.write_text(json.dumps({"t.one": changing, "t.two": entry}))
     lab.values = {"t.one": least, "t.two": 5}
     bench("t")
-    lab.values = {"t.one": too_much, "t.two": 50}
+    lab.values = {"t.one": too_much, "t.two": 9}
     with pytest.raises(typer.Exit) as stopped:
         bench("t", fresh=True)
     assert stopped.value.exit_code == 1
@@ -193,4 +250,4 @@ def test_command_prints_json_only_for_a_current_group():
     )
     assert result.returncode == 0, result.stderr
     for row in json.loads(result.stdout).values():
-        assert sorted(row) == ["budget", "inputs", "unit", "value", "was"]
+        assert sorted(row) == ["budget", "inputs", "kept", "unit", "value", "was"]
