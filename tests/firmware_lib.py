@@ -10,6 +10,7 @@ __all__ = [
     "BITSTREAM_SLOT",
     "FIRMWARE_SLOT",
     "FLAGS",
+    "PORT",
     "RAM",
     "SANITIZE",
     "FlashPort",
@@ -28,10 +29,11 @@ PORT = """
 void (*test_select)(bool);
 uint8_t (*test_byte)(uint8_t);
 uint32_t test_ms;
+uint32_t test_fed; /* how often the watchdog was */
 void flash_select(bool selected) { test_select(selected); }
 uint8_t flash_byte(uint8_t byte) { return test_byte(byte); }
 void flash_pause(void) { test_ms += 100; }
-void flash_working(void) { }
+void flash_working(void) { test_fed++; }
 uint32_t flash_now_ms(void) { return test_ms; }
 """
 

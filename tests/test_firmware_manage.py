@@ -8,16 +8,13 @@ import ctypes
 import json
 import queue
 import struct
-import subprocess
 import threading
 
 import numpy
 import pytest
-from firmware_host import generated
-from firmware_lib import RAM, map_memory
+from manage_lib import IMAGE_AT, MAILBOX_BASE, ROLE, ROLE_BASE, build_manage, bus_functions
 from service_model import Connection
 from test_roles_mailbox import Bench, Firmware
-from trebuchet.cores.roles.contract import role_block
 from trebuchet.cores.roles.mailbox import MAILBOX_BLOCK
 from trebuchet.host.smp import (
     Configuration,
@@ -32,59 +29,14 @@ from trebuchet.host.smp import (
 from trebuchet.models.ecg import model
 from trebuchet.models.ecg.synthetic import synthesise
 from trebuchet.models.status import Status
-from trebuchet.soc.csr_export import c_header, register_offsets, register_words
-from trebuchet.soc.firmware import roles_header, status_table_header
+from trebuchet.soc.csr_export import register_offsets, register_words
 
-RAM_BYTES = 1 << 20
-MAILBOX_BASE, ROLE_BASE = 0xF000_3000, 0xF000_6000
-ROLE = role_block("ecg")
-REGIONS = [(MAILBOX_BLOCK, MAILBOX_BASE), (ROLE, ROLE_BASE)]
-SOURCES = ("mailbox", "manage", "node", "update", "http", "status", "counters", "text", "buffer")
 SAMPLES, _, _ = synthesise(3.0, seed=7)
-
-SOC = f"""
-#define TREBUCHET_VERSION "0.1.0"
-#define TREBUCHET_BOARD "host"
-#define TREBUCHET_MAILBOX_REQUEST 1024
-#define TREBUCHET_MEMORY_BASE {RAM + RAM_BYTES:#x}ul
-"""
-READ = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_uint32)
-WRITE = ctypes.CFUNCTYPE(None, ctypes.c_uint32, ctypes.c_uint32)
-
-
-def _headers(folder):
-    """The generated headers; registers are reached by the test's functions."""
-    bus = "extern uint32_t (*bus_read)(uint32_t);\nextern void (*bus_write)(uint32_t, uint32_t);\n"
-    regs = c_header(REGIONS)
-    for old, new in (
-        ("return *(volatile uint32_t *)(uintptr_t)address;", "return bus_read(address);"),
-        ("*(volatile uint32_t *)(uintptr_t)address = value;", "bus_write(address, value);"),
-        ("#include <stdint.h>\n", "#include <stdint.h>\n" + bus),
-    ):
-        assert regs.count(old) == 1
-        regs = regs.replace(old, new)
-    for name, text in {
-        "trebuchet_regs.h": regs,
-        "trebuchet_roles.h": roles_header(REGIONS),
-        "trebuchet_status_table.h": status_table_header(REGIONS),
-        "soc.h": SOC,
-        "mem.h": f"#define MAIN_RAM_BASE {RAM:#x}ul\n",
-    }.items():
-        (generated(folder) / "generated" / name).write_text(text)
-    (folder / "system.h").write_text("static inline void flush_cpu_dcache(void) {}\n")
 
 
 @pytest.fixture(scope="module")
 def lib(root, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("manage")
-    _headers(folder)
-    flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-fPIC", "-shared"]
-    flags += ["-fsanitize=undefined", "-fno-sanitize-recover=undefined", "-static-libubsan"]
-    flags += ["-I", folder, "-I", root / "firmware", root / "tests" / "manage_host.c"]
-    flags += [root / "firmware" / f"{name}.c" for name in SOURCES]
-    subprocess.run(["gcc", *flags, "-o", folder / "manage.so"], check=True, timeout=60)
-    map_memory()
-    return ctypes.CDLL(str(folder / "manage.so"))
+    return build_manage(root, tmp_path_factory.mktemp("manage"))
 
 
 class RoleModel:
@@ -147,12 +99,7 @@ class BusFirmware(Firmware):
             for offset in [register_offsets(MAILBOX_BLOCK)[register.name]]
             if len(register_words(register)) == 1
         }
-        self.functions = READ(lambda a: self.ask(a, None)), WRITE(self.ask)
-        for name, function in zip(("bus_read", "bus_write"), self.functions, strict=True):
-            type(function).in_dll(lib, name)
-            pointer = ctypes.c_void_p.in_dll(lib, name)
-            pointer.value = ctypes.cast(function, ctypes.c_void_p).value
-        ctypes.memset(lib.host_log, 0, 1 << 16)
+        bus_functions(lib, lambda address: self.ask(address, None), self.ask)
         self.uptime = ctypes.c_uint32.in_dll(lib, "host_uptime_ms")
         self.thread = threading.Thread(target=self.loop, daemon=True)
 
@@ -308,7 +255,7 @@ def test_an_image_without_a_flash(lib):
     (answers,), _ = converse(lib, configuration(ROLE_BASE, image=image) + command(b"on"))
     assert answers[0] == refused(Status.NOT_BUILT_IN)
     assert answers[1].kind == MessageType.REPLY
-    assert ctypes.string_at(RAM + 0x82000, len(image)) == image
+    assert ctypes.string_at(IMAGE_AT, len(image)) == image
 
 
 @pytest.mark.parametrize("cut", [3, 8, 20, 1032])
