@@ -60,9 +60,9 @@ static uint8_t copy(struct slot slot, const struct image *image)
 	return TREBUCHET_STATUS_OK;
 }
 
-uint8_t boot_history(struct slot slot, struct slot_state state)
+uint8_t boot_history(struct slot slot, struct slot_state state, uint32_t failures)
 {
-	if (!state.bad && state.confirmed && restart_failures() >= IMAGE_TRIALS) {
+	if (!state.bad && state.confirmed && failures >= IMAGE_TRIALS) {
 		state.bad = true;
 		slot_give_up(slot); /* if that fails, it is found out again at the next start */
 	}
@@ -98,7 +98,7 @@ void boot_application(const uint32_t key[4])
 		status = boot_check(&image);
 	if (status == TREBUCHET_STATUS_OK) {
 		state = slot_state(slot);
-		status = boot_history(slot, state);
+		status = boot_history(slot, state, restart_failures());
 	}
 	if (status == TREBUCHET_STATUS_OK)
 		status = copy(slot, &image);

@@ -25,8 +25,11 @@ void boot_confirm(void);
 
 /* The slots of this board. */
 struct slot boot_slot(enum image_kind kind);
-/* What an image's history allows: OK, or ABORTED after a line that tells why. */
-uint8_t boot_history(struct slot slot, struct slot_state state);
+/*
+ * What an image's history allows, and its failures in a row until now: OK, or ABORTED after a line
+ * that tells why.
+ */
+uint8_t boot_history(struct slot slot, struct slot_state state, uint32_t failures);
 /* Whether an image is firmware that can run here: OK, BAD_DATA, TOO_LARGE. */
 uint8_t boot_check(const struct image *image);
 

@@ -70,7 +70,8 @@ static uint8_t check_slot(struct slot slot)
 	if (status != TREBUCHET_STATUS_OK)
 		return status;
 	state = slot_state(slot);
-	status = boot_history(slot, state);
+	/* Failures up to here were golden's: the other bitstream's memory begins anew. */
+	status = boot_history(slot, state, 0);
 	if (status == TREBUCHET_STATUS_OK)
 		status = slot_verify(slot, &image);
 	/* A start that cannot be counted could be repeated for ever. */
@@ -86,6 +87,11 @@ void multiboot_start(void)
 
 	if (!boot_is_golden() || multiboot_is_application() || slot_empty(slot))
 		return;
+	/* The FPGA may refuse one that was confirmed, again and again: this is the way out. */
+	if (restart_cause() == RESTART_BUTTON) {
+		log_warn("image", "reset by hand: golden stays");
+		return;
+	}
 	status = check_slot(slot);
 	log_status("image", "application bitstream", status);
 	if (status == TREBUCHET_STATUS_OK)

@@ -18,7 +18,10 @@ bool multiboot_is_application(void);
  * a hang there would never be judged.
  */
 void multiboot_check(void);
-/* Golden: start the other bitstream if that may run; does not return then. A line says why not. */
+/*
+ * Golden: start the other bitstream if that may run; does not return then. A line says why not. Nor
+ * after the reset button: an FPGA that takes a confirmed bitstream no more would load it for ever.
+ */
 void multiboot_start(void);
 /* This bitstream has come up. */
 void multiboot_confirm(void);

@@ -58,7 +58,6 @@ uint32_t ctrl_scratch_read(void);
 #define TREBUCHET_BOARD "sim"
 #define TREBUCHET_VERSION "1"
 #define TREBUCHET_WATCHDOG_MS 5000
-#define TREBUCHET_FLASH_SIZE {1 << 20:#x}
 #define TREBUCHET_FLASH_FIRMWARE {FIRMWARE_SLOT[0]:#x}u
 #define TREBUCHET_FLASH_FIRMWARE_BYTES {FIRMWARE_SLOT[1]:#x}u
 """,
@@ -113,22 +112,24 @@ def build(root, folder, *names, fakes=()):
     return ctypes.CDLL(str(path))
 
 
-def build_boot(root, folder, bitstream=False, multiboot=False):
+def build_boot(root, folder, multiboot=False, size=1 << 20, golden=0, bitstream=BITSTREAM_SLOT):
     """The library of ``boot_host.c``: restart, boot and update, for a board with these slots.
 
-    ``multiboot``: it has the slot of a bitstream, and an FPGA that can load that; and ``main.c``
-    (``main_host.c``), which has to do things in the right order for that.
+    ``multiboot``: it has the slot ``bitstream``, and an FPGA that can load that; and ``main.c``
+    (``main_host.c``), which has to do things in the right order for that. ``size`` of the flash,
+    and where ``golden`` lies in it, are in bytes.
     """
     generated(folder)
     for name, text in _BOOT_HEADERS.items():
         (folder / name).write_text(text)
-    if bitstream or multiboot:
-        with (folder / "generated" / "soc.h").open("a") as header:
-            header.write(f"#define TREBUCHET_FLASH_BITSTREAM {BITSTREAM_SLOT[0]:#x}u\n")
-            header.write(f"#define TREBUCHET_FLASH_BITSTREAM_BYTES {BITSTREAM_SLOT[1]:#x}u\n")
-            if multiboot:
-                header.write("#define TREBUCHET_FLASH_GOLDEN 0u\n#define TREBUCHET_MULTIBOOT\n")
+    constants = {"SIZE": size}
+    if multiboot:
+        constants |= {"GOLDEN": golden, "BITSTREAM": bitstream[0], "BITSTREAM_BYTES": bitstream[1]}
         (folder / "generated" / "trebuchet_regs.h").write_text(_MULTIBOOT_REGISTERS)
+    with (folder / "generated" / "soc.h").open("a") as header:
+        for name, value in constants.items():
+            header.write(f"#define TREBUCHET_FLASH_{name} {value:#x}u\n")
+        header.write("#define TREBUCHET_MULTIBOOT\n" if multiboot else "")
     names = ("boot.c", "update.c", "image.c", "crc32.c", "flash.c", "text.c", "multiboot.c")
     fake = "main_host.c" if multiboot else "boot_host.c"
     return build(root, folder, *names, fakes=[root / "tests" / fake])

@@ -171,6 +171,24 @@ def test_every_flipped_bit_is_told_with_the_same_status_by_firmware_and_host(lib
     assert seen == {Status.BAD_DATA, Status.BAD_CHECKSUM}
 
 
+def test_the_watchdog_is_fed_while_checksums_are_taken(lib, flash):
+    """A slow CPU takes seconds for a megabyte; each kilobyte feeds it, and each write."""
+    fed = ctypes.c_uint32.in_dll(lib, "test_fed")
+    contents = bytes(1 << 20)
+    fed.value = 0
+    assert _check(lib, Image(Kind.bitstream, "sim", "1", contents).pack()) == Status.OK
+    assert fed.value >= len(contents) // 1024
+    contents = bytes(SIZE - SECTOR)
+    fed.value = 0
+    assert _write(lib, Image(Kind.firmware, "sim", "1", contents, RAM).pack()) == Status.OK
+    # For the checksum, for each page, for each sector.
+    assert fed.value >= len(contents) // 1024 + len(contents) // 256 + SIZE // SECTOR
+    header = _header(lib)[1]
+    fed.value = 0
+    assert lib.slot_verify(SLOT, ctypes.byref(header)) == Status.OK
+    assert fed.value >= len(contents) // 1024
+
+
 def test_an_empty_slot(lib, flash):
     assert lib.slot_empty(SLOT)
     assert lib.slot_empty(NO_SLOT)

@@ -4,7 +4,7 @@ import ctypes
 
 import pytest
 from firmware_lib import BITSTREAM_SLOT, FIRMWARE_SLOT, RAM, FlashPort, build_boot, map_memory
-from nor_model import SECTOR
+from nor_model import SECTOR, NorModel
 from trebuchet.cores.multiboot.start import KEY
 from trebuchet.host.image import HEADER_BYTES, Image, Kind, slot_bytes
 from trebuchet.models.status import Status
@@ -35,8 +35,10 @@ def lib(root, tmp_path_factory):
 class Fpga:
     """A board with two bitstreams: ``start`` configures it, as power-up or a jump does."""
 
-    def __init__(self, lib):
-        self.lib, self.port = lib, FlashPort(lib)
+    def __init__(self, lib, flash=None):
+        lib.update_start.restype = ctypes.c_uint8
+        lib.update_step.restype = ctypes.c_bool
+        self.lib, self.port = lib, FlashPort(lib, flash)
         self.flash = self.port.flash
         map_memory()
 
@@ -104,8 +106,6 @@ class Fpga:
 
 @pytest.fixture
 def fpga(lib):
-    lib.update_start.restype = ctypes.c_uint8
-    lib.update_step.restype = ctypes.c_bool
     return Fpga(lib)
 
 
@@ -281,6 +281,55 @@ def test_one_that_a_button_started_is_given_up_all_the_same(fpga, confirmed):
         return
     assert fpga.state() == (0xFF, 0, 0)
     assert fpga.configure(application=0) == STAYS
+
+
+def test_failures_of_golden_are_not_the_other_bitstreams(fpga):
+    """It hangs before it starts that one, say."""
+    fpga.install(IMAGE)
+    fpga.configure(application=0)
+    fpga.configure(application=1)
+    fpga.lib.host_confirm()
+    assert fpga.configure(application=0) == BITSTREAM
+    for _ in range(4):
+        assert fpga.restarted(fired=True) == BITSTREAM
+    assert fpga.state() == (0xFE, 0, 0xFF)
+
+
+def test_one_that_the_fpga_does_not_take_any_more_is_kept_out_by_the_reset_button(fpga):
+    fpga.install(IMAGE)
+    fpga.configure(application=0)
+    fpga.configure(application=1)
+    fpga.lib.host_confirm()
+    for _ in range(5):  # the FPGA falls back, and golden knows nothing of it
+        assert fpga.configure(application=0) == BITSTREAM
+    assert fpga.restarted() == STAYS
+    assert fpga.log() == "1 image: reset by hand: golden stays\n"
+    assert fpga.state() == (0xFE, 0, 0xFF)
+    assert fpga.install(image(contents=b"the cure")) == Status.OK
+    assert fpga.lib.host_restart(COMMAND) == RESTARTS
+    assert fpga.restarted() == BITSTREAM, "a command starts it"
+    assert fpga.jumped_to() == OFFSET
+
+
+@pytest.mark.parametrize(
+    ("size", "golden", "offset", "shift"),
+    [
+        (1 << 24, 0x20_0000, 0x60_0000, 0),
+        (1 << 25, 0x20_0000, 0xFE_0000, 8),
+        (1 << 25, 0x100_2000, 0x1FC_0000, 8),
+    ],
+)
+def test_addresses_as_the_fpga_takes_them(root, tmp_path, size, golden, offset, shift):
+    slot = (offset, 2 * SECTOR)
+    lib = build_boot(root, tmp_path, multiboot=True, size=size, golden=golden, bitstream=slot)
+    fpga = Fpga(lib, NorModel(size))
+    assert fpga.install(IMAGE) == Status.OK
+    assert fpga.flash.data[offset : offset + len(CONTENTS)] == CONTENTS
+    assert fpga.configure(application=0) == BITSTREAM
+    assert fpga.jumped_to() == offset >> shift
+    assert fpga.configure(application=1) == STAYS
+    assert fpga.lib.host_restart(COMMAND) == BITSTREAM
+    assert fpga.jumped_to() == golden >> shift
 
 
 def test_golden_restarts_as_ever(fpga):
