@@ -15,11 +15,12 @@ from typing import Annotated
 import typer
 
 from ..models.errors import TrebuchetError
+from ..models.image import SECTOR
 from ..models.status import Status
 from . import smp
 from .config import read_file
 from .exchange import Refused
-from .options import Seconds
+from .options import MAX_SECONDS, Seconds, a_number
 
 __all__ = ["MAX_LINE", "PORT", "Manager", "Reply", "manage", "update"]
 
@@ -31,8 +32,9 @@ MAX_LINE = 127
 MAX_PAYLOAD = 1 << 16
 #: Seconds; the slowest board is a simulated one on a busy machine.
 TIMEOUT = 15.0
-#: A board writes a whole image to flash before it answers.
-UPDATE_TIMEOUT = 300.0
+#: A board writes a whole image to flash before it answers: so long, and so long for each sector
+#: (the slowest flashes may take 0.8 s to erase one).
+UPDATE_TIMEOUT, SECTOR_TIMEOUT = 300.0, 1.0
 #: No board has a slot for a larger one.
 MAX_IMAGE = 1 << 26
 
@@ -104,10 +106,12 @@ class Manager:
     def __exit__(self, *exc: object) -> None:
         self.connection.close()
 
-    def _ask(self, message: smp.Message, kind: smp.MessageType) -> smp.Message:
+    def _ask(
+        self, message: smp.Message, kind: smp.MessageType, timeout: float | None = None
+    ) -> smp.Message:
         name = self.connection.name
         self.connection.send(message)
-        answer = self.connection.receive()
+        answer = self.connection.receive(timeout)
         if answer is None:
             raise TrebuchetError(f"{name} closed the connection without an answer")
         if answer.kind == smp.MessageType.RESPONSE:
@@ -134,9 +138,12 @@ class Manager:
             raise smp.ProtocolError(f"{name} answered message {answered}, not message {id}")
         return result
 
-    def configure(self, configuration: smp.Configuration) -> None:
-        """Configure the node; returns when it has said OK."""
-        self._ask(configuration.message(), smp.MessageType.RESPONSE)
+    def configure(self, configuration: smp.Configuration, timeout: float | None = None) -> None:
+        """Configure the node; returns when it has said OK.
+
+        ``timeout`` bounds the wait for that in the place of the manager's.
+        """
+        self._ask(configuration.message(), smp.MessageType.RESPONSE, timeout)
 
 
 def _print(reply: Reply) -> None:
@@ -223,12 +230,22 @@ def manage(
 def update(
     board: Annotated[str, typer.Argument(help="Address of the board, HOST or HOST:PORT.")],
     image: Annotated[Path, typer.Argument(help="Image, as `trebuchet image pack` makes it.")],
-    timeout: Seconds = UPDATE_TIMEOUT,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            min=0.1,
+            max=MAX_SECONDS,
+            callback=a_number,
+            help="Seconds to wait.",
+            show_default=f"{UPDATE_TIMEOUT:g}, and {SECTOR_TIMEOUT:g} for each 4 KiB",
+        ),
+    ] = None,
 ) -> None:
     """Write an image to a board's flash; the board checks it first."""
     contents = read_file(image, MAX_IMAGE)
     if not contents:
         raise TrebuchetError(f"an image must have 1 to {MAX_IMAGE} bytes; {image} has none")
-    with Manager(board, timeout) as manager:
-        manager.configure(smp.Configuration(0, 0, (), contents))
+    written = timeout or UPDATE_TIMEOUT + SECTOR_TIMEOUT * -(-len(contents) // SECTOR)
+    with Manager(board, timeout or UPDATE_TIMEOUT) as manager:
+        manager.configure(smp.Configuration(0, 0, (), contents), written)
     typer.echo(f"{board} has {image.name} in flash ({len(contents)} bytes)")

@@ -11,9 +11,9 @@ __all__ = ["MAX_SECONDS", "Seconds", "a_number"]
 MAX_SECONDS = 86400
 
 
-def a_number(value: float) -> float:
+def a_number(value: float | None) -> float | None:
     """Callback of an option with bounds: `nan` passes them, since it compares with nothing."""
-    if math.isnan(value):
+    if value is not None and math.isnan(value):
         raise typer.BadParameter("nan is not a number")
     return value
 

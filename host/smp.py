@@ -345,10 +345,14 @@ class Connection:
             fcntl.ioctl(self.socket, termios.TIOCOUTQ, size)
         return int.from_bytes(size, sys.byteorder)
 
-    def receive(self) -> Message | None:
-        """The next message; None when the peer has closed between two messages."""
+    def receive(self, timeout: float | None = None) -> Message | None:
+        """The next message; None when the peer has closed between two messages.
+
+        ``timeout`` (seconds) bounds this wait in the place of the connection's.
+        """
         self._check()
-        end = time.monotonic() + self.timeout
+        timeout = self.timeout if timeout is None else timeout
+        end = time.monotonic() + timeout
         said = "nothing for"
         while not self.ready:
             self.decoder.feed(b"")  # raises if what came after the last message is none
@@ -358,7 +362,7 @@ class Connection:
                 self.socket.settimeout(left)
                 data = self.socket.recv(1 << 16)
             except TimeoutError as error:
-                raise self._fail(f"{self.name} sent {said} {self.timeout:g} s") from error
+                raise self._fail(f"{self.name} sent {said} {timeout:g} s") from error
             except OSError as error:
                 raise self._fail(f"the connection to {self.name} broke: {error}") from error
             if not data:

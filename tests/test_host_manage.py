@@ -6,9 +6,10 @@ import io
 import socket
 import sys
 import threading
+import time
 
 import pytest
-from trebuchet.host import smp
+from trebuchet.host import manage, smp
 from trebuchet.host.cli import main
 from trebuchet.host.manage import MAX_LINE, Manager, Reply, split_address
 from trebuchet.models.errors import TrebuchetError
@@ -198,6 +199,24 @@ def test_update(capsys, tmp_path):
     assert (code, err) == (0, "")
     assert out == f"{board} has firmware.img in flash (100004 bytes)\n"
     assert seen == [smp.Configuration(0, 0, (), image.read_bytes()).message()]
+
+
+def test_an_update_may_take_longer_the_larger_the_image_is(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(manage, "UPDATE_TIMEOUT", 0.2)
+    monkeypatch.setattr(manage, "SECTOR_TIMEOUT", 0.5)
+    image = tmp_path / "x.img"
+
+    def slow(message):
+        time.sleep(1)
+        return node(message)
+
+    with serving(slow) as (board, _):
+        image.write_bytes(b"TBIM" + bytes(19 * 4096))
+        assert run(capsys, "update", board, image)[0] == 0
+        said = f"trebuchet: {board} sent nothing for %s s\n"
+        assert run(capsys, "update", "--timeout", "0.3", board, image) == (1, "", said % "0.3")
+        image.write_bytes(b"TBIM")
+        assert run(capsys, "update", board, image) == (1, "", said % "0.7")
 
 
 @pytest.mark.parametrize(
