@@ -9,26 +9,11 @@ import typer
 
 from ..models.config_block import cluster_texts, pack, unpack
 from ..models.errors import TrebuchetError
-from ..models.files import make_folder, write_whole
+from ..models.files import make_folder, read_file, write_whole
 
 __all__ = ["app", "read_file", "write_file"]
 
-#: No board's flash is larger, so no file that is asked for is; a device has no end.
-MAX_FILE = 1 << 28
-
 app = typer.Typer(no_args_is_help=True, help="Pack a board's settings for its flash, or show them.")
-
-
-def read_file(path: Path, most: int = MAX_FILE) -> bytes:
-    """The contents of a file that the user named, ``most`` bytes."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(most + 1)
-    except OSError as error:
-        raise TrebuchetError(f"cannot read {path}: {error.strerror}") from error
-    if len(data) > most:
-        raise TrebuchetError(f"{path} must have at most {most} bytes; it has more")
-    return data
 
 
 def write_file(path: Path, data: bytes) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from ..models.errors import TrebuchetError
-from ..models.image import HEADER_BYTES, MAIN_RAM, SECTOR, Image, Kind, slot_bytes
+from ..models.image import HEADER_BYTES, MAIN_RAM, SECTOR, Image, Kind, check_firmware, slot_bytes
 from .config import read_file, write_file
 
 __all__ = ["HEADER_BYTES", "MAIN_RAM", "SECTOR", "Image", "Kind", "app", "slot_bytes"]
@@ -32,10 +32,12 @@ def pack_command(
     load = MAIN_RAM if kind is Kind.firmware else 0
     contents = read_file(source)
     try:
-        image = Image(kind, board, version, contents, load).pack()
+        image = Image(kind, board, version, contents, load)
+        check_firmware(image)
+        data = image.pack()
     except TrebuchetError as error:
         raise TrebuchetError(f"{source}: {error}") from error
-    write_file(output, image)
+    write_file(output, data)
     typer.echo(f"{output}: {kind.name} {version} for {board}, {len(contents)} bytes of contents")
 
 

@@ -1,4 +1,4 @@
-"""Folders that the user named, or that a variable names; files that are whole or not there."""
+"""Folders and files that the user named; files that are whole or not there."""
 
 import contextlib
 import errno
@@ -11,7 +11,10 @@ from pathlib import Path
 
 from .errors import TrebuchetError
 
-__all__ = ["make_folder", "write_whole", "writing_to"]
+__all__ = ["make_folder", "read_file", "write_whole", "writing_to"]
+
+#: No board's flash is larger, so no file that is asked for is; a device has no end.
+MAX_FILE = 1 << 28
 
 
 @contextlib.contextmanager
@@ -36,6 +39,18 @@ def make_folder(folder: Path) -> Path:
         with tempfile.TemporaryFile(dir=folder):
             pass
     return folder
+
+
+def read_file(path: Path, most: int = MAX_FILE) -> bytes:
+    """The contents of a file that the user named, ``most`` bytes."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(most + 1)
+    except OSError as error:
+        raise TrebuchetError(f"cannot read {path}: {error.strerror}") from error
+    if len(data) > most:
+        raise TrebuchetError(f"{path} must have at most {most} bytes; it has more")
+    return data
 
 
 def write_whole(path: Path, data: bytes) -> None:

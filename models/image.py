@@ -11,7 +11,16 @@ from dataclasses import dataclass
 
 from .errors import TrebuchetError
 
-__all__ = ["HEADER_BYTES", "MAIN_RAM", "SECTOR", "Image", "Kind", "slot_bytes"]
+__all__ = [
+    "APPLICATION_BYTES",
+    "HEADER_BYTES",
+    "MAIN_RAM",
+    "SECTOR",
+    "Image",
+    "Kind",
+    "check_firmware",
+    "slot_bytes",
+]
 
 _HEADER = struct.Struct("<4sBBHIII24s16s")
 _MAGIC = b"TBIM"
@@ -19,6 +28,8 @@ _FORMAT = 1
 HEADER_BYTES = _HEADER.size + 4
 #: Where application firmware runs: the start of external memory.
 MAIN_RAM = 0x4000_0000
+#: Bytes that it has there (``firmware/bulk.h``).
+APPLICATION_BYTES = 256 << 10
 #: The last sector of a slot is for the header.
 SECTOR = 4096
 
@@ -110,6 +121,21 @@ class Image:
             if not value.isascii() or not value.isprintable():
                 raise TrebuchetError(f"the image's {name} is no text: {value!a}: BAD_DATA")
         return cls(list(Kind)[kind - 1], text[0], text[1], contents, load)
+
+
+def check_firmware(image: Image) -> None:
+    """Raise :class:`TrebuchetError` if an image is firmware that no board can run."""
+    if image.kind is not Kind.firmware:
+        return
+    if image.load != MAIN_RAM:
+        raise TrebuchetError(
+            f"firmware must be linked for {MAIN_RAM:#x}, not {image.load:#x}: BAD_DATA"
+        )
+    if len(image.contents) > APPLICATION_BYTES:
+        raise TrebuchetError(
+            f"firmware must have at most {APPLICATION_BYTES} bytes, not {len(image.contents)}: "
+            "TOO_LARGE"
+        )
 
 
 def slot_bytes(image: bytes, size: int) -> bytes:

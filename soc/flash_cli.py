@@ -7,8 +7,8 @@ import typer
 
 from ..boards import load_board
 from ..models.errors import TrebuchetError
-from ..models.files import make_folder, writing_to
-from ..models.image import HEADER_BYTES, Image, slot_bytes
+from ..models.files import make_folder, read_file, writing_to
+from ..models.image import HEADER_BYTES, Image, check_firmware, slot_bytes
 from .multiboot import jump_page
 from .reports import bitstream_of
 from .toolchain import require_tool, succeeds
@@ -65,6 +65,7 @@ def slot_pieces(board, image):
         raise TrebuchetError(
             f"the image is for board {found.board!r}, not {board.name!r}: WRONG_BOARD"
         )
+    check_firmware(found)
     offset, room = _aligned(board, found.kind.name)
     data = slot_bytes(image, room)
     last = room - BLOCK
@@ -102,14 +103,20 @@ def _write(board, pieces, folder):
             )
 
 
-def _pieces_of(board, path):
-    """Of the image in a file."""
-    try:
-        return list(slot_pieces(board, path.read_bytes()))
-    except OSError as error:
-        raise TrebuchetError(f"cannot read {path}: {error.strerror}") from error
-    except TrebuchetError as error:
-        raise TrebuchetError(f"{path}: {error}") from error
+def _pieces_of(board, paths):
+    """Of the images in these files, all of which must be good, each for a slot of its own."""
+    pieces, kinds = [], {}
+    for path in paths:
+        data = read_file(path, board.flash.size)
+        try:
+            pieces += slot_pieces(board, data)
+            kind = Image.unpack(data).kind.name
+        except TrebuchetError as error:
+            raise TrebuchetError(f"{path}: {error}") from error
+        if kind in kinds:
+            raise TrebuchetError(f"{kinds[kind]} and {path} are both for the slot flash.{kind}")
+        kinds[kind] = path
+    return pieces
 
 
 def _flash_with_vivado(name, board, folder):
@@ -155,7 +162,7 @@ def flash(
         return
     _check_board(board, found)
     if images:
-        pieces = [piece for path in images for piece in _pieces_of(found, path)]
+        pieces = _pieces_of(found, images)
     else:
         pieces = list(golden_pieces(found, Path(bitstream_of(board, folder)).read_bytes()))
     _write(found, pieces, folder / "flash")

@@ -9,6 +9,7 @@ from trebuchet.host import config
 from trebuchet.host.cli import main
 from trebuchet.host.image import Image
 from trebuchet.models.errors import TrebuchetError
+from trebuchet.models.image import APPLICATION_BYTES
 from trebuchet.sim.fleet.topology import PEERS, uniform
 
 
@@ -40,6 +41,11 @@ def test_a_bitstream_has_no_address(capsys, tmp_path):
     options = ["--board", "versa_ecp5", "--kind", "bitstream", "-o", image]
     assert _run(capsys, "image", "pack", contents, *options)[0] == 0
     assert Image.unpack(image.read_bytes()).load == 0
+
+
+def test_firmware_and_host_agree_on_the_room_for_firmware(root):
+    header = (root / "firmware" / "bulk.h").read_text()
+    assert f"#define APPLICATION_BYTES {APPLICATION_BYTES:#x}u\n" in header
 
 
 def test_pack_and_show_settings(capsys, tmp_path):
@@ -88,6 +94,10 @@ def test_wrong_settings_are_one_line(capsys, tmp_path, text, message):
         (["image", "pack", "empty", "--board", "sim", "-o", "x"], "must have contents"),
         (["image", "pack", "junk", "--board", "b" * 25, "-o", "x"], "board must be 1 to 24 ASCII"),
         (
+            ["image", "pack", "large", "--board", "sim", "-o", "x"],
+            "large: firmware must have at most 262144 bytes, not 262145: TOO_LARGE",
+        ),
+        (
             ["image", "pack", "junk", "--board", "sim", "-o", "no/x"],
             "cannot write no/x: No such file or directory",
         ),
@@ -106,11 +116,12 @@ def test_what_cannot_be_is_one_line(capsys, tmp_path, monkeypatch, arguments, me
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty").touch()
     (tmp_path / "junk").write_bytes(b"junk" * 40)
+    (tmp_path / "large").write_bytes(bytes(APPLICATION_BYTES + 1))
     code, out, err = _run(capsys, *arguments)
     assert (code, out) == (1, "")
     assert message in err
     assert err.count("\n") == 1
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["empty", "junk"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["empty", "junk", "large"]
 
 
 @pytest.mark.parametrize("name", ["out", "x" * 253])

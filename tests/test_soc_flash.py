@@ -14,7 +14,7 @@ from nor_model import NorModel
 from trebuchet.boards import BUILT, load_board
 from trebuchet.host.cli import app
 from trebuchet.models.errors import TrebuchetError
-from trebuchet.models.image import HEADER_BYTES, SECTOR, Image, Kind
+from trebuchet.models.image import HEADER_BYTES, MAIN_RAM, SECTOR, Image, Kind
 from trebuchet.soc.flash_cli import BLOCK, golden_pieces, slot_pieces
 from trebuchet.soc.multiboot import MARK, PAGE, jump_page, marked
 from trebuchet.soc.place import Placement, pack
@@ -26,11 +26,12 @@ FLASH = BOARD.flash
 GOLDEN = b"\xff\x00golden\x00\xff\xff\xff\xbd\xb3 and so on" * 1000
 
 
-def image(contents=b"bits" * 50_000, board="ulx3s", kind=Kind.bitstream):
-    return Image(kind, board, "7", contents).pack()
+def image(contents=b"bits" * 50_000, board="ulx3s", kind=Kind.bitstream, load=0):
+    return Image(kind, board, "7", contents, load).pack()
 
 
 IMAGE = image()
+CODE = image(b"code", kind=Kind.firmware, load=MAIN_RAM)
 HEADER = FLASH.bitstream[0] + FLASH.bitstream[1] - SECTOR
 
 
@@ -108,6 +109,14 @@ def test_what_is_cut_off_anywhere_is_no_image():
             image(bytes(FLASH.bitstream[1])),
             "the slot takes 2093056 bytes of contents, not 2097152: TOO_LARGE",
         ),
+        (
+            image(kind=Kind.firmware),
+            "firmware must be linked for 0x40000000, not 0x0: BAD_DATA",
+        ),
+        (
+            image(bytes(300 << 10), kind=Kind.firmware, load=MAIN_RAM),
+            "firmware must have at most 262144 bytes, not 307200: TOO_LARGE",
+        ),
     ],
 )
 def test_bad_images_are_one_line_and_nothing_is_written(tmp_path, loader, data, message):
@@ -116,6 +125,25 @@ def test_bad_images_are_one_line_and_nothing_is_written(tmp_path, loader, data, 
     good = tmp_path / "good.img"
     good.write_bytes(IMAGE)
     assert fault("flash", "ulx3s", good, path).startswith(f"{path}: {message}")
+    assert not loader.exists()
+
+
+def test_two_images_for_one_slot_are_refused(tmp_path, loader):
+    paths = [tmp_path / name for name in ("a.img", "b.img", "c.img")]
+    images = (IMAGE, image(b"other"), CODE)
+    for path, data in zip(paths, images, strict=True):
+        path.write_bytes(data)
+    a, b, c = paths
+    assert fault("flash", "ulx3s", a, c, b) == f"{a} and {b} are both for the slot flash.bitstream"
+    assert not loader.exists()
+    assert invoke("flash", "ulx3s", a, c, "--output", tmp_path).exit_code == 0
+    assert len(loader.read_text().splitlines()) == 6
+
+
+def test_what_has_no_end_is_one_line(loader):
+    assert fault("flash", "ulx3s", "/dev/zero") == (
+        "/dev/zero must have at most 16777216 bytes; it has more"
+    )
     assert not loader.exists()
 
 
@@ -218,7 +246,7 @@ def test_layouts_that_cannot_be_written_from_outside():
     assert refused(golden_pieces, BOARD, bytes(0x200001)) == (
         "the bitstream has 2097153 bytes; flash.golden of board 'ulx3s' takes 2097152: TOO_LARGE"
     )
-    assert refused(slot_pieces, changed(firmware=(0, 0)), image(kind=Kind.firmware)) == (
+    assert refused(slot_pieces, changed(firmware=(0, 0)), CODE) == (
         "board 'ulx3s' has no part 'firmware' in its flash"
     )
     assert refused(slot_pieces, changed(bitstream=(0x200000, 0x101000)), IMAGE).startswith(
