@@ -45,6 +45,7 @@ BOARD = Board(
     attach=_attach,
     router="patient",  # the quick one drives wires apart
     lut4_budget=ecp5.COMB["85F"],
-    flash=flash_layout(16 << 20, start=4 << 20),  # Winbond W25Q128JV, behind the bootloader
+    # Winbond W25Q128JV, behind the bootloader, which starts one bitstream only
+    flash=flash_layout(16 << 20, start=4 << 20, bitstream=(0, 0)),
     loader=("--board", "butterstick"),
 )

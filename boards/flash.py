@@ -105,19 +105,19 @@ def flash_layout(size, start=0, bitstream_bytes=ECP5_BITSTREAM, **others):
 
     First the golden bitstream and the application's, with ``bitstream_bytes`` for each; then the
     firmware and the configuration. ``start`` is what lies below in bytes, like a bootloader;
-    ``others`` are fields of :class:`Flash`. What does not fit, the board that it is given to
-    refuses.
+    ``others`` are fields of :class:`Flash`, also in the place of these (``bitstream=(0, 0)`` where
+    nothing could load the application's; its room stays free). What does not fit, the board that
+    it is given to refuses.
     """
     application = start + bitstream_bytes
     firmware = application + bitstream_bytes
-    return Flash(
-        size=size,
-        golden=(start, bitstream_bytes),
-        bitstream=(application, bitstream_bytes),
-        firmware=(firmware, FIRMWARE_BYTES),
-        config=(firmware + FIRMWARE_BYTES, CONFIG_BYTES),
-        **others,
-    )
+    parts = {
+        "golden": (start, bitstream_bytes),
+        "bitstream": (application, bitstream_bytes),
+        "firmware": (firmware, FIRMWARE_BYTES),
+        "config": (firmware + FIRMWARE_BYTES, CONFIG_BYTES),
+    }
+    return Flash(size=size, **parts | others)
 
 
 def _is_part(part):

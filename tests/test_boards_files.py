@@ -194,6 +194,14 @@ def test_a_board_says_nothing_that_its_preset_says(name, root):
         assert "flash_layout(" in text or "variant(" in text or board.flash != usual
 
 
+@pytest.mark.parametrize("name", BUILT)
+def test_a_slot_for_a_bitstream_is_there_where_one_can_be_loaded(name):
+    """By the FPGA itself, or by its PROGRAMN pin after a golden one at 0."""
+    board = load_board(name)
+    if board.flash is not None and "bitstream" in board.flash.parts:
+        assert board.multiboot != "none" or board.flash.golden[0] == 0
+
+
 def test_the_guide_shows_a_board_that_is_built(root):
     text = (root / "docs" / "porting.md").read_text()
     block = re.search(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[1]

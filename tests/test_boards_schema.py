@@ -237,6 +237,8 @@ def test_a_usual_layout_of_the_flash():
         config=(0x880000, 0x2000),
     )
     assert flash_layout(16 << 20, start=0, max_hz=10**7).max_hz == 10**7
+    without = flash_layout(16 << 20, start=0x400000, bitstream=(0, 0))
+    assert without == dataclasses.replace(flash, bitstream=(0, 0))
 
 
 @pytest.mark.parametrize(
