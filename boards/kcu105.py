@@ -44,7 +44,9 @@ BOARD = Board(
     dram_bytes=1 << 30,
     platform=_platform,
     attach=_attach,
-    flash=flash_layout(  # the first of two Micron N25Q256A
+    # The first of two Micron N25Q256A. Not all of these have the commands 12h and 21h: the board
+    # reads the others, and cannot write them (docs/multiboot.md).
+    flash=flash_layout(
         32 << 20,
         bitstream_bytes=0xF80000,  # one has up to 16,006,908
         part="n25q256-1.8v-spi-x1_x2_x4",
