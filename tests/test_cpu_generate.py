@@ -1,8 +1,10 @@
 """`trebuchet cpu`: the Verilog in the tree is what its sources say, and what goes wrong is told."""
 
+import errno
 import json
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 from trebuchet.boards.schema import CPU_VARIANTS
@@ -62,7 +64,7 @@ def test_nothing_of_the_machine_is_in_the_verilog(name):
     assert "MIT License" in (TREE / "LICENSE.VexRiscv").read_text()
 
 
-@pytest.mark.parametrize("name", ["scala/ChecksumPlugin.scala", "jars.lock"])
+@pytest.mark.parametrize("name", ["scala/ChecksumPlugin.scala", "jars.lock", "generate.py"])
 def test_a_changed_source_is_told(copied, name):
     path = copied / name
     path.write_text(path.read_text() + "\n")
@@ -70,6 +72,42 @@ def test_a_changed_source_is_told(copied, name):
         "sources or configuration of soc/cpu have changed since its Verilog was generated; "
         "run: trebuchet cpu"
     )
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """The generator is quick, and makes this."""
+    texts = {core.verilog.name: f"// {core.name}\n" for core in CORES.values()}
+    monkeypatch.setattr(generate, "generate", lambda icache_bytes: dict(texts))
+    return texts
+
+
+def test_what_is_written_is_current(copied, quick):
+    written = generate.write(8192)
+    assert [path.name for path in written] == [*quick, "LICENSE.VexRiscv"]
+    assert {path.name for path in (copied / "verilog").iterdir()} == (
+        {path.name for path in written} | {"generated.json"}
+    )
+    assert {name: (copied / "verilog" / name).read_text() for name in quick} == quick
+    assert generate.recorded()["icache_bytes"] == 8192
+    assert generate.stale() is None
+
+
+def test_a_full_disk_leaves_the_tree_as_it_was(copied, quick, monkeypatch):
+    before = {path.name: path.read_bytes() for path in (copied / "verilog").iterdir()}
+    write_text = Path.write_text
+
+    def full(self, text):
+        if self.name == "LICENSE.VexRiscv":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write_text(self, text)
+
+    monkeypatch.setattr(Path, "write_text", full)
+    assert message() == (
+        f"cannot write {copied}/verilog: No space left on device; "
+        "choose another folder, or make it writable"
+    )
+    assert {path.name: path.read_bytes() for path in (copied / "verilog").iterdir()} == before
 
 
 def test_another_cache_size_is_another_configuration(copied):

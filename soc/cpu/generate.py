@@ -10,9 +10,11 @@ import json
 import re
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 from ...models.errors import TrebuchetError
+from ...models.files import writing_to
 from ...models.ledger import ROOT
 from ...models.lock import FileLock
 from ..toolchain import require_tool
@@ -83,7 +85,7 @@ def _vexriscv_digest():
     folder, files = _vexriscv()
     named = [str(path.relative_to(folder)).encode() for path in files]
     return _hash(
-        repr(ARTIFACTS).encode(),
+        (FOLDER / "generate.py").read_bytes(),  # the arguments of compiler and generator
         (FOLDER / "jars.lock").read_bytes(),
         *(
             part
@@ -94,7 +96,7 @@ def _vexriscv_digest():
 
 
 def digest(icache_bytes):
-    """Hash of everything the Verilog follows from: sources, libraries, configuration."""
+    """Hash of everything the Verilog follows from: sources, libraries, how they are called."""
     ours = [part for path in _ours() for part in (path.name.encode(), path.read_bytes())]
     cores = repr(sorted((core.name, core.cached) for core in CORES.values())).encode()
     return _hash(_vexriscv_digest().encode(), cores, str(icache_bytes).encode(), *ours)
@@ -243,16 +245,23 @@ def generate(icache_bytes, offline=False):
 
 
 def write(icache_bytes):
-    """Generate the cores into the tree, with the record of what they were made from."""
+    """Generate the cores into the tree, with the record of what they were made from.
+
+    Nothing in the tree changes before all of it is written elsewhere; the record comes last.
+    """
     texts = generate(icache_bytes)
     folder, _ = _vexriscv()
     texts["LICENSE.VexRiscv"] = (folder / _LICENSE).read_text()
-    for name, text in texts.items():
-        (FOLDER / "verilog" / name).write_text(text)
     files = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
     record = {"digest": digest(icache_bytes), "icache_bytes": icache_bytes, "files": files}
-    _RECORD.write_text(json.dumps(record, indent=2) + "\n")
-    return [FOLDER / "verilog" / name for name in texts]
+    target = _RECORD.parent
+    with writing_to(target), tempfile.TemporaryDirectory(dir=target) as partial:
+        written = {**texts, _RECORD.name: json.dumps(record, indent=2) + "\n"}
+        for name, text in written.items():
+            (Path(partial) / name).write_text(text)
+        for name in written:
+            (Path(partial) / name).replace(target / name)
+    return [target / name for name in texts]
 
 
 def check(offline=False):
