@@ -15,12 +15,11 @@ def _platform():
 
     return ultrascale.add_qsfp(
         xilinx_alveo_u200.Platform(),
-        clk=("K11", "K10"),
+        # The oscillator Si570: 156.25 MHz from power-up. The cage's other reference, of an Si5335,
+        # has 161.13 MHz until that is reset with another choice; but clk300 comes from it too.
+        clk=("M11", "M10"),
         lane=("N4", "N3", "N9", "N8"),
-        control={
-            **{"modskll": "BE16", "resetl": "BE17", "lpmode": "BD18"},
-            **{"refclk_reset": "AT22", "fs0": "AT20", "fs1": "AU22"},
-        },
+        control={"modskll": "BE16", "resetl": "BE17", "lpmode": "BD18", "refclk_reset": "AT22"},
         standard="LVCMOS12",
     )
 
@@ -32,9 +31,7 @@ def _attach(soc):
 
     soc.crg = Clocks(soc, soc.platform.request("clk300", 0), 300e6, idelay_hz=500e6)
     ultrascale.ddr4(soc, MTA18ASF2G72PZ, idelay_hz=500e6, cmd_latency=1, is_rdimm=True)
-    # fs1 and fs0 choose 156.25 MHz.
-    levels = {"modskll": 0, "resetl": 1, "lpmode": 0, "refclk_reset": 0, "fs0": 1, "fs1": 0}
-    ultrascale.qsfp_base_x(soc, **levels)
+    ultrascale.qsfp_base_x(soc, modskll=0, resetl=1, lpmode=0, refclk_reset=0)
     ultrascale.flash(soc)
 
 
