@@ -20,7 +20,8 @@ class StartupFlashPads(LiteXModule):
         self.comb += self.miso.eq(data_in[1])
         self.specials += Instance(
             "STARTUPE3",
-            **{name: 0 for name in ("i_GSR", "i_GTS", "i_KEYCLEARB", "i_PACK", "i_USRCCLKTS")},
+            **{name: 0 for name in ("i_GSR", "i_GTS", "i_PACK", "i_USRCCLKTS")},
+            i_KEYCLEARB=1,  # active low: would clear the AES key in battery-backed RAM
             i_USRDONEO=1,
             i_USRDONETS=1,
             i_USRCCLKO=self.clk,
