@@ -103,6 +103,13 @@ def mt25qu01g(golden=0):
     )
 
 
+#: Cycles after which a load that never begins or never ends falls back (AMD UG570, "Watchdog
+#: Timer": 30 bits, counted down at CCLK until start-up has ended). A whole bitstream of a VU9P, the
+#: largest here, has 641,272,864 bits: 160,318,216 cycles of SPI x4, a minute at the slowest CCLK,
+#: 2.7 MHz; over JTAG, should the clock be TCK there, a cycle each. So the count is the latter and a
+#: quarter more: 805,306,368, five minutes at 2.7 MHz.
+_LOAD_CYCLES = 0x30000000
+
 #: Of both bitstreams (AMD UG908, table A-1): one that is no good lets the FPGA fall back.
 _BITSTREAM = {
     "GENERAL.COMPRESS": "TRUE",
@@ -110,6 +117,7 @@ _BITSTREAM = {
     "CONFIG.SPI_32BIT_ADDR": "YES",
     "CONFIG.SPI_FALL_EDGE": "YES",
     "CONFIG.CONFIGFALLBACK": "ENABLE",
+    "CONFIG.TIMER_CFG": f"0x{_LOAD_CYCLES:08x}",
 }
 
 
