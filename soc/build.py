@@ -447,7 +447,7 @@ def _build_project(board, directory, shell, synth_only, fresh):
     with environment(directory):
         soc = _build_soc(board, shell, directory)
         placement = _placement(board, soc, directory)
-        check_xdc(placement.path(".xdc").read_text(), board.device)
+        check_xdc(placement, board.device)
         if not with_vivado:
             used = map_design(placement, board.capacity, directory / "check")
             check_fit(board, used)

@@ -55,8 +55,8 @@ def check(name, fit=False):
 
 def _check_vendor(board, placement, directory, fit):
     """The further steps of a board of flow ``vivado``."""
-    check_xdc(placement.path(".xdc").read_text(), board.device)
-    yield "pins", "all are on the package's grid, none is used twice; Vivado knows the rest"
+    check_xdc(placement, board.device)
+    yield "pins", "each port has one on the package's grid, none is shared; Vivado knows the rest"
     if board.flash is None:
         yield "flash", "none: no configuration and no images are kept on the board"
     if not fit:

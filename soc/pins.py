@@ -12,7 +12,12 @@ from ..models.errors import TrebuchetError
 __all__ = ["check_pins", "check_xdc"]
 
 _LOCATE = re.compile(r'^LOCATE COMP "([^"]+)" SITE "([^"]+)";', re.MULTILINE)
-_LOC = re.compile(r"^set_property LOC (\S+) \[get_ports \{([^}]+)\}\]", re.MULTILINE)
+_SET = re.compile(r"^set_property (LOC|IOSTANDARD) (\S+) \[get_ports \{([^}]+)\}\]", re.MULTILINE)
+#: Ports of a module, as LiteX declares them: the highest bit of a vector, and the name.
+_PORT = re.compile(r"\b(?:input|output|inout)\s+(?:wire|reg)\s+(?:\[(\d+):0\]\s*)?(\w+)")
+#: Connections that only a transceiver's pin has, which takes no I/O standard.
+_SERIAL = re.compile(r"\.GT[A-Z]+[RT]X[NP]\s*\((\w+)")
+_REFERENCE = re.compile(r"^IBUFDS_GT\w+ [^;]*?\.I\s*\((\w+)\),\s*\.IB\s*\((\w+)\)", re.MULTILINE)
 #: Letters of the rows of a ball grid (JEDEC leaves out those that look like digits or others).
 _ROWS = "ABCDEFGHJKLMNPRTUVWY"
 
@@ -27,23 +32,48 @@ def _users(places):
     return users
 
 
-def check_xdc(text, device):
-    """Raise, naming signal and pin, if constraints ``text`` use a pin twice, or one off the grid.
+def _signals(verilog, top):
+    """Signals of the module ``top`` by the names that constraints have for them, bit by bit."""
+    head = re.search(rf"^module {top}\s*\((.*?)\);", verilog, re.MULTILINE | re.DOTALL)
+    for high, name in _PORT.findall(head[1]):
+        yield from (f"{name}[{bit}]" for bit in range(int(high) + 1)) if high else (name,)
 
-    The package of a ``device`` like ``xcku040-ffva1156-2-e`` has 1156 balls in a square, whose rows
-    are A to AP; on larger ones the corners are missing. Which balls are I/O only Vivado knows.
+
+def _check_ports(verilog, top, found):
+    """Raise if a port has no pin, or none with an I/O standard, in constraints ``found``."""
+    serial = {*_SERIAL.findall(verilog), *(n for pair in _REFERENCE.findall(verilog) for n in pair)}
+    has = {(name, signal) for name, _, signal in found}
+    for signal in _signals(verilog, top):
+        if ("LOC", signal) not in has:
+            raise TrebuchetError(f"{signal!r} has no pin; the board's platform must name one")
+        if ("IOSTANDARD", signal) not in has and signal.partition("[")[0] not in serial:
+            raise TrebuchetError(
+                f"{signal!r} has no I/O standard; the board's platform must name that of its pin"
+            )
+
+
+def check_xdc(placement, device):
+    """Raise, naming signal and pin, if the design's constraints leave out or misplace a port.
+
+    Each port has a pin and an I/O standard, but for a transceiver's, which has none. No pin is used
+    twice, or off the grid. The package of a ``device`` like ``xcku040-ffva1156-2-e`` has 1156 balls
+    in a square, whose rows are A to AP; on larger ones the corners are missing. Which balls are I/O
+    only Vivado knows.
     """
+    found = _SET.findall(placement.path(".xdc").read_text())
     balls = re.fullmatch(r"[a-z0-9]+-[a-z]+(\d+)-.*", device)
     if balls is None:
         raise TrebuchetError(f"device must be like xcku040-ffva1156-2-e, not {device!r}")
     side = math.ceil(math.sqrt(int(balls[1])))
     rows = [*_ROWS, *(a + b for a in _ROWS for b in _ROWS)][:side]
-    for pin, signal in _users((signal, pin) for pin, signal in _LOC.findall(text)).items():
-        found = re.fullmatch(r"([A-Z]+)(\d+)", pin)
-        if found is None or found[1] not in rows or not 1 <= int(found[2]) <= side:
+    places = ((signal, pin) for name, pin, signal in found if name == "LOC")
+    for pin, signal in _users(places).items():
+        ball = re.fullmatch(r"([A-Z]+)(\d+)", pin)
+        if ball is None or ball[1] not in rows or not 1 <= int(ball[2]) <= side:
             raise TrebuchetError(
                 f"{signal!r} is on pin {pin!r}, which the package of {device} does not have"
             )
+    _check_ports(placement.path(".v").read_text(), placement.top, found)
 
 
 def check_pins(placement):

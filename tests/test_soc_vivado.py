@@ -12,13 +12,12 @@ from types import SimpleNamespace
 
 import pytest
 from soc_placeholder import PlaceholderShell
-from trebuchet.boards import VENDOR, load_board, ultrascale
+from trebuchet.boards import load_board, ultrascale
 from trebuchet.boards.ultrascale import KU040
 from trebuchet.host.cli import app
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.soc import build as build_module
 from trebuchet.soc.build import build_board
-from trebuchet.soc.pins import check_xdc
 from trebuchet.soc.place import Placement
 from trebuchet.soc.toolchain import provide_tools
 from trebuchet.soc.vendor_cells import stubs
@@ -46,7 +45,11 @@ always @(posedge clk) count <= count + 1;
 assign q = count[7];
 endmodule
 """
-XDC = "set_property LOC G10 [get_ports {clk_p}]\nset_property LOC F10 [get_ports {clk_n}]\n"
+XDC = "".join(
+    f"set_property LOC {pin} [get_ports {{{port}}}]\n"
+    f"set_property IOSTANDARD LVDS [get_ports {{{port}}}]\n"
+    for port, pin in {"clk_p": "G10", "clk_n": "F10", "q": "F9"}.items()
+)
 #: As much of LiteX's script as matters here.
 TCL = """create_project -force -name top -part xcku040-ffva1156-2-e
 read_verilog {{{elsewhere}/part.v}}
@@ -273,6 +276,7 @@ def test_what_vivado_makes_for_the_flash():
     before = [line.split()[1:3] for line in toolchain.bitstream_commands]
     assert ["BITSTREAM.CONFIG.CONFIGFALLBACK", "ENABLE"] in before
     assert ["BITSTREAM.CONFIG.SPI_32BIT_ADDR", "YES"] in before
+    assert ["BITSTREAM.CONFIG.TIMER_CFG", "0x30000000"] in before
     assert before[-1] == ["BITSTREAM.CONFIG.USR_ACCESS", "0x00000000"]
     after = [line.format(build_name="top") for line in toolchain.additional_commands]
     assert after == [
@@ -404,50 +408,19 @@ def test_stubs_have_the_ports_of_yosys_and_the_parameters_that_are_given():
 # --- pins -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("pins", "device", "message"),
-    [
-        ("G10 F10", "xcku040-ffva1156-2-e", ""),
-        ("A1 AP34", "xcku040-ffva1156-2-e", ""),
-        ("BF46 A2", "xcvu9p-flga2104-2-e", ""),
-        ("G10 G10", "xcku040-ffva1156-2-e", "pin G10 is used twice, by 's0' and by 's1'"),
-        ("G10 A77", "xcku040-ffva1156-2-e", "'s1' is on pin 'A77', which the package of xcku040"),
-        ("G10 AR1", "xcku040-ffva1156-2-e", "'s1' is on pin 'AR1', which the package of "),
-        ("I1 A2", "xcvu9p-flga2104-2-e", "'s0' is on pin 'I1', which "),
-        ("77 A2", "xcvu9p-flga2104-2-e", "'s0' is on pin '77', which "),
-        ("A1 A2", "xcvu9p", "device must be like xcku040-ffva1156-2-e, not 'xcvu9p'"),
-    ],
-)
-def test_pins_of_the_constraints(pins, device, message):
-    lines = (f"set_property LOC {p} [get_ports {{s{i}}}]\n" for i, p in enumerate(pins.split()))
-    if message:
-        assert refused(check_xdc, "".join(lines), device).startswith(message)
-    else:
-        check_xdc("".join(lines), device)
-
-
-def test_a_pin_that_is_not_there_leaves_no_project(tmp_path, litex, vivado):
+def test_a_wrong_pin_leaves_no_project(tmp_path, litex, vivado):
     vivado()
     litex["xdc"] = XDC.replace("F10", "A77")
     message = refused(build_board, "kcu105", tmp_path / "out")
     assert message.startswith("'clk_n' is on pin 'A77', which the package of xcku040-ffva1156-2-e")
     assert not list((tmp_path / "out").glob("vivado*"))
+    litex["xdc"] = XDC.replace("LOC F9", "SLEW FAST")
+    message = refused(build_board, "kcu105", tmp_path / "out")
+    assert message == "'q' has no pin; the board's platform must name one"
+    assert not list((tmp_path / "out").glob("vivado*"))
 
 
 # --- the boards -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", VENDOR)
-def test_a_board_is_as_its_platform(name):
-    board = load_board(name)
-    platform = board.platform()
-    assert platform.device == board.device
-    family = {"xcku040": "xcu", "xcvu9p": "xcup", "xcu200": "xcup"}
-    assert board.capacity.family == family[board.device.partition("-")[0]]
-    (ddram,) = (
-        entry for entry in platform.constraint_manager.available if entry[:2] == ("ddram", 0)
-    )
-    assert board.dram_masks == any(getattr(part, "name", "") == "dm" for part in ddram[2:])
 
 
 @pytest.mark.slow
