@@ -230,6 +230,8 @@ def test_refused_weights_are_explained(kind):
         (None, "cannot read"),
         ("{", "does not hold weights"),
         ('{"w1": 1}', "does not hold weights"),
+        ('{"w1": [[1, 1.5]]}', "does not hold weights: w1 must be lists of integers$"),
+        ('{"w1": [["1"]]}', "does not hold weights: w1 must be lists of integers$"),
         *(
             (f'{{"w1": [{number}]}}', "does not hold weights")
             for number in ("1e19", "1e300", "10000000000000000000", "Infinity", "NaN")

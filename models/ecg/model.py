@@ -347,8 +347,7 @@ def sigmoid_table():
 def load_weights(path=WEIGHTS_FILE, preset=None):
     """Weights from a JSON file that :mod:`trebuchet.models.ecg.train` wrote."""
     content = json.loads(Path(path).read_text(encoding="utf-8"))
-    arrays = {k: np.array(content[k], np.int64) for k in ("w1", "b1", "w2", "b2", "table")}
-    weights = Weights(**arrays)
+    weights = Weights(**{k: _integers(k, content[k]) for k in ("w1", "b1", "w2", "b2", "table")})
     preset = preset or FAITHFUL
     if weights.w1.shape != (preset.hidden, preset.inputs):
         raise ValueError(
@@ -356,6 +355,13 @@ def load_weights(path=WEIGHTS_FILE, preset=None):
             f"{preset.hidden} hidden neurons, not {weights.w1.shape[::-1]}"
         )
     return weights
+
+
+def _integers(name, lists):
+    array = np.array(lists)
+    if array.dtype != np.int64:  # conversion would cut a fraction off
+        raise ValueError(f"{name} must be lists of integers")
+    return array
 
 
 def table_address(z, shift):
