@@ -151,6 +151,8 @@ def test_bad_ledgers(tmp_path, rows, message):
         ("pods=1", "pods must be at least 2, not 1"),
         ("tors_per_pod=1", "tors_per_pod must be at least 2, not 1"),
         ("hosts_per_tor=1", "hosts_per_tor must be at least 2, not 1"),
+        ("burst_frames=1e-9", "burst_frames must be at least 1, not 1e-09"),
+        ("burst_frames=nan", "burst_frames must be at least 1, not nan"),
         (f"pods=1{400 * '0'}", r"pods must be at most 1e\+06, not 1000"),
     ],
 )

@@ -27,8 +27,8 @@ PAPER = {"L0": (2.88, 2.90), "L1": (7.72, 8.24), "L2": (18.71, 22.38)}
 #: The budget of `ltl.rtt_cycles`, in its place as long as nobody has measured it.
 _RTT_TARGET = 150
 
-#: Of these a round trip needs two that differ.
-_CHOSEN_FROM = ("hosts_per_tor", "tors_per_pod", "pods")
+#: A round trip needs two of each that differ; a burst has a frame.
+_LEAST = {"hosts_per_tor": 2, "tors_per_pod": 2, "pods": 2, "burst_frames": 1}
 #: No number of a data centre is more, in whatever unit.
 _MOST = 1e6
 
@@ -116,8 +116,9 @@ class Parameters:
                     raise ValueError(f"{field.name} must be a range from 0 on, not {value!r}")
                 if value[1] > _MOST:
                     raise ValueError(f"{field.name} must be a range up to {_MOST:g}, not {value!r}")
-            elif field.name in _CHOSEN_FROM and value < 2:
-                raise ValueError(f"{field.name} must be at least 2, not {value!r}")
+            elif field.name in _LEAST and not value >= _LEAST[field.name]:
+                least = _LEAST[field.name]
+                raise ValueError(f"{field.name} must be at least {least}, not {value!r}")
             elif not value > 0:
                 raise ValueError(f"{field.name} must be greater than 0, not {value!r}")
             elif value > _MOST:
