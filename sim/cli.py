@@ -154,6 +154,8 @@ def sim(
         _refuse_for_many("fabric" if fabric else top, one_only, links)
         many = choose(boards, topology)
         raise typer.Exit(run_fleet(many, command, seed=seed, time_mode=time, busy=busy))
+    if trace_from and trace is None:
+        raise TrebuchetError("--trace-from is the first cycle of --trace; give that too")
     console = Console(stderr=True)
     top = "fabric" if fabric else top
     made, binary, files = _compile(
