@@ -3,14 +3,16 @@
 ``RENODE`` names the launcher or the folder it lies in; else it is on PATH.
 """
 
+import contextlib
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 from .errors import TrebuchetError
 
-__all__ = ["INSTALL", "find_renode", "need_renode", "renode_version"]
+__all__ = ["INSTALL", "find_renode", "need_renode", "renode_version", "starting"]
 
 INSTALL = (
     "unpack the portable release of Renode 1.16 from https://renode.io (no registry has it) and "
@@ -24,9 +26,9 @@ def find_renode() -> Path | None:
     """The launcher that ``$RENODE`` or PATH names; None if there is none."""
     named = os.environ.get("RENODE")
     if named:
-        path = Path(named)
-        path = path / "renode" if path.is_dir() else path
-        return path if path.is_file() and os.access(path, os.X_OK) else None
+        # Unlike Path's, these say no of what cannot be looked at.
+        path = Path(named, "renode") if os.path.isdir(named) else Path(named)
+        return path if os.path.isfile(path) and os.access(path, os.X_OK) else None
     found = shutil.which("renode")
     return Path(found) if found else None
 
@@ -36,9 +38,18 @@ def need_renode() -> Path:
     path = find_renode()
     if path is None:
         named = os.environ.get("RENODE")
-        why = f"RENODE={named} is no Renode" if named else "Renode is not on PATH"
+        why = f"RENODE={named!r} is no Renode" if named else "Renode is not on PATH"
         raise TrebuchetError(f"{why}; {INSTALL}")
     return path
+
+
+@contextlib.contextmanager
+def starting(launcher: Path) -> Iterator[None]:
+    """Around the start of a launcher, or of what lies beside it: one that cannot run is told."""
+    try:
+        yield
+    except OSError as error:
+        raise TrebuchetError(f"cannot run {launcher}: {error.strerror}; {INSTALL}") from error
 
 
 def renode_version(path: Path) -> str | None:

@@ -9,6 +9,7 @@ from trebuchet.models.errors import TrebuchetError
 from trebuchet.models.renode import find_renode, need_renode
 from trebuchet.models.status import Status
 from trebuchet.sim.renode import accesses, emit
+from trebuchet.sim.renode.cli import _start
 from trebuchet.sim.renode.platform import (
     CSR_WINDOW,
     describe,
@@ -224,6 +225,16 @@ def test_status_codes_of_the_slots_model():
         assert int(found[name]) == code, name
 
 
+@pytest.mark.parametrize("contents", ["no program", "#!/nowhere/interpreter\n"])
+def test_renode_that_cannot_run(monkeypatch, tmp_path, contents):
+    launcher = tmp_path / "renode"
+    launcher.write_text(contents)
+    launcher.chmod(0o755)
+    monkeypatch.setenv("RENODE", str(launcher))
+    with pytest.raises(TrebuchetError, match=rf"^cannot run {launcher}: [^;]*; unpack the "):
+        _start(tmp_path / "sim.resc", gui=False)
+
+
 def test_renode_that_is_not_there(monkeypatch, tmp_path):
     monkeypatch.setenv("RENODE", str(tmp_path))
     assert find_renode() is None
@@ -232,6 +243,10 @@ def test_renode_that_is_not_there(monkeypatch, tmp_path):
     launcher = tmp_path / "renode"
     launcher.touch(mode=0o755)
     assert find_renode() == launcher
+    for name in ("a" * 5000, "a\nb", str(tmp_path / "renode" / "below_a_file")):
+        monkeypatch.setenv("RENODE", name)
+        with pytest.raises(TrebuchetError, match=r"^RENODE=.* is no Renode; unpack the portable "):
+            need_renode()
     monkeypatch.delenv("RENODE")
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
     with pytest.raises(TrebuchetError, match="Renode is not on PATH"):

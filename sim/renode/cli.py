@@ -10,7 +10,7 @@ from rich.console import Console
 
 from ...models import config_block
 from ...models.errors import TrebuchetError
-from ...models.renode import need_renode
+from ...models.renode import need_renode, starting
 from . import emit
 from .client import free_port
 from .platform import Build, describe, read_build, role_of
@@ -35,9 +35,10 @@ def _build(board: str, console: Console) -> Path:
 def _start(script: Path, gui: bool) -> int:
     launcher = need_renode()
     options = [] if gui else ["--disable-gui", "--console"]
-    return subprocess.run(
-        [launcher, *options, "-e", f"include @{script}", "-e", "start"], check=False
-    ).returncode
+    with starting(launcher):
+        return subprocess.run(
+            [launcher, *options, "-e", f"include @{script}", "-e", "start"], check=False
+        ).returncode
 
 
 #: The header of an image lies in the last sector of its slot (firmware/image.c).
@@ -112,12 +113,13 @@ def _robot(build: Build) -> int:
     }
     options = [f"--variable={key}:{value}" for key, value in variables.items()]
     suites = sorted(ROBOT.glob("*.robot"))
-    return subprocess.run(
-        # Renode chooses a port by itself, too, but another Renode may have it already.
-        [runner, "-P", str(free_port()), *options, "-r", folder / "robot", *suites],
-        cwd=folder,
-        check=False,
-    ).returncode
+    with starting(runner):
+        return subprocess.run(
+            # Renode chooses a port by itself, too, but another Renode may have it already.
+            [runner, "-P", str(free_port()), *options, "-r", folder / "robot", *suites],
+            cwd=folder,
+            check=False,
+        ).returncode
 
 
 def renode(

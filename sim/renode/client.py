@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from ...models.errors import TrebuchetError
-from ...models.renode import need_renode
+from ...models.renode import need_renode, starting
 
 __all__ = ["Renode", "free_port"]
 
@@ -50,7 +50,7 @@ class Renode:
         port = free_port()
         words: list[object] = [launcher, "--disable-gui", "--plain", "--hide-log"]
         words += ["--robot-server-port", port, "--config", folder / "config"]
-        with open(folder / "output.log", "wb") as output:
+        with starting(launcher), open(folder / "output.log", "wb") as output:
             self._process = subprocess.Popen(
                 [str(w) for w in words],
                 stdin=subprocess.DEVNULL,
