@@ -44,7 +44,6 @@ BOARD = Board(
     platform=_platform,
     attach=_attach,
     router="patient",  # the quick one drives wires apart
-    lut4_budget=ecp5.COMB["85F"],
     # Winbond W25Q128JV, behind the bootloader, which starts one bitstream only
     flash=flash_layout(16 << 20, start=4 << 20, bitstream=(0, 0)),
     loader=("--board", "butterstick"),

@@ -43,7 +43,6 @@ BOARD = Board(
     tcp="lean",
     sessions=16,  # their records fit LUT RAM
     udp_services=False,
-    lut4_budget=ecp5.COMB["25F"],
     flash=Flash(size=4 << 20, golden=(0, 1 << 20)),  # Winbond W25Q32JV
     loader=("--board", "colorlight"),
 )

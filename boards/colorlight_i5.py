@@ -22,7 +22,6 @@ BOARD = colorlight_i9.BOARD.variant(
     cpu_variant="none",
     sessions=16,  # their records fit LUT RAM
     seed=1,
-    lut4_budget=ecp5.COMB["25F"],
     flash=Flash(size=2 << 20, golden=(0, 1 << 20)),  # GigaDevice GD25Q16
     loader=("--board", "colorlight-i5"),
 )

@@ -42,7 +42,6 @@ BOARD = Board(
     tcp="lean",
     udp_services=False,
     seed=2,
-    lut4_budget=ecp5.COMB["45F"],
     flash=flash_layout(8 << 20),  # Winbond W25Q64JV
     loader=("--board", "colorlight-i9"),
 )

@@ -2,12 +2,13 @@
 
 import copy
 
+from .ecp5_devices import DEVICES
 from .schema import HOST_DOMAINS
 
 __all__ = ["COMB", "area_options", "ddr3", "host_rgmii", "rgmii", "rmii", "sdram"]
 
-#: LUTs of each device (Lattice FPGA-DS-02012, table 1.1), for ``lut4_budget``.
-COMB = {"25F": 24_288, "45F": 43_848, "85F": 83_640}
+#: LUTs of each size, for files that state ``lut4_budget``.
+COMB = {size: device.lut4 for size, device in DEVICES.items()}
 #: Longest refresh of a DDR3 chip by its megabits, in ns (JESD79-3F, table 61).
 _REFRESH_NS = {1024: 110, 2048: 160, 4096: 260, 8192: 350}
 

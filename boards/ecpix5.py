@@ -32,7 +32,6 @@ BOARD = Board(
     dram_bytes=512 << 20,
     platform=_platform,
     attach=_attach,
-    lut4_budget=ecp5.COMB["85F"],
     flash=flash_layout(16 << 20),  # ISSI IS25LP256D, of which three bytes of address reach half
     loader=("--board", "ecpix5"),
 )

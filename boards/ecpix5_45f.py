@@ -16,5 +16,4 @@ BOARD = ecpix5.BOARD.variant(
     platform=_platform,
     tcp="lean",
     udp_services=False,
-    lut4_budget=ecp5.COMB["45F"],
 )

@@ -34,7 +34,6 @@ BOARD = Board(
     attach=_attach,
     tcp="lean",
     udp_services=False,
-    lut4_budget=ecp5.COMB["45F"],
-    flash=flash_layout(16 << 20),
+    flash=flash_layout(16 << 20, start=1 << 20),  # behind the bootloader
     loader=("--vid", "0x1d50", "--pid", "0x6130", "--dfu"),
 )

@@ -45,7 +45,6 @@ BOARD = Board(
     platform=_platform,
     attach=_attach,
     router="patient",  # the quick one has not been tried
-    lut4_budget=ecp5.COMB["85F"],
     # Winbond W25Q128JV, behind the bootloader, which starts one bitstream only
     flash=flash_layout(16 << 20, start=512 << 10, bitstream=(0, 0)),
     loader=("--vid", "0x1209", "--pid", "0x5af0", "--dfu"),

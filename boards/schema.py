@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..models.errors import TrebuchetError
+from .ecp5_devices import DEVICES, ecp5_device
 from .flash import Flash
 from .presets import TCP_FIELDS, TCP_PRESETS
 
@@ -46,7 +47,6 @@ _RANGES = {
     "sys_clk_hz": (1_000_000, 500_000_000),
     "uart_baud": (9600, 3_000_000),
     "watchdog_ms": (0, 65_535),
-    "lut4_budget": (0, 10_000_000),
     "seed": (1, 1_000_000),
     "counter_width": (16, 32),
     "lut_ram": (0, 65_536),
@@ -231,7 +231,7 @@ class Board:
         How fast congestion grows on wires that two nets want, one of :data:`ROUTERS`: ``patient``
         where ``quick`` does not come to an end, which the build says.
     lut4_budget : int
-        LUTs the FPGA has; 0 when that has no meaning.
+        LUTs the FPGA has: those of ``device`` if left out, and nothing else; 0 but for ECP5.
     capacity : Capacity or None
         What the FPGA has, for flow ``vivado`` only.
     loader : tuple of str
@@ -280,7 +280,7 @@ class Board:
     external_tick: bool = False
     seed: int = 1
     router: str = "quick"
-    lut4_budget: int = 0
+    lut4_budget: int | None = None
     capacity: Capacity | None = None
     loader: tuple[str, ...] = ()
 
@@ -290,10 +290,11 @@ class Board:
     def __post_init__(self):
         named = isinstance(self.name, str) and re.fullmatch(r"[a-z][a-z0-9_]{0,23}", self.name)
         self._require("name", named, "a lower-case name of at most 24 characters")
-        self._take_preset()
+        self._take_left_out()
         for name in ("title", "device"):
             value = getattr(self, name)
-            self._require(name, isinstance(value, str) and value.isprintable(), "a line of text")
+            is_line = isinstance(value, str) and value.isprintable() and value.strip()
+            self._require(name, is_line, "a line of text")
         for name, allowed in _CHOICES.items():
             self._choice(name, allowed)
         self._choice("role", role_names())
@@ -304,28 +305,38 @@ class Board:
             self._require(name, _power_of_two(getattr(self, name)), "a power of two")
         for name in ("platform", "attach"):
             self._require(name, callable(getattr(self, name)), "a function")
+        self._check_device()
         self._check_capacity()
+        self._require(
+            "uart_baud", self.uart_baud * 8 <= self.sys_clk_hz, "at most an eighth of sys_clk_hz"
+        )
+        self._check_loader()
         self._check_flash()
         self._check_multiboot()
         self._check_unmanaged()
         self._check_bridge()
         self._check_addresses()
-        words = isinstance(self.loader, tuple) and all(isinstance(w, str) for w in self.loader)
-        self._require("loader", words, "a tuple of openFPGALoader's options")
 
-    def _take_preset(self):
-        """Values for the fields of the TCP engine that were left out."""
+    def _take_left_out(self):
+        """Values for the fields that follow from others, where they were left out."""
         self._choice("tcp", tuple(TCP_PRESETS))
-        left_out = tuple(name for name in TCP_FIELDS if getattr(self, name) is None)
+        values = {name: getattr(TCP_PRESETS[self.tcp], name) for name in TCP_FIELDS}
+        values["lut4_budget"] = self._luts()
+        left_out = tuple(name for name in values if getattr(self, name) is None)
         for name in left_out:
-            object.__setattr__(self, name, getattr(TCP_PRESETS[self.tcp], name))
+            object.__setattr__(self, name, values[name])
         object.__setattr__(self, "_left_out", left_out)
+
+    def _luts(self):
+        is_ecp5 = self.flow == "trellis" and isinstance(self.device, str)
+        fpga = ecp5_device(self.device) if is_ecp5 else None
+        return 0 if fpga is None else fpga.lut4
 
     def variant(self, **changes):
         """This board with ``changes``, for the file of its twin with another FPGA.
 
-        Unlike with ``dataclasses.replace``, what this board has from its ``tcp`` it has from that
-        of the twin.
+        Unlike with ``dataclasses.replace``, what this board has from its ``tcp`` and ``device`` it
+        has from those of the twin.
         """
         return replace(self, **dict.fromkeys(self._left_out) | changes)
 
@@ -337,6 +348,20 @@ class Board:
         raise BoardError(
             f"Board {_shown(self.name)}: {name} must be {allowed}, not {_shown(value)}"
         )
+
+    def _check_device(self):
+        luts = self._luts()
+        known = self.flow != "trellis" or luts
+        sizes = ", ".join(DEVICES)
+        self._require("device", known, f"an ECP5 like LFE5U-45F-6BG381C, of size {sizes}")
+        same = type(self.lut4_budget) is int and self.lut4_budget == luts
+        self._require("lut4_budget", same, f"{luts} with device {self.device!r}, or left out")
+
+    def _check_loader(self):
+        words = isinstance(self.loader, tuple) and all(
+            isinstance(word, str) and word and word.isprintable() for word in self.loader
+        )
+        self._require("loader", words, "a tuple of openFPGALoader's options")
 
     def _check_capacity(self):
         is_vivado = self.flow == "vivado"
@@ -366,6 +391,10 @@ class Board:
         self._require("flash", isinstance(self.flash, Flash), "a Flash or None")
         for name, allowed, value in self.flash.faults(self.flow == "vivado"):
             self._refuse(f"flash.{name}", allowed, value)
+        for name, part in self.flash.parts.items() if "--dfu" in self.loader else ():
+            if part[0] == 0:
+                allowed = "behind the bootloader of loader '--dfu', which lies at 0"
+                self._refuse(f"flash.{name}", allowed, part)
 
     def _check_multiboot(self):
         allowed = tuple(name for name, flows in MULTIBOOTS.items() if self.flow in flows)

@@ -29,6 +29,5 @@ BOARD = Board(
     platform=_platform,
     attach=_attach,
     router="patient",  # the quick one has not been tried
-    lut4_budget=ecp5.COMB["85F"],
     loader=("--board", "trellisboard"),
 )

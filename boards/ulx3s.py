@@ -43,7 +43,6 @@ BOARD = Board(
     platform=_platform,
     attach=_attach,
     router="patient",  # the quick one does not come to an end with seeds 1 and 2
-    lut4_budget=ecp5.COMB["85F"],
     flash=flash_layout(16 << 20),  # ISSI IS25LP128
     multiboot="pin",
     loader=("--board", "ulx3s"),

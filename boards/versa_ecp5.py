@@ -47,7 +47,6 @@ BOARD = Board(
     tcp="lean",
     udp_services=False,  # with them the router does not come to an end
     seed=2,
-    lut4_budget=ecp5.COMB["45F"],
     flash=flash_layout(16 << 20),  # Micron N25Q128A, which also configures the FPGA
     # openFPGALoader has no name for this board; its FT2232 is wired in the usual way.
     loader=("--cable", "ft2232"),

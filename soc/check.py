@@ -48,7 +48,7 @@ def check(name, fit=False):
     found = usage(placement, routed=False)
     check_room(board, found)
     used = found["lut4"]
-    share = used / board.lut4_budget if board.lut4_budget else 0
+    share = used / board.lut4_budget
     advice = "" if share <= 1 - SPARE else "; a device so full may not be routed"
     yield "fit", f"{used} of {board.lut4_budget} LUTs, {share:.0%}{advice}"
 

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..boards.ecp5_devices import ecp5_device
 from ..models.errors import TrebuchetError
 from .convergence import no_end_in_sight
 from .global_reset import FLIP_FLOPS, NETS, promote_resets
@@ -28,9 +29,6 @@ LEAVE_OUT = (
     "leave something out: role='none', active=False, inspect=False, udp_services=False, "
     "counter_width=16, programmable=False"
 )
-
-#: Block RAMs of each size of ECP5 (Lattice FPGA-DS-02012, table 1.1).
-BLOCK_RAMS = {"12F": 56, "25F": 56, "45F": 108, "85F": 208}
 
 #: How far a PLL's clock may be from what was asked (LiteX's), as a share of it.
 PLL_MARGIN = 0.01
@@ -153,13 +151,15 @@ def synthesise(placement):
 
 def check_room(board, used):
     """The netlist must fit the FPGA: nextpnr tries for ever to place one that does not."""
-    blocks = next((n for size, n in BLOCK_RAMS.items() if f"-{size}" in board.device), 0)
+    fpga = ecp5_device(board.device)
     kinds = (
-        ("LUTs", used["lut4"], board.lut4_budget, LEAVE_OUT),
-        ("block RAMs", used["bram"], blocks, f"raise lut_ram, or {LEAVE_OUT}"),
+        ("LUTs", used["lut4"], fpga.lut4, LEAVE_OUT),
+        ("flip-flops", used["ff"], fpga.lut4, LEAVE_OUT),
+        ("block RAMs", used["bram"], fpga.bram, f"raise lut_ram, or {LEAVE_OUT}"),
+        ("multipliers", used["dsp"], fpga.dsp, "lower ecg_pipelines, or take another role"),
     )
     for kind, needed, there, advice in kinds:
-        if there and needed > there:
+        if needed > there:
             raise TrebuchetError(f"board {board.name!r} needs {needed} {kind} of {there}; {advice}")
 
 

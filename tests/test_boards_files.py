@@ -154,13 +154,33 @@ def test_unknown_boards():
 
 
 @pytest.mark.parametrize("name", BUILT)
-def test_a_board_says_how_many_luts_its_device_has(name):
-    from trebuchet.boards import ecp5
-
+def test_a_board_has_the_luts_of_its_device_and_a_loader(name):
     board = load_board(name)
     size = re.search(r"-(\d\dF)-", board.device)[1]
-    assert board.lut4_budget == ecp5.COMB[size]
+    assert board.lut4_budget == {"25F": 24_288, "45F": 43_848, "85F": 83_640}[size]
     assert board.loader
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"45F"]', '"85F"]', "lut4_budget must be 43848 with device 'LFE5U-45F-6BG381C', or left "),
+        ('ecp5.COMB["45F"]', "0", "lut4_budget must be 43848 with device 'LFE5U-45F-6BG381C', or "),
+        ("LFE5U-45F", "LFE5U-44F", "device must be an ECP5 like LFE5U-45F-6BG381C, of size 12F, "),
+        ("LFE5U-45F-6BG381C", "", "device must be a line of text, not ''"),
+    ],
+)
+def test_a_size_that_the_device_does_not_have(written, old, new, message):
+    with pytest.raises(TrebuchetError, match=f"^Board 'mine': {message}"):
+        load_board(written(GOOD.replace(old, new)))
+
+
+@pytest.mark.parametrize("device", ["lfe5u-45f-6bg381c", "LFE5UM5G-45F-8BG381C", "LFE5U-45F"])
+def test_the_luts_may_be_left_out(written, device):
+    text = GOOD.replace("LFE5U-45F-6BG381C", device).replace('lut4_budget=ecp5.COMB["45F"],', "")
+    board = load_board(written(text))
+    assert board.lut4_budget == 43_848
+    assert board.variant(device="LFE5U-85F-6BG381C").lut4_budget == 83_640
 
 
 @pytest.mark.parametrize("name", [*BUILT, *VENDOR])

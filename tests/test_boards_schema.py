@@ -61,7 +61,8 @@ def test_every_board_loads_under_its_name(name):
         ({"active": 1}, "active must be one of (False, True), not 1"),
         ({"ecg_stream": None}, "ecg_stream must be one of (False, True), not None"),
         (
-            {"bridge": True, "flow": "trellis", "sys_clk_hz": 34_000_000},
+            {"bridge": True, "flow": "trellis", "device": "LFE5U-25F", "sys_clk_hz": 34_000_000}
+            | {"lut4_budget": None},
             "bridge must be off where sys_clk_hz times data_width is less than 1.1 Gb/s, not True",
         ),
         ({"bridge": 1}, "bridge must be one of (False, True), not 1"),
@@ -74,7 +75,17 @@ def test_every_board_loads_under_its_name(name):
         ({"name": 5}, "name must be a lower-case name of at most 24 characters, not 5"),
         ({"title": None}, "title must be a line of text, not None"),
         ({"device": "a\nb"}, "device must be a line of text, not 'a\\nb'"),
-        ({"loader": "--board x"}, "loader must be a tuple of openFPGALoader's options, not '--bo"),
+        ({"device": ""}, "device must be a line of text, not ''"),
+        ({"title": " "}, "title must be a line of text, not ' '"),
+        ({"lut4_budget": 5}, "lut4_budget must be 0 with device 'Verilator', or left out, not 5"),
+        ({"uart_baud": 125_001}, "uart_baud must be at most an eighth of sys_clk_hz, not 125001"),
+        *(
+            (
+                {"loader": value},
+                f"loader must be a tuple of openFPGALoader's options, not {value!r}",
+            )
+            for value in ("--board x", ("",), ("--board", "a\0b"), (5,))
+        ),
         ({"mac": None}, "mac must be a unicast address like 02:00:00:00:00:01, not None"),
         ({"ip": 167772162}, "ip must be an IPv4 address of a host like 10.0.0.2, not 167772162"),
         ({"attach": 3}, "attach must be a function, not 3"),
@@ -124,6 +135,24 @@ def test_wrong_layouts_of_the_flash_are_refused(changes, message):
     flash = dataclasses.replace(SIM.flash, **changes)
     with pytest.raises(BoardError, match=f"^Board 'sim': flash.{re.escape(message)}"):
         dataclasses.replace(SIM, flash=flash)
+
+
+def test_what_is_loaded_by_a_bootloader_leaves_it_in_its_place():
+    """A DFU bootloader lies at 0, where the FPGA starts: nothing else may be written there."""
+    dfu = dataclasses.replace(ULX3S, multiboot="none", loader=("--dfu",), flash=None)
+    assert dfu.variant(flash=flash_layout(16 << 20, start=1 << 16)).flash.golden[0] == 1 << 16
+    message = "must be behind the bootloader of loader '--dfu', which lies at 0, not (0, "
+    for flash, name in (
+        (flash_layout(16 << 20), "golden"),
+        (Flash(size=1 << 20, firmware=(0, 1 << 16)), "firmware"),
+    ):
+        with pytest.raises(BoardError, match=f"^Board 'ulx3s': flash.{name} {re.escape(message)}"):
+            dfu.variant(flash=flash)
+
+
+def test_the_logicbones_bootloader_has_its_first_megabyte():
+    """Of 16: a partition for itself, then two for what it starts (tinydfu-bootloader)."""
+    assert load_board("logicbone").flash.golden == (1 << 20, 2 << 20)
 
 
 def test_a_flash_is_a_flash_or_none():

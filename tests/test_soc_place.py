@@ -55,16 +55,20 @@ def fake(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("used", "message"),
     [
-        ({"lut4": 43_849, "bram": 1}, "needs 43849 LUTs of 43848; leave something out: role="),
-        ({"lut4": 1, "bram": 109}, "needs 109 block RAMs of 108; raise lut_ram, or leave"),
+        ({"lut4": 43_849}, "needs 43849 LUTs of 43848; leave something out: role="),
+        ({"ff": 43_849}, "needs 43849 flip-flops of 43848; leave something out: role="),
+        ({"bram": 109}, "needs 109 block RAMs of 108; raise lut_ram, or leave"),
+        ({"dsp": 73}, "needs 73 multipliers of 72; lower ecg_pipelines, or take another role"),
     ],
 )
-def test_a_netlist_too_large_is_not_placed(used, message):
-    """nextpnr's static placer never ends with one that has too many block RAMs."""
-    board = load_board("versa_ecp5")
-    check_room(board, {"lut4": 43_848, "bram": 108})
+@pytest.mark.parametrize("device", ["LFE5UM-45F-8BG381C", "lfe5um-45f-8bg381c"])
+def test_a_netlist_too_large_is_not_placed(used, message, device):
+    """nextpnr's static placer never ends with one that has too many of anything."""
+    board = load_board("versa_ecp5").variant(device=device)
+    full = {"lut4": 43_848, "ff": 43_848, "bram": 108, "dsp": 72}
+    check_room(board, full)
     with pytest.raises(TrebuchetError, match=f"^board 'versa_ecp5' {message}"):
-        check_room(board, used)
+        check_room(board, full | used)
 
 
 def test_the_fastest_seed_is_kept(placement, fake):
