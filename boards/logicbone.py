@@ -34,6 +34,7 @@ BOARD = Board(
     attach=_attach,
     tcp="lean",
     udp_services=False,
-    flash=flash_layout(16 << 20, start=1 << 20),  # behind the bootloader
+    # behind the bootloader, which starts one bitstream only
+    flash=flash_layout(16 << 20, start=1 << 20, bitstream=(0, 0)),
     loader=("--vid", "0x1d50", "--pid", "0x6130", "--dfu"),
 )

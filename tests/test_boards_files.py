@@ -222,7 +222,25 @@ def test_a_slot_for_a_bitstream_is_there_where_one_can_be_loaded(name):
         assert board.multiboot != "none" or board.flash.golden[0] == 0
 
 
-def test_the_guide_shows_a_board_that_is_built(root):
+@pytest.fixture
+def guide(root):
+    """The guide's text, and the board file in it."""
     text = (root / "docs" / "porting.md").read_text()
-    block = re.search(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[1]
-    assert block == (root / "boards" / "logicbone.py").read_text()
+    return text, re.search(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[1]
+
+
+def test_the_guide_shows_a_board_that_is_built(guide, root):
+    _, block = guide
+    moved = block.replace("from trebuchet.boards import", "from . import")
+    moved = moved.replace("from trebuchet.boards.", "from .").replace("my_logicbone", "logicbone")
+    assert moved == (root / "boards" / "logicbone.py").read_text()
+
+
+def test_the_guides_file_is_a_board_wherever_it_lies(guide, written):
+    """And its commands are given the path of that file until it goes into the tree."""
+    text, block = guide
+    assert load_board(written(block)).name == "my_logicbone"
+    until, _, _ = text.partition("## 7. Into the tree")
+    calls = re.findall(r"trebuchet (board check|build|load|flash) +([^\s`]+)", until)
+    assert {command for command, _ in calls} >= {"board check", "build", "load"}
+    assert {board for _, board in calls} == {"./my_board.py"}
