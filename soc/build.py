@@ -22,6 +22,7 @@ from .firmware import FirmwareBuilder
 from .floorplan import draw
 from .litex_errors import litex_errors, quiet_when_cut_short
 from .map import MemoryMap
+from .own_folder import check_own
 from .pins import check_pins, check_xdc
 from .place import Placement, check_room, pack, place, synthesise, usage
 from .reports import has_bitstream, read_report, write_report
@@ -439,17 +440,18 @@ def _build_board(board, directory, shell, synth_only, seeds, fresh):
 def _build_project(board, directory, shell, synth_only, fresh):
     with_vivado = not synth_only and shutil.which("vivado") is not None
     options = None if shell is not None else ("vivado" if with_vivado else "open",)
+    target, checked = directory / "vivado", directory / "check"
+    for folder in (target, target.with_name("vivado.partial"), checked):
+        check_own(folder)
     inputs, report_path, report = _finished(board, directory, options, fresh)
     if report is not None:
         return report
-    target = directory / "vivado"
-    shutil.rmtree(target, ignore_errors=True)
     with environment(directory):
         soc = _build_soc(board, shell, directory)
         placement = _placement(board, soc, directory)
         check_xdc(placement, board.device)
         if not with_vivado:
-            used = map_design(placement, board.capacity, directory / "check")
+            used = map_design(placement, board.capacity, checked)
             check_fit(board, used)
         chip = board.flash.part if board.flash is not None else ""
         project = write_project(placement, board.device, target, chip)

@@ -3,7 +3,7 @@
 The project's folder has everything that Vivado needs, by plain names, so it can be copied to
 another machine: Verilog, contents of memories, constraints, LiteX's script (``NAME.tcl``), and
 ``build.sh``, ``program.sh`` and ``program.tcl`` to run it, for a board with a flash ``flash.sh``
-and ``flash.tcl`` too. It appears complete or not at all.
+and ``flash.tcl`` too. It appears complete or not at all; until then an older one stays.
 
 Where Vivado is installed it is run. Elsewhere Yosys maps the same Verilog to the FPGA's cells,
 which knows ports and parameters of the vendor's primitives and says how much is used, and
@@ -13,10 +13,10 @@ the transceivers' many parameters suit each other.
 
 import json
 import re
-import shutil
 import subprocess
 
 from ..models.errors import TrebuchetError
+from .own_folder import check_own, make_own, remove_own
 from .place import LEAVE_OUT, Placement
 from .synthesis import without_places
 from .toolchain import verilator
@@ -139,14 +139,14 @@ def write_project(placement, device, target, flash=""):
     sources, script = _sources(placement)
     sources += [*placement.folder.glob("*.init"), placement.path(".xdc")]
     partial = target.with_name(f"{target.name}.partial")
-    for folder in (partial, target):
-        shutil.rmtree(folder, ignore_errors=True)
+    check_own(target)
+    make_own(partial)
     try:
-        partial.mkdir(parents=True)
         _fill(partial, sources, script, placement.top, device, flash)
     except OSError as error:
-        shutil.rmtree(partial, ignore_errors=True)
+        remove_own(partial)
         raise TrebuchetError(f"the project {target} cannot be written: {error}") from error
+    remove_own(target)
     partial.rename(target)
     return Placement(target, placement.top, placement.sys_clk_hz)
 
@@ -173,8 +173,7 @@ def map_design(placement, capacity, folder):
 
     ``folder`` is where that is done, and where its logs stay.
     """
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    make_own(folder)
     sources = _sources(placement)[0]
     _copy([*sources, *placement.folder.glob("*.init")], folder)
     work = Placement(folder, placement.top, placement.sys_clk_hz)

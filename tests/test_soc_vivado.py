@@ -141,7 +141,8 @@ def test_the_project_is_complete_and_can_be_moved(tmp_path, vivado):
     project.folder.rename(moved)
     files = {path.name: path.read_text() for path in moved.iterdir()}
     scripts = {"build.sh", "program.sh", "program.tcl", "flash.sh", "flash.tcl"}
-    assert set(files) == scripts | {"top.v", "part.v", "top.xdc", "top.tcl", "top_rom.init"}
+    mark = {".trebuchet"}
+    assert set(files) == scripts | mark | {"top.v", "part.v", "top.xdc", "top.tcl", "top_rom.init"}
     for name, text in files.items():
         assert str(tmp_path) not in text, name
         assert not re.search(r"[{\" ](/[a-z]+){2}", text), name
@@ -156,7 +157,7 @@ def test_the_project_is_complete_and_can_be_moved(tmp_path, vivado):
 
 
 def test_a_project_takes_the_place_of_an_older_one(tmp_path):
-    (tmp_path / "vivado").mkdir()
+    write_project(generated(tmp_path), KCU105.device, tmp_path / "vivado")
     (tmp_path / "vivado" / "old.v").write_text("")
     write_project(generated(tmp_path), KCU105.device, tmp_path / "vivado")
     assert not (tmp_path / "vivado" / "old.v").exists()
@@ -170,6 +171,35 @@ def test_a_project_that_cannot_be_written_leaves_nothing(tmp_path):
     assert message.startswith(f"the project {tmp_path}/vivado cannot be written: ")
     assert "part.v" in message
     assert not list(tmp_path.glob("vivado*"))
+
+
+def test_an_older_project_stays_until_the_new_one_is_complete(tmp_path):
+    write_project(generated(tmp_path), KCU105.device, tmp_path / "vivado")
+    placement = generated(tmp_path)
+    (tmp_path / "elsewhere" / "part.v").unlink()
+    refused(write_project, placement, KCU105.device, tmp_path / "vivado")
+    assert (tmp_path / "vivado" / "part.v").exists()
+    assert not (tmp_path / "vivado.partial").exists()
+
+
+@pytest.mark.parametrize("name", ["vivado", "vivado.partial", "check"])
+@pytest.mark.parametrize("kind", ["folder", "file", "link"])
+def test_a_users_files_are_not_deleted(tmp_path, litex, no_vivado, name, kind):
+    out, own = tmp_path / "out", tmp_path / "own"
+    own.mkdir()
+    (own / "thesis").touch()
+    out.mkdir()
+    if kind == "file":
+        (out / name).touch()
+    elif kind == "link":
+        (own / ".trebuchet").touch()
+        (out / name).symlink_to(own)
+    else:
+        own.rename(out / name)
+    assert refused(build_board, "kcu105", out) == (
+        f"{out}/{name} is not from an earlier build; move it away, or choose another folder"
+    )
+    assert (out / name).is_file() or (out / name / "thesis").is_file()
 
 
 def test_two_files_of_one_name_are_refused(tmp_path):
