@@ -10,6 +10,7 @@ from rich.table import Table
 
 from ..boards import NAMES, load_board
 from ..models.errors import TrebuchetError
+from .flash_cli import check_board
 from .reports import bitstream_of
 from .timing import critical_paths
 from .toolchain import require_tool, succeeds
@@ -120,11 +121,18 @@ def build(
         typer.echo(f"Verilog: {report['folder']}; run it with: trebuchet sim")
 
 
-def _load_with_vivado(name, board, flash, output):
+def _check_flash(name, board):
+    """``load --flash`` writes at 0, which is right only where the flash has no layout."""
+    if board.flow != "vivado":
+        if board.flash is None and "--dfu" not in board.loader:
+            return
+        check_board(name, board)
+    raise TrebuchetError(f"the flash of board {name!r} is written by: trebuchet flash {name}")
+
+
+def _load_with_vivado(name, board, output):
     from .build import ROOT
 
-    if flash:
-        raise TrebuchetError(f"the flash of board {name!r} is written by: trebuchet flash {name}")
     vivado = require_tool("vivado")
     folder = Path(output or ROOT / "build" / board.name)
     project = Path(bitstream_of(name, folder)).parent
@@ -136,7 +144,11 @@ def _load_with_vivado(name, board, flash, output):
 def load(
     board: Annotated[str, typer.Argument(help=f"One of: {_BOARDS}; or a board file.")],
     flash: Annotated[
-        bool, typer.Option("--flash", help="Write the SPI flash, to stay after power-off.")
+        bool,
+        typer.Option(
+            "--flash",
+            help="Write it to the flash at 0; only for a board file without a layout of the flash.",
+        ),
     ] = False,
     output: Annotated[
         Path | None, typer.Option(help="Folder it was built in; build/BOARD by default.")
@@ -146,11 +158,13 @@ def load(
     from .build import ROOT
 
     found = load_board(board)
-    if found.flow == "vivado":
-        _load_with_vivado(board, found, flash, output)
-        return
     if found.flow == "sim":
         raise TrebuchetError(f"board {board!r} is simulated; run it with: trebuchet sim")
+    if flash:
+        _check_flash(board, found)
+    if found.flow == "vivado":
+        _load_with_vivado(board, found, output)
+        return
     if not found.loader:
         raise TrebuchetError(
             f"board {board!r} has no loader; put openFPGALoader's options for it into its file"

@@ -13,7 +13,7 @@ from .multiboot import jump_page
 from .reports import bitstream_of
 from .toolchain import require_tool, succeeds
 
-__all__ = ["flash", "golden_pieces", "slot_pieces"]
+__all__ = ["check_board", "flash", "golden_pieces", "slot_pieces"]
 
 #: What a programmer may erase at a time: pieces begin and end at multiples of it.
 BLOCK = 1 << 16
@@ -76,7 +76,8 @@ def slot_pieces(board, image):
     yield offset + last, data[last:]
 
 
-def _check_board(name, board):
+def check_board(name, board):
+    """Raise if openFPGALoader cannot write the flash of a board by its layout."""
     if board.flash is None or not board.loader:
         raise TrebuchetError(f"board {name!r} has no flash that can be written from here")
     if "--dfu" in board.loader:
@@ -160,7 +161,7 @@ def flash(
             )
         _flash_with_vivado(board, found, folder)
         return
-    _check_board(board, found)
+    check_board(board, found)
     if images:
         pieces = _pieces_of(found, images)
     else:

@@ -98,9 +98,27 @@ def test_load_runs_the_loader_with_the_boards_options(tmp_path, monkeypatch):
     loader.write_text(f'#!/bin/sh\necho "$@" > {log}\n')
     loader.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    result = CliRunner().invoke(app, ["load", "versa_ecp5", "--flash", "--output", str(tmp_path)])
-    assert result.exit_code == 0, result.output
-    assert log.read_text() == f"--cable ft2232 --write-flash {bitstream}\n"
+    for board, option, words in (
+        ("versa_ecp5", [], "--cable ft2232"),
+        ("trellisboard", ["--flash"], "--board trellisboard --write-flash"),
+    ):
+        result = CliRunner().invoke(app, ["load", board, *option, "--output", str(tmp_path)])
+        assert result.exit_code == 0, result.output
+        assert log.read_text() == f"{words} {bitstream}\n"
+
+
+@pytest.mark.parametrize(
+    ("board", "message"),
+    [
+        ("butterstick", "the flash of board 'butterstick' is written by: trebuchet flash butterst"),
+        ("ulx3s", "the flash of board 'ulx3s' is written by: trebuchet flash ulx3s"),
+        ("orangecrab", "the flash of board 'orangecrab' is its bootloader's; use: trebuchet load "),
+        ("sim", "board 'sim' is simulated; run it with: trebuchet sim"),
+    ],
+)
+def test_load_does_not_write_a_flash_that_has_a_layout(tmp_path, board, message):
+    """It would write at 0: on the ButterStick over the bootloader."""
+    assert _message("load", board, "--flash", "--output", str(tmp_path)).startswith(message)
 
 
 @pytest.mark.parametrize("command", ["build", "load"])
