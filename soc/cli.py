@@ -55,12 +55,26 @@ def _show_application(report):
         typer.echo(f"application's bitstream (docs/multiboot.md): {report['application']}")
 
 
-def _timing(bitstream):
+def _timing(report):
+    """The longest paths, by nextpnr's report."""
     table = Table("from", "to", "ns", "in cells", "through (cells, ns)", box=None)
-    for path in critical_paths(bitstream.with_name(f"{bitstream.stem}_pnr.json")):
+    for path in critical_paths(report):
         hops = " > ".join(f"{name} ({cells}, {ns:.1f})" for name, cells, ns in path.hops)
         table.add_row(path.start, path.end, f"{path.ns:.1f}", f"{path.logic_ns:.1f}", hops)
     return table
+
+
+def _build_board(board, output, timing, synth_only, seeds, fresh):
+    """The report of a build; with ``timing`` the longest paths of one that misses its clocks."""
+    from .build import build_board
+    from .place import ClocksMissed
+
+    try:
+        return build_board(board, output, synth_only=synth_only, seeds=seeds, fresh=fresh)
+    except ClocksMissed as missed:
+        if timing:
+            Console().print(_timing(missed.report))
+        raise
 
 
 def build(
@@ -87,7 +101,7 @@ def build(
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Build the firmware and the bitstream of a board with open tools, or its Vivado project."""
-    from .build import build_board, build_sim
+    from .build import build_sim
 
     console = Console(stderr=True)
     found = load_board(board)
@@ -103,7 +117,7 @@ def build(
             files = build_sim(output, name=board)
             report = {"board": board, "top": files.top, "folder": str(files.folder)}
         else:
-            report = build_board(board, output, synth_only=synth_only, seeds=tried, fresh=fresh)
+            report = _build_board(board, output, timing, synth_only, tried, fresh)
     if as_json:
         typer.echo(json.dumps(report, indent=2))
     elif "project" in report:
@@ -111,7 +125,8 @@ def build(
     elif "lut4" in report:
         Console().print(_table(report))
         if timing and report["bitstream"]:
-            Console().print(_timing(Path(report["bitstream"])))
+            bitstream = Path(report["bitstream"])
+            Console().print(_timing(bitstream.with_name(f"{bitstream.stem}_pnr.json")))
         if report["bitstream"]:
             typer.echo(f"floorplan: {report['floorplan']}")
             typer.echo(f"bitstream: {report['bitstream']}")

@@ -19,10 +19,11 @@ from .convergence import no_end_in_sight
 from .global_reset import FLIP_FLOPS, NETS, promote_resets
 from .multiboot import marked
 from .synthesis import clocks_faster_than, map_for_area, with_local_sources
+from .timing import clock_name
 from .toolchain import PLACE_AND_ROUTE, ROUTERS
 
-__all__ = ["LEAVE_OUT", "ROOM", "Placement", "check_room", "pack", "place", "seeds_at_once"]
-__all__ += ["synthesise", "usage"]
+__all__ = ["LEAVE_OUT", "ROOM", "ClocksMissed", "Placement", "check_room", "pack", "place"]
+__all__ += ["seeds_at_once", "synthesise", "usage"]
 
 #: What to do when a board's FPGA is too small.
 LEAVE_OUT = (
@@ -38,6 +39,16 @@ ROOM = 3 << 30
 
 #: Seconds between looks at the log of a tool that might not come to an end.
 WATCH = 0.5
+
+
+class ClocksMissed(TrebuchetError):
+    """A design was routed, but not for its clocks; ``report`` is the path of nextpnr's report."""
+
+    def __init__(self, text, report, share=0.0):
+        super().__init__(text)
+        self.report = report
+        #: Of the clock that misses most: the share of its frequency that it reached.
+        self.share = share
 
 
 @dataclass(frozen=True)
@@ -166,6 +177,7 @@ def check_room(board, used):
 def place(placement, seeds):
     """Place and route with each seed, and keep the one with the fastest system clock: returned.
 
+    If all that come to an end miss a clock, the best of them is told: :class:`ClocksMissed`.
     As many at once as there are cores, and :data:`ROOM` for each.
     """
     with ThreadPoolExecutor(seeds_at_once(len(seeds))) as pool:
@@ -176,10 +188,13 @@ def place(placement, seeds):
             pool.shutdown(wait=False, cancel_futures=True)
             placement.stop()
             raise
-    best, failure = None, None
+    best, failure, missed = None, None, []
     for seed, attempt in zip(seeds, tries, strict=True):
         try:
             mhz = attempt.result()
+        except ClocksMissed as error:
+            missed.append(error)
+            continue
         except TrebuchetError as error:
             failure = error
             continue
@@ -191,7 +206,7 @@ def place(placement, seeds):
         if best is None or mhz > best[0]:
             best = mhz, seed
     if best is None:
-        raise failure
+        raise max(missed, key=lambda error: error.share) if missed else failure
     for suffix in (".config", "_pnr.json", "_placed.json"):
         shutil.move(placement.path(f"_seed{best[1]}{suffix}"), placement.path(suffix))
     for path in placement.folder.glob(f"{placement.top}_seed*"):
@@ -212,8 +227,34 @@ def _place_once(placement, seed):
     words[words.index("--seed") + 1] = str(seed)
     report = placement.path(f"_seed{seed}_pnr.json")
     words += ["--report", report.name, "--write", f"{name}_placed.json", *PLACE_AND_ROUTE]
-    placement.run(words, f"nextpnr-ecp5_{seed}.log", no_end_in_sight)
+    report.unlink(missing_ok=True)
+    try:
+        placement.run(words, f"nextpnr-ecp5_{seed}.log", no_end_in_sight)
+    except TrebuchetError as error:
+        if report.exists():  # it is written at the end, clocks missed or not
+            _check_clocks(placement, seed, report, error)
+        raise
     return _clocks(json.loads(report.read_text()), placement.sys_clk_hz)[1]
+
+
+def _check_clocks(placement, seed, report, error):
+    """Raise :class:`ClocksMissed` if a clock was missed, in the place of nextpnr's ``error``."""
+    clocks, _ = _clocks(json.loads(report.read_text()), placement.sys_clk_hz)
+    missed = {name: clock for name, clock in clocks.items() if clock["mhz"] < clock["target"]}
+    if not missed:
+        return
+    said = ", ".join(
+        f"{clock_name(name)} reached {clock['mhz']:.1f} MHz of {clock['target']:.1f}"
+        for name, clock in missed.items()
+    )
+    of_system = any(_is_system(clock, placement.sys_clk_hz) for clock in missed.values())
+    advice = "lower sys_clk_hz, try" if of_system else "try"
+    raise ClocksMissed(
+        f"clocks are missed, with seed {seed} the least: {said}; {advice} more seeds (--seeds N), "
+        "or see the longest paths (--timing)",
+        report,
+        min(clock["mhz"] / clock["target"] for clock in missed.values()),
+    ) from error
 
 
 def pack(placement, board):
@@ -248,12 +289,12 @@ def _clocks(report, sys_clk_hz):
         name: {"mhz": clock["achieved"], "target": clock["constraint"]}
         for name, clock in report["fmax"].items()
     }
-    of_system = [
-        clock["mhz"]
-        for clock in clocks.values()
-        if abs(clock["target"] - sys_clk_hz / 1e6) < PLL_MARGIN * clock["target"]
-    ]
+    of_system = [clock["mhz"] for clock in clocks.values() if _is_system(clock, sys_clk_hz)]
     return clocks, min(of_system) if of_system else None
+
+
+def _is_system(clock, sys_clk_hz):
+    return abs(clock["target"] - sys_clk_hz / 1e6) < PLL_MARGIN * clock["target"]
 
 
 def usage(placement, routed):

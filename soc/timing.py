@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from itertools import groupby
 
-__all__ = ["Path", "component", "critical_paths"]
+__all__ = ["Path", "clock_name", "component", "critical_paths"]
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,11 @@ def _clock(name):
     edge, _, net = name.partition(" ")
     if not net:
         return "pins"
+    return clock_name(net)
+
+
+def clock_name(net):
+    """The design's name of a clock, from that of nextpnr's net."""
     return net.removeprefix("$glbnet$").split("$")[0]
 
 

@@ -13,7 +13,7 @@ from trebuchet.host.cli import app
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.soc import build as build_module
 from trebuchet.soc.build import build_board, input_hash
-from trebuchet.soc.place import Placement, usage
+from trebuchet.soc.place import ClocksMissed, Placement, usage
 from trebuchet.soc.toolchain import provide_tools, require_tool
 from typer.testing import CliRunner
 
@@ -164,6 +164,21 @@ def test_a_damaged_report_or_a_lost_bitstream_is_built_again(tmp_path, monkeypat
         with pytest.raises(ZeroDivisionError):
             build_board("versa_ecp5", tmp_path)
         assert not (tmp_path / "report.json").exists()
+
+
+@pytest.mark.parametrize("option", [[], ["--timing"]])
+def test_the_longest_paths_of_a_build_that_misses_its_clock(tmp_path, monkeypatch, option):
+    step = {"type": "logic", "delay": 20.5, "to": {"cell": "shell.tcp.rx.x"}}
+    paths = [{"from": "posedge sys", "to": "posedge sys", "path": [step]}]
+    (tmp_path / "pnr.json").write_text(json.dumps({"critical_paths": paths}))
+
+    def missed(*arguments, **named):
+        raise ClocksMissed("clocks are missed", tmp_path / "pnr.json")
+
+    monkeypatch.setattr(build_module, "build_board", missed)
+    result = CliRunner().invoke(app, ["build", "versa_ecp5", *option])
+    assert str(result.exception) == "clocks are missed"
+    assert ("shell.tcp.rx (1, 20.5)" in result.stdout) == bool(option)
 
 
 TWIN = """

@@ -1,5 +1,6 @@
 """Pins, seeds and paths of a build, with tools that are ours where the real ones take long."""
 
+import dataclasses
 import json
 import os
 import time
@@ -15,7 +16,8 @@ from trebuchet.soc import place as place_module
 from trebuchet.soc.convergence import PATIENCE, no_end_in_sight
 from trebuchet.soc.floorplan import draw
 from trebuchet.soc.pins import check_pins
-from trebuchet.soc.place import Placement, check_room, pack, place, seeds_at_once, synthesise
+from trebuchet.soc.place import ClocksMissed, Placement, check_room, pack, place
+from trebuchet.soc.place import seeds_at_once, synthesise
 from trebuchet.soc.timing import critical_paths
 from trebuchet.soc.toolchain import ROUTERS, provide_tools
 
@@ -82,6 +84,31 @@ def test_the_fastest_seed_is_kept(placement, fake):
     assert all(100_000 < peak < 1 << 30 for peak in placement.peaks)
     pack(placement, NO_FLASH)
     assert placement.path(".bit").read_text() == "seed 3\n"
+
+
+#: Misses its clock with every seed that routes, as nextpnr does: with a report, and an error.
+SLOW = NEXTPNR.replace('constraint\\": 50}', 'constraint\\": 62}') + "echo ERROR: FAIL\nexit 1\n"
+
+
+def test_of_seeds_that_miss_a_clock_the_best_is_told(placement, fake):
+    (placement.folder / "tools" / "nextpnr-ecp5").write_text(SLOW)
+    slow = dataclasses.replace(placement, sys_clk_hz=62_000_000)
+    with pytest.raises(ClocksMissed) as caught:
+        place(slow, [1, 2, 3, 4])
+    assert str(caught.value) == (
+        "clocks are missed, with seed 3 the least: sys reached 61.5 MHz of 62.0; lower sys_clk_hz, "
+        "try more seeds (--seeds N), or see the longest paths (--timing)"
+    )
+    assert caught.value.report == placement.path("_seed3_pnr.json")
+    with pytest.raises(ClocksMissed, match=r"seed 4 .*: sys reached 54\.0 MHz of 62\.0; try more"):
+        place(placement, [2, 4])  # not the system's clock
+
+
+def test_a_report_of_an_earlier_build_tells_nothing(placement, fake):
+    late = '{"fmax": {"sys": {"achieved": 1, "constraint": 50}}}'
+    placement.path("_seed1_pnr.json").write_text(late)
+    with pytest.raises(TrebuchetError, match="ERROR: seed 1 did not route$"):
+        place(placement, [1])
 
 
 def _rounds(counts):
