@@ -25,7 +25,7 @@ from .map import MemoryMap
 from .own_folder import check_own
 from .pins import check_pins, check_xdc
 from .place import Placement, check_room, pack, place, synthesise, usage
-from .reports import has_bitstream, read_report, write_report
+from .reports import is_whole, read_report, write_report
 from .soc import TrebuchetSoC
 from .toolchain import provide_tools, require_tool
 from .unmanaged import UnmanagedSoC
@@ -323,10 +323,10 @@ def build_board(name, directory=None, shell=None, synth_only=False, seeds=None, 
     Of a board of flow ``vivado`` it is a project, ``vivado`` in the build's folder, and a bitstream
     if Vivado is installed and not ``synth_only``; else open tools check the design.
 
-    The report (also ``report.json`` in the build's folder) says what is used of the FPGA, the
-    largest frequency of every clock, the hash of the inputs, how long it took, and the memory of
-    the tool that took most. A finished build with the same
-    inputs is used again unless ``fresh``. The build fails when a clock misses its frequency.
+    The report (also ``report.json`` in the build's folder, of a netlist alone ``synthesis.json``)
+    says what is used of the FPGA, the largest frequency of every clock, the hash of the inputs, how
+    long it took, and the memory of the tool that took most. A finished build with the same inputs
+    is used again unless ``fresh``. The build fails when a clock misses its frequency.
 
     Parameters
     ----------
@@ -382,29 +382,30 @@ def generate_only(board, directory):
         return _placement(board, soc, directory)
 
 
-def _finished(board, directory, options, fresh):
-    """Hash of a build's inputs, where its report goes, and a finished report of the same inputs.
+def _finished(board, path, options, fresh):
+    """Hash of a build's inputs, and a finished report of the same inputs, which is in ``path``.
 
-    ``options`` None: there is no hash, and the build is always done anew.
+    An unfinished one is removed. ``options`` None: there is no hash, and the build is always done
+    anew.
     """
-    path = directory / "report.json"
     inputs = None
     if options is not None:
         inputs = input_hash(board.describe(), _files_of(board), *options)
     if inputs is not None and not fresh:
         report = read_report(path)
-        made = report.get("bitstream") is None or has_bitstream(report)
-        if report.get("inputs") == inputs and made:
-            return inputs, path, report
+        if report.get("inputs") == inputs and is_whole(report):
+            return inputs, report
     with writing_to(path):
         path.unlink(missing_ok=True)
-    return inputs, path, None
+    return inputs, None
 
 
 def _build_board(board, directory, shell, synth_only, seeds, fresh):
     seeds = seeds or (board.seed,)
     options = None if shell is not None else (synth_only, seeds)
-    inputs, report_path, report = _finished(board, directory, options, fresh)
+    # Synthesis alone leaves a bitstream as it is, and so its report.
+    report_path = directory / ("synthesis.json" if synth_only else "report.json")
+    inputs, report = _finished(board, report_path, options, fresh)
     if report is not None:
         return report
     began = time.monotonic()
@@ -443,7 +444,8 @@ def _build_project(board, directory, shell, synth_only, fresh):
     target, checked = directory / "vivado", directory / "check"
     for folder in (target, target.with_name("vivado.partial"), checked):
         check_own(folder)
-    inputs, report_path, report = _finished(board, directory, options, fresh)
+    report_path = directory / "report.json"
+    inputs, report = _finished(board, report_path, options, fresh)
     if report is not None:
         return report
     with environment(directory):

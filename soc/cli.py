@@ -150,7 +150,7 @@ def _load_with_vivado(name, board, output):
 
     vivado = require_tool("vivado")
     folder = Path(output or ROOT / "build" / board.name)
-    project = Path(bitstream_of(name, folder)).parent
+    project = Path(bitstream_of(name, board, folder)).parent
     command = [vivado, "-mode", "batch", "-source", "program.tcl"]
     if not succeeds(command, cwd=project):
         raise TrebuchetError("Vivado could not load the board; is it connected and powered?")
@@ -184,7 +184,7 @@ def load(
         raise TrebuchetError(
             f"board {board!r} has no loader; put openFPGALoader's options for it into its file"
         )
-    bitstream = bitstream_of(board, Path(output or ROOT / "build" / found.name))
+    bitstream = bitstream_of(board, found, Path(output or ROOT / "build" / found.name))
     command = [require_tool("openFPGALoader"), *found.loader]
     command += ["--write-flash"] if flash else []
     if not succeeds([*command, bitstream]):

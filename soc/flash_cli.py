@@ -125,7 +125,7 @@ def _flash_with_vivado(name, board, folder):
     if board.flash is None:
         raise TrebuchetError(f"board {name!r} has no flash that can be written from here")
     vivado = require_tool("vivado")
-    contents = Path(bitstream_of(name, folder)).with_suffix(".mcs")
+    contents = Path(bitstream_of(name, board, folder)).with_suffix(".mcs")
     if not contents.exists():
         raise TrebuchetError(f"vivado wrote no {contents.name}; see {contents.parent}")
     command = [vivado, "-mode", "batch", "-source", "flash.tcl"]
@@ -165,6 +165,7 @@ def flash(
     if images:
         pieces = _pieces_of(found, images)
     else:
-        pieces = list(golden_pieces(found, Path(bitstream_of(board, folder)).read_bytes()))
+        golden = Path(bitstream_of(board, found, folder)).read_bytes()
+        pieces = list(golden_pieces(found, golden))
     _write(found, pieces, folder / "flash")
     typer.echo(f"{found.title}: {sum(len(data) for _, data in pieces)} bytes written and read back")

@@ -6,7 +6,10 @@ import os
 from ..models.errors import TrebuchetError
 from ..models.files import write_whole, writing_to
 
-__all__ = ["bitstream_of", "has_bitstream", "read_report", "write_report"]
+__all__ = ["bitstream_of", "is_whole", "read_report", "write_report"]
+
+#: Entries of a report that are paths, or None.
+_PATHS = ("bitstream", "application", "floorplan", "project")
 
 
 def read_report(path):
@@ -27,17 +30,27 @@ def write_report(path, values):
         write_whole(path, (json.dumps(values, indent=2) + "\n").encode())
 
 
-def has_bitstream(report):
-    """The bitstream that a report names is there."""
+def is_whole(report):
+    """All that a report names is there."""
+    named = [report[name] for name in _PATHS if report.get(name) is not None]
+    return all(isinstance(path, str) and os.path.exists(path) for path in named)
+
+
+def _has_bitstream(report):
     named = report.get("bitstream")
     return isinstance(named, str) and os.path.isfile(named)
 
 
-def bitstream_of(name, folder):
-    """Path of the bitstream in the report of ``folder``; ``name`` is as the user says it."""
+def bitstream_of(name, board, folder):
+    """Path of the bitstream in the report of ``folder``; ``name`` is as the user says the board."""
     report = read_report(folder / "report.json")
-    if not has_bitstream(report):
+    if not _has_bitstream(report):
         raise TrebuchetError(
             f"there is no bitstream for {name!r} yet; build it with: trebuchet build {name}"
+        )
+    if (report.get("board"), report.get("device")) != (board.name, board.device):
+        raise TrebuchetError(
+            f"{folder} has a bitstream of board {report.get('board')!r} for "
+            f"{report.get('device')!r}, not of {board.name!r} for {board.device!r}"
         )
     return report["bitstream"]

@@ -5,6 +5,7 @@ import re
 import shutil
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from trebuchet import boards
@@ -14,6 +15,7 @@ from trebuchet.models.errors import TrebuchetError
 from trebuchet.soc import build as build_module
 from trebuchet.soc.build import build_board, input_hash
 from trebuchet.soc.place import ClocksMissed, Placement, usage
+from trebuchet.soc.reports import bitstream_of
 from trebuchet.soc.toolchain import provide_tools, require_tool
 from typer.testing import CliRunner
 
@@ -23,6 +25,15 @@ def _message(*arguments):
     assert result.exit_code != 0
     assert isinstance(result.exception, TrebuchetError)
     return str(result.exception)
+
+
+def _built(folder, name):
+    """The report of a board's build in ``folder``, whose bitstream is ``top.bit``."""
+    board, bitstream = load_board(name), folder / "top.bit"
+    bitstream.write_bytes(b"\0")
+    report = {"board": name, "device": board.device, "bitstream": str(bitstream)}
+    (folder / "report.json").write_text(json.dumps(report))
+    return bitstream
 
 
 def test_load_before_build_says_what_to_do(tmp_path):
@@ -69,19 +80,17 @@ def test_seeds_are_those_of_the_schema():
 
 @pytest.mark.parametrize("board", ["versa_ecp5", "kcu105"])
 def test_a_loader_that_does_not_run(tmp_path, monkeypatch, board):
-    for name in ("openFPGALoader", "vivado", "top.bit"):
+    for name in ("openFPGALoader", "vivado"):
         (tmp_path / name).write_text("\0")
         (tmp_path / name).chmod(0o755)
-    (tmp_path / "report.json").write_text(json.dumps({"bitstream": f"{tmp_path}/top.bit"}))
+    _built(tmp_path, board)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     message = _message("load", board, "--output", str(tmp_path))
     assert re.fullmatch(rf"cannot run {tmp_path}/\w+: Exec format error", message)
 
 
 def test_load_without_loader_says_how_to_get_it(tmp_path, monkeypatch):
-    bitstream = tmp_path / "top.bit"
-    bitstream.write_bytes(b"\0")
-    (tmp_path / "report.json").write_text(json.dumps({"bitstream": str(bitstream)}))
+    _built(tmp_path, "versa_ecp5")
     monkeypatch.setenv("PATH", "/nonexistent")
     message = _message("load", "versa_ecp5", "--output", str(tmp_path))
     assert message == (
@@ -91,9 +100,7 @@ def test_load_without_loader_says_how_to_get_it(tmp_path, monkeypatch):
 
 
 def test_load_runs_the_loader_with_the_boards_options(tmp_path, monkeypatch):
-    bitstream, log = tmp_path / "top.bit", tmp_path / "log"
-    bitstream.write_bytes(b"\0")
-    (tmp_path / "report.json").write_text(json.dumps({"bitstream": str(bitstream)}))
+    log = tmp_path / "log"
     loader = tmp_path / "openFPGALoader"
     loader.write_text(f'#!/bin/sh\necho "$@" > {log}\n')
     loader.chmod(0o755)
@@ -102,6 +109,7 @@ def test_load_runs_the_loader_with_the_boards_options(tmp_path, monkeypatch):
         ("versa_ecp5", [], "--cable ft2232"),
         ("trellisboard", ["--flash"], "--board trellisboard --write-flash"),
     ):
+        bitstream = _built(tmp_path, board)
         result = CliRunner().invoke(app, ["load", board, *option, "--output", str(tmp_path)])
         assert result.exit_code == 0, result.output
         assert log.read_text() == f"{words} {bitstream}\n"
@@ -119,6 +127,31 @@ def test_load_runs_the_loader_with_the_boards_options(tmp_path, monkeypatch):
 def test_load_does_not_write_a_flash_that_has_a_layout(tmp_path, board, message):
     """It would write at 0: on the ButterStick over the bootloader."""
     assert _message("load", board, "--flash", "--output", str(tmp_path)).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("command", "board"), [("load", "ecpix5"), ("load", "kcu105"), ("flash", "ecpix5")]
+)
+def test_a_bitstream_of_another_board_is_refused(tmp_path, monkeypatch, command, board):
+    (tmp_path / "vivado").touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    _built(tmp_path, "versa_ecp5")
+    assert _message(command, board, "--output", str(tmp_path)) == (
+        f"{tmp_path} has a bitstream of board 'versa_ecp5' for 'LFE5UM-45F-8BG381C', "
+        f"not of {board!r} for {load_board(board).device!r}"
+    )
+
+
+def test_a_bitstream_for_another_fpga_is_refused(tmp_path):
+    """As after the board file was changed."""
+    path = tmp_path / "mine.py"
+    text = "from trebuchet.boards.ecpix5 import BOARD as B\nBOARD = B.variant(name='mine'{})\n"
+    path.write_text(text.format(""))
+    report = {"board": "mine", "device": "LFE5UM5G-45F-8BG554I", "bitstream": str(path)}
+    (tmp_path / "report.json").write_text(json.dumps(report))
+    assert "for 'LFE5UM5G-45F-8BG554I', not of 'mine' for 'LFE5UM5G-85F-8BG554I'" in _message(
+        "load", str(path), "--output", str(tmp_path)
+    )
 
 
 @pytest.mark.parametrize("command", ["build", "load"])
@@ -159,7 +192,9 @@ def test_a_damaged_report_or_a_lost_bitstream_is_built_again(tmp_path, monkeypat
     inputs = input_hash(board.describe(), text, False, (board.seed,))
     lost = json.dumps({"inputs": inputs, "bitstream": str(tmp_path / "lost.bit")})
     monkeypatch.setattr(build_module, "_build_soc", lambda *a, **k: 1 / 0)
-    for report in ("", "[]", "{}", '{"bitstream": 5}', lost):
+    names = "application", "floorplan", "project"
+    others = [json.dumps({"inputs": inputs, n: str(tmp_path / "lost")}) for n in names]
+    for report in ("", "[]", "{}", '{"bitstream": 5}', lost, *others):
         (tmp_path / "report.json").write_text(report)
         with pytest.raises(ZeroDivisionError):
             build_board("versa_ecp5", tmp_path)
@@ -179,6 +214,23 @@ def test_the_longest_paths_of_a_build_that_misses_its_clock(tmp_path, monkeypatc
     result = CliRunner().invoke(app, ["build", "versa_ecp5", *option])
     assert str(result.exception) == "clocks are missed"
     assert ("shell.tcp.rx (1, 20.5)" in result.stdout) == bool(option)
+
+
+def test_synthesis_alone_leaves_the_report_of_a_bitstream(tmp_path, monkeypatch):
+    bitstream = _built(tmp_path, "versa_ecp5")
+    before = (tmp_path / "report.json").read_bytes()
+    made = SimpleNamespace(platform=SimpleNamespace(name="top"))
+    sizes = {"lut4": 1, "ff": 2, "bram": 3, "dsp": 4, "sys_mhz": None, "clocks": {}}
+    monkeypatch.setattr(build_module, "_build_soc", lambda *a, **k: made)
+    monkeypatch.setattr(build_module, "check_pins", lambda placement: None)
+    monkeypatch.setattr(build_module, "synthesise", lambda placement: placement.peaks.append(1))
+    monkeypatch.setattr(build_module, "usage", lambda placement, routed: sizes)
+    report = build_board("versa_ecp5", tmp_path, synth_only=True)
+    assert report["bitstream"] is None
+    assert (tmp_path / "report.json").read_bytes() == before
+    assert bitstream_of("versa_ecp5", load_board("versa_ecp5"), tmp_path) == str(bitstream)
+    monkeypatch.setattr(build_module, "_build_soc", lambda *a, **k: pytest.fail("built again"))
+    assert build_board("versa_ecp5", tmp_path, synth_only=True) == report
 
 
 TWIN = """

@@ -1,6 +1,7 @@
 """`trebuchet flash`, the two bitstreams of an ECP5, and what the FPGA makes of a flash."""
 
 import dataclasses
+import json
 import os
 import re
 import subprocess
@@ -171,7 +172,8 @@ def fault(*arguments):
 
 def test_the_command_writes_piece_by_piece(tmp_path, loader):
     (tmp_path / "top.bit").write_bytes(GOLDEN)
-    (tmp_path / "report.json").write_text(f'{{"bitstream": "{tmp_path}/top.bit"}}')
+    report = {"board": "ulx3s", "device": BOARD.device, "bitstream": f"{tmp_path}/top.bit"}
+    (tmp_path / "report.json").write_text(json.dumps(report))
     path = tmp_path / "a.img"
     path.write_bytes(IMAGE)
     options = ["--output", tmp_path]

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import os
 import re
+import shutil
 import subprocess
 from types import SimpleNamespace
 
@@ -69,7 +70,7 @@ TABLE = """\
 """
 GOOD = f"""#!/bin/sh
 echo "$PWD $@" > "$LOG"
-echo bits > top.bit
+echo bits | tee top.bit > top_application.bin
 echo "All user specified timing constraints are met." > top_timing.rpt
 cat > top_utilization_place.rpt <<'END'
 {TABLE}END
@@ -349,6 +350,9 @@ def test_without_vivado_the_fit_is_reported(tmp_path, litex, no_vivado):
     assert report["used"]["ff"] == 8
     assert 0 < report["used"]["lut6"] <= 8
     assert report == json.loads((tmp_path / "out" / "report.json").read_text())
+    assert (tmp_path / "out" / "vivado" / "top.tcl").exists()
+    shutil.rmtree(tmp_path / "out" / "vivado")
+    assert build_board("kcu105", tmp_path / "out") == report  # the project is lost, so it is anew
     assert (tmp_path / "out" / "vivado" / "top.tcl").exists()
     result = CliRunner().invoke(app, ["build", "kcu105", "--output", str(tmp_path / "out")])
     assert "run there: sh build.sh" in result.stdout
