@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..models.errors import TrebuchetError
 from .faults import in_one_line
+from .neighbours import importable
 from .schema import Board
 
 __all__ = ["BUILT", "NAMES", "VENDOR", "load_board"]
@@ -40,7 +41,7 @@ def load_board(name):
     """The :class:`~trebuchet.boards.schema.Board` called ``name``, or of a board file's path.
 
     A path has a ``/`` in it or ends in ``.py``. The file's own folder need not be a package; it
-    imports from here as ``from trebuchet.boards import ecp5``.
+    imports from here as ``from trebuchet.boards import ecp5``, and what lies beside it by its name.
     """
     text = str(name)
     if "/" in text or text.endswith(".py"):
@@ -85,5 +86,6 @@ def _module_of(path):
     """The module that a file outside the tree is."""
     spec = importlib.util.spec_from_file_location(f"trebuchet_board_{path.stem}", path)
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with importable(path):
+        spec.loader.exec_module(module)
     return module

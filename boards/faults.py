@@ -39,7 +39,7 @@ def in_one_line(error, path):
     """
     if path is None:
         return in_words(error)
-    if isinstance(error, SyntaxError):
+    if isinstance(error, SyntaxError) and _same(error.filename or "", path):
         number = error.lineno
     else:
         frames = traceback.extract_tb(error.__traceback__)

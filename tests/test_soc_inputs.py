@@ -1,0 +1,106 @@
+"""What a build's hash is of: a user's files beside those of the tree, and the tools."""
+
+import sys
+
+import pytest
+from trebuchet.boards import load_board
+from trebuchet.boards.neighbours import neighbours
+from trebuchet.models.errors import TrebuchetError
+from trebuchet.soc import build as build_module
+from trebuchet.soc.board_calls import make_platform
+from trebuchet.soc.inputs import files_of
+
+BOARD = """
+from trebuchet.boards.versa_ecp5 import BOARD as VERSA
+{before}
+
+def _platform():
+    {inside}
+    return {module}.Platform(device="LFE5UM")
+
+BOARD = VERSA.variant(name="test_inputs", platform=_platform)
+"""
+PLATFORM = """
+from litex_boards.platforms.lattice_versa_ecp5 import Platform as Versa
+{more}
+
+class Platform(Versa):
+    pin = "{pin}"
+"""
+
+
+@pytest.fixture
+def users(tmp_path):
+    """Writes a board file and its platform: ``users(where the import is, pin)``."""
+
+    def write(place="before", pin="A1", more="", module="test_inputs_platform", folder=tmp_path):
+        folder.mkdir(exist_ok=True)
+        (folder / f"{module}.py").write_text(PLATFORM.format(pin=pin, more=more))
+        places = {"before": "", "inside": "pass"} | {place: f"import {module}"}
+        path = folder / "my_board.py"
+        path.write_text(BOARD.format(module=module, **places))
+        return path
+
+    return write
+
+
+def generated(board, monkeypatch, tmp_path):
+    """The platform of a board, made where builds make it."""
+    found = []
+
+    def litex(board, shell, directory):
+        found.append(make_platform(board))
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(build_module, "TrebuchetSoC", litex)
+    monkeypatch.setattr(build_module, "make_shell", lambda board: None)
+    with pytest.raises(TrebuchetError, match="ZeroDivisionError"):
+        build_module.generate_only(board, tmp_path / "out")
+    return found[0]
+
+
+@pytest.mark.parametrize("place", ["before", "inside"])
+def test_a_module_beside_the_board_file(users, tmp_path, monkeypatch, place):
+    """It may be imported when a function is called; Python's path and modules are as before."""
+    before = list(sys.path)
+    board = load_board(users(place))
+    first = files_of(board)
+    assert generated(board, monkeypatch, tmp_path).pin == "A1"
+    changed = load_board(users(place, pin="B22"))
+    assert files_of(changed) != first
+    assert generated(changed, monkeypatch, tmp_path).pin == "B22"
+    assert sys.path == before
+    assert "test_inputs_platform" not in sys.modules
+
+
+def test_two_boards_with_neighbours_of_one_name(users, tmp_path, monkeypatch):
+    boards = [load_board(users(pin=pin, folder=tmp_path / pin)) for pin in ("A1", "B2")]
+    assert [generated(board, monkeypatch, tmp_path).pin for board in boards] == ["A1", "B2"]
+
+
+def test_a_module_on_the_path_is_an_input_too(users, tmp_path, monkeypatch):
+    path = users(more="import test_inputs_pins, test_inputs_package.part, nothing_like_this")
+    package = tmp_path / "elsewhere" / "test_inputs_package"
+    package.mkdir(parents=True)
+    for file in (package / "__init__.py", package / "part.py"):
+        file.touch()
+    pins = tmp_path / "elsewhere" / "test_inputs_pins.py"
+    pins.write_text("import os, litex, numpy, trebuchet, test_inputs_platform\n")
+    monkeypatch.syspath_prepend(tmp_path / "elsewhere")
+    expected = {package / "__init__.py", package / "part.py", pins}
+    assert set(neighbours(path)) == expected | {tmp_path / "test_inputs_platform.py"}
+    pins.write_text("(")  # said when it is imported
+    assert pins in neighbours(path)
+
+
+def test_a_fault_in_a_module_beside_the_board_file(users):
+    path = users(more="x = (")
+    with pytest.raises(
+        TrebuchetError, match=r"my_board\.py:3: SyntaxError: .*test_inputs_platform"
+    ):
+        load_board(path)
+
+
+def test_modules_of_python_go_before_those_beside_the_board_file(users):
+    with pytest.raises(TrebuchetError, match=r"AttributeError: module 'platform' has no"):
+        make_platform(load_board(users(module="platform")))
