@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import hashlib
 import os
 import shutil
 import time
@@ -26,7 +27,7 @@ from .pins import check_pins, check_xdc
 from .place import Placement, check_room, pack, place, synthesise, usage
 from .reports import is_whole, read_report, write_report
 from .soc import TrebuchetSoC
-from .toolchain import provide_tools, require_tool
+from .toolchain import own_tools, provide_tools, require_tool, tool_names
 from .unmanaged import UnmanagedSoC
 from .vivado import WAIVED, check_fit, map_design, run_vivado, write_project
 
@@ -286,8 +287,9 @@ def build_board(name, directory=None, shell=None, synth_only=False, seeds=None, 
 
     The report (also ``report.json`` in the build's folder, of a netlist alone ``synthesis.json``)
     says what is used of the FPGA, the largest frequency of every clock, the hash of the inputs, how
-    long it took, and the memory of the tool that took most. A finished build with the same inputs
-    is used again unless ``fresh``. The build fails when a clock misses its frequency.
+    long it took, the memory of the tool that took most, the tools' versions and the bitstream's
+    SHA-256. A finished build with the same inputs is used again unless ``fresh``. The build fails
+    when a clock misses its frequency.
 
     Parameters
     ----------
@@ -361,9 +363,19 @@ def _finished(board, path, options, fresh):
     return inputs, None
 
 
+def _bitstream(path):
+    """What a report says of a bitstream."""
+    if path is None:
+        return {"bitstream": None}
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    return {"bitstream": str(path), "bitstream_sha256": digest}
+
+
 def _build_board(board, directory, shell, synth_only, seeds, fresh):
     seeds = seeds or (board.seed,)
-    options = None if shell is not None else (synth_only, seeds)
+    names = ("yosys",) if synth_only else ("yosys", "nextpnr-ecp5", "ecppack")
+    tools = own_tools(names)
+    options = None if shell is not None else (synth_only, seeds, *tools.items())
     # Synthesis alone leaves a bitstream as it is, and so its report.
     report_path = directory / ("synthesis.json" if synth_only else "report.json")
     inputs, report = _finished(board, report_path, options, fresh)
@@ -386,10 +398,11 @@ def _build_board(board, directory, shell, synth_only, seeds, fresh):
         "board": board.name,
         "inputs": inputs,
         "device": board.device,
+        "tools": tool_names(names, tools),
         "seed": seed,
         **usage(placement, routed=not synth_only),
         "lut4_available": board.lut4_budget,
-        "bitstream": None if synth_only else str(placement.path(".bit")),
+        **_bitstream(None if synth_only else placement.path(".bit")),
         "application": None if application is None else str(application),
         "floorplan": None if synth_only else str(placement.path(".svg")),
         "minutes": round((time.monotonic() - began) / 60, 2),
@@ -401,7 +414,8 @@ def _build_board(board, directory, shell, synth_only, seeds, fresh):
 
 def _build_project(board, directory, shell, synth_only, fresh):
     with_vivado = not synth_only and shutil.which("vivado") is not None
-    options = None if shell is not None else ("vivado" if with_vivado else "open",)
+    flow = ("vivado",) if with_vivado else ("open", *own_tools(["yosys"]).items())
+    options = None if shell is not None else flow
     target, checked = directory / "vivado", directory / "check"
     for folder in (target, target.with_name("vivado.partial"), checked):
         check_own(folder)
@@ -429,7 +443,7 @@ def _build_project(board, directory, shell, synth_only, fresh):
         "used": used,
         "available": {name: getattr(board.capacity, name) for name in used},
         "lint_waived": {} if with_vivado else WAIVED,
-        "bitstream": str(project.path(".bit")) if with_vivado else None,
+        **_bitstream(project.path(".bit") if with_vivado else None),
         "application": str(project.path("_application.bin")) if with_vivado and chip else None,
     }
     write_report(report_path, report)

