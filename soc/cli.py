@@ -77,6 +77,28 @@ def _build_board(board, output, timing, synth_only, seeds, fresh):
         raise
 
 
+def _check_options(name, flow, given):
+    """Raise if an option would do nothing."""
+    routing = [option for option in given if option in ("--seed", "--seeds", "--timing")]
+    if flow == "vivado" and routing:
+        raise TrebuchetError(
+            f"board {name!r} is built by Vivado, which has no seeds and reports timing in files; "
+            "leave out --seed, --seeds and --timing"
+        )
+    useless = [option for option in given if option != "--json"]
+    if flow == "sim" and useless:
+        raise TrebuchetError(
+            f"board {name!r} is simulated, so only its Verilog is made, and anew if something "
+            f"changed; leave out {', '.join(useless)}"
+        )
+    if "--synth-only" in given and routing:
+        raise TrebuchetError(f"--synth-only stops before routing; leave out {', '.join(routing)}")
+    if {"--timing", "--json"} <= set(given):
+        raise TrebuchetError(
+            "--timing shows a table, which is no JSON; leave out --timing or --json"
+        )
+
+
 def build(
     board: Annotated[str, typer.Argument(help=f"One of: {_BOARDS}; or a board file.")],
     synth_only: Annotated[
@@ -105,11 +127,9 @@ def build(
 
     console = Console(stderr=True)
     found = load_board(board)
-    if found.flow == "vivado" and (seed or seeds > 1 or timing):
-        raise TrebuchetError(
-            f"board {board!r} is built by Vivado, which has no seeds and reports timing in files; "
-            "leave out --seed, --seeds and --timing"
-        )
+    given = {"--seed": seed, "--seeds": seeds > 1, "--timing": timing, "--synth-only": synth_only}
+    given |= {"--fresh": fresh, "--json": as_json}
+    _check_options(board, found.flow, [option for option, value in given.items() if value])
     first = seed or found.seed
     tried = range(first, first + seeds)
     with console.status(f"building {board} (some minutes; logs are in its folder)"):

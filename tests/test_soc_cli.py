@@ -78,6 +78,23 @@ def test_seeds_are_those_of_the_schema():
     assert result.exit_code == 2
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("sim --fresh --seed 3", r"board 'sim' is simulated, .*; leave out --seed, --fresh"),
+        ("sim --seeds 2 --timing --json", r"board 'sim' .* leave out --seeds, --timing"),
+        ("sim --synth-only", r"board 'sim' .* leave out --synth-only"),
+        ("ulx3s --synth-only --timing", "--synth-only stops before routing; leave out --timing"),
+        ("ulx3s --synth-only --seeds 3 --seed 2", r"--synth-only .*; leave out --seed, --seeds"),
+        ("ulx3s --timing --json", "--timing shows a table, .*; leave out --timing or --json"),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(monkeypatch, arguments, message):
+    for name in ("build_board", "build_sim"):
+        monkeypatch.setattr(build_module, name, lambda *a, **k: pytest.fail("built"))
+    assert re.fullmatch(message, _message("build", *arguments.split()))
+
+
 @pytest.mark.parametrize("board", ["versa_ecp5", "kcu105"])
 def test_a_loader_that_does_not_run(tmp_path, monkeypatch, board):
     for name in ("openFPGALoader", "vivado"):
