@@ -400,6 +400,7 @@ def _build_board(board, directory, shell, synth_only, seeds, fresh):
         "device": board.device,
         "tools": tool_names(names, tools),
         "seed": seed,
+        "seeds": {str(tried): mhz for tried, mhz in placement.reached.items()},
         **usage(placement, routed=not synth_only),
         "lut4_available": board.lut4_budget,
         **_bitstream(None if synth_only else placement.path(".bit")),

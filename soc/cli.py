@@ -27,7 +27,19 @@ def _table(report):
         table.add_row(what, str(report[name]))
     for name, clock in report["clocks"].items():
         table.add_row(name, f"{clock['mhz']:.1f} MHz, needed {clock['target']:.1f} MHz")
+    if report["seed"] is not None:
+        table.add_row("seed", _seeds(report["seed"], report["seeds"]))
     return table
+
+
+def _seeds(kept, reached):
+    """The seed that was kept, and what the system's clock reached with the others."""
+    others = (
+        f"{seed} failed" if mhz is None else f"{seed} {mhz:.1f} MHz"
+        for seed, mhz in reached.items()
+        if seed != str(kept)
+    )
+    return "; ".join([str(kept), *others])
 
 
 def _project_table(report):

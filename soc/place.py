@@ -44,9 +44,11 @@ WATCH = 0.5
 class ClocksMissed(TrebuchetError):
     """A design was routed, but not for its clocks; ``report`` is the path of nextpnr's report."""
 
-    def __init__(self, text, report, share=0.0):
+    def __init__(self, text, report, mhz=None, share=0.0):
         super().__init__(text)
         self.report = report
+        #: What the system's clock reached.
+        self.mhz = mhz
         #: Of the clock that misses most: the share of its frequency that it reached.
         self.share = share
 
@@ -63,6 +65,8 @@ class Placement:
     router: str = "quick"
     #: Peak memory of every tool that was run, in bytes.
     peaks: list = field(default_factory=list, compare=False)
+    #: What the system's clock reached with every seed, in MHz; None if there was no end.
+    reached: dict = field(default_factory=dict, compare=False)
     #: Tools that run now, and whether they are to end.
     tools: set = field(default_factory=set, compare=False)
     stopping: threading.Event = field(default_factory=threading.Event, compare=False)
@@ -194,10 +198,13 @@ def place(placement, seeds):
             mhz = attempt.result()
         except ClocksMissed as error:
             missed.append(error)
+            placement.reached[seed] = error.mhz
             continue
         except TrebuchetError as error:
             failure = error
+            placement.reached[seed] = None
             continue
+        placement.reached[seed] = mhz
         if mhz is None:
             raise TrebuchetError(
                 f"none of the clocks that were placed is sys_clk_hz={placement.sys_clk_hz}; does "
@@ -239,7 +246,7 @@ def _place_once(placement, seed):
 
 def _check_clocks(placement, seed, report, error):
     """Raise :class:`ClocksMissed` if a clock was missed, in the place of nextpnr's ``error``."""
-    clocks, _ = _clocks(json.loads(report.read_text()), placement.sys_clk_hz)
+    clocks, sys_mhz = _clocks(json.loads(report.read_text()), placement.sys_clk_hz)
     missed = {name: clock for name, clock in clocks.items() if clock["mhz"] < clock["target"]}
     if not missed:
         return
@@ -253,6 +260,7 @@ def _check_clocks(placement, seed, report, error):
         f"clocks are missed, with seed {seed} the least: {said}; {advice} more seeds (--seeds N), "
         "or see the longest paths (--timing)",
         report,
+        sys_mhz,
         min(clock["mhz"] / clock["target"] for clock in missed.values()),
     ) from error
 

@@ -270,6 +270,21 @@ def test_a_users_files_are_not_deleted(tmp_path, name, kind):
     assert (out / name).is_file() or (out / name / "thesis").is_file()
 
 
+@pytest.mark.parametrize(
+    ("seeds", "shown"),
+    [
+        ({"2": 52.04, "3": 61.5, "4": None}, "3; 2 52.0 MHz; 4 failed"),
+        ({"3": 61.5}, "3"),
+    ],
+)
+def test_the_table_says_which_seed_was_kept(monkeypatch, seeds, shown):
+    report = {"lut4": 1, "lut4_available": 9, "ff": 2, "bram": 3, "dsp": 4, "clocks": {}}
+    report |= {"seed": 3, "seeds": seeds, "bitstream": None}
+    monkeypatch.setattr(build_module, "build_board", lambda *a, **k: report)
+    result = CliRunner().invoke(app, ["build", "versa_ecp5"])
+    assert re.search(rf"^ *seed +{shown} *$", result.stdout, re.MULTILINE), result.stdout
+
+
 TWIN = """
 from trebuchet.boards.versa_ecp5 import BOARD as VERSA
 import {module}

@@ -77,6 +77,7 @@ def test_a_netlist_too_large_is_not_placed(used, message, device):
 
 def test_the_fastest_seed_is_kept(placement, fake):
     assert place(placement, [1, 2, 3, 4]) == 3
+    assert placement.reached == {1: None, 2: 52, 3: 61.5, 4: 54}
     assert placement.path(".config").read_text() == "seed 3\n"
     assert json.loads(placement.path("_pnr.json").read_text())["fmax"]["sys"]["achieved"] == 61.5
     assert list(placement.folder.glob("top_seed*")) == []
@@ -92,13 +93,14 @@ SLOW = NEXTPNR.replace('constraint\\": 50}', 'constraint\\": 62}') + "echo ERROR
 
 def test_of_seeds_that_miss_a_clock_the_best_is_told(placement, fake):
     (placement.folder / "tools" / "nextpnr-ecp5").write_text(SLOW)
-    slow = dataclasses.replace(placement, sys_clk_hz=62_000_000)
+    slow = dataclasses.replace(placement, sys_clk_hz=62_000_000, reached={})
     with pytest.raises(ClocksMissed) as caught:
         place(slow, [1, 2, 3, 4])
     assert str(caught.value) == (
         "clocks are missed, with seed 3 the least: sys reached 61.5 MHz of 62.0; lower sys_clk_hz, "
         "try more seeds (--seeds N), or see the longest paths (--timing)"
     )
+    assert slow.reached == {1: None, 2: 52, 3: 61.5, 4: 54}
     assert caught.value.report == placement.path("_seed3_pnr.json")
     with pytest.raises(ClocksMissed, match=r"seed 4 .*: sys reached 54\.0 MHz of 62\.0; try more"):
         place(placement, [2, 4])  # not the system's clock
