@@ -38,8 +38,10 @@ __all__ = [
     "build_sim",
     "build_software",
     "environment",
+    "generate_locked",
     "generate_only",
     "input_hash",
+    "locked",
     "make_shell",
     "shell_config",
 ]
@@ -119,7 +121,7 @@ def environment(directory):
 
 
 @contextlib.contextmanager
-def _lock(directory):
+def locked(directory):
     """Builds in the same folder wait for each other; the second finds the first's result."""
     if directory == directory.parent:
         raise TrebuchetError(
@@ -233,7 +235,7 @@ def build_sim(
     if events:
         label += "_events"
     directory = Path(directory or ROOT / "build" / label).resolve()
-    with _lock(directory), importable(source):
+    with locked(directory), importable(source):
         return _build_sim(directory, shell, board, events, ("sim", label, *own))
 
 
@@ -303,7 +305,7 @@ def build_board(name, directory=None, shell=None, synth_only=False, seeds=None, 
     if board.flow == "sim":
         raise TrebuchetError(f"board {name!r} is simulated; run it with: trebuchet sim")
     directory = Path(directory or ROOT / "build" / board.name).resolve()
-    with _lock(directory):
+    with locked(directory):
         if board.flow == "vivado":
             return _build_project(board, directory, shell, synth_only, fresh)
         return _build_board(board, directory, shell, synth_only, tuple(seeds or ()), fresh)
@@ -323,7 +325,7 @@ def build_software(name, directory=None):
     directory = Path(directory or ROOT / "build" / f"{board.name}_software").resolve()
     stamp = directory / "software.json"
     inputs = input_hash("software", board.describe(), files_of(board))
-    with _lock(directory):
+    with locked(directory):
         if read_report(stamp).get("inputs") != inputs:
             stamp.unlink(missing_ok=True)
             with environment(directory):
@@ -340,7 +342,13 @@ def _placement(board, soc, directory):
 def generate_only(board, directory):
     """Generate the SoC of a board without its firmware; return the :class:`Placement`."""
     directory = Path(directory).resolve()
-    with _lock(directory), environment(directory):
+    with locked(directory):
+        return generate_locked(board, directory)
+
+
+def generate_locked(board, directory):
+    """:func:`generate_only` in a folder that the caller has :func:`locked`."""
+    with environment(directory):
         soc = _build_soc(board, None, directory, software=False, **_OPTIONS[board.flow])
         return _placement(board, soc, directory)
 

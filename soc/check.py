@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ..boards import load_board
-from .build import ROOT, environment, generate_only, shell_config
+from .build import ROOT, environment, generate_locked, locked, shell_config
 from .pins import check_pins, check_xdc
 from .place import check_room, synthesise, usage
 from .vivado import check_fit, map_design
@@ -18,7 +18,8 @@ def check(name, fit=False):
     """Yield ``(what, finding)`` of each step that a board file passes; raise at the first fault.
 
     Nothing is compiled or synthesised, which takes half a minute; with ``fit`` the netlist is made
-    as well, to say how much of the FPGA it takes: some minutes.
+    as well, to say how much of the FPGA it takes: some minutes. No other check uses the folder
+    meanwhile, ``build/NAME.check``: no board's name has a dot.
     """
     board = load_board(name)
     yield "board file", f"{board.title}: {board.device}, {board.sys_clk_hz / 1e6:g} MHz"
@@ -27,8 +28,14 @@ def check(name, fit=False):
     yield "sizes", f"{sizes}, {free >> 20} MiB unused"
     if board.flow == "sim":
         return
-    directory = Path(ROOT / "build" / f"{board.name}_check")
-    placement = generate_only(board, directory)
+    directory = Path(ROOT / "build" / f"{board.name}.check")
+    with locked(directory):
+        yield from _check_generated(board, directory, fit)
+
+
+def _check_generated(board, directory, fit):
+    """The further steps, of the SoC that is generated in a folder."""
+    placement = generate_locked(board, directory)
     console = ", console" if board.has_cpu else "; there is no processor"
     yield "platform", f"the SoC was generated: clocks, memory, Ethernet{console}"
     if board.flow == "vivado":

@@ -1,5 +1,6 @@
 """`trebuchet board`: the list, and what a check finds before anything is built."""
 
+import fcntl
 import json
 import re
 import shutil
@@ -12,6 +13,8 @@ import trebuchet.boards
 from trebuchet.boards import NAMES
 from trebuchet.host.cli import app
 from trebuchet.models.errors import TrebuchetError
+from trebuchet.soc import check as check_module
+from trebuchet.soc.place import Placement
 from typer.testing import CliRunner
 
 TREE = Path(trebuchet.boards.__file__).parent
@@ -38,7 +41,7 @@ def ported(tmp_path, root):
         return path
 
     yield write
-    for name in ("test_check", "test_check_check"):
+    for name in ("test_check", "test_check.check"):
         shutil.rmtree(root / "build" / name, ignore_errors=True)
 
 
@@ -146,6 +149,29 @@ def run_apart(path):
     """The command as a user runs it, where LiteX may take its own output away."""
     command = [sys.executable, "-m", "trebuchet.host.cli", "board", "check", path]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_no_other_check_comes_in_between(ported, root, monkeypatch):
+    """Nor does a board's own build use the folder, whatever the board is called."""
+    lock = root / "build" / "test_check.check.lock"
+    held = []
+
+    def seen(placement):
+        with lock.open() as file, pytest.raises(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        held.append(placement.folder)
+
+    monkeypatch.setattr(
+        check_module, "generate_locked", lambda board, folder: Placement(folder, "top", 1)
+    )
+    for step in ("check_pins", "synthesise"):
+        monkeypatch.setattr(check_module, step, seen)
+    monkeypatch.setattr(check_module, "usage", lambda placement, routed: {"lut4": 1, "bram": 1})
+    result = run("check", ported(), "--fit")
+    assert result.exit_code == 0, result.output
+    assert held == [root / "build" / "test_check.check"] * 2
+    with lock.open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_what_litex_says_reaches_the_user(ported):
