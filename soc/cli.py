@@ -69,6 +69,8 @@ def _show_application(report):
 
 def _timing(report):
     """The longest paths, by nextpnr's report."""
+    if not report.is_file():
+        raise TrebuchetError(f"{report} is gone; build with --fresh to see the longest paths")
     table = Table("from", "to", "ns", "in cells", "through (cells, ns)", box=None)
     for path in critical_paths(report):
         hops = " > ".join(f"{name} ({cells}, {ns:.1f})" for name, cells, ns in path.hops)
@@ -194,7 +196,7 @@ def load(
         bool,
         typer.Option(
             "--flash",
-            help="Write it to the flash at 0; only for a board file without a layout of the flash.",
+            help="Write it to the flash, at 0; where the board's file has a layout: trebuchet flash.",
         ),
     ] = False,
     output: Annotated[

@@ -270,6 +270,15 @@ def test_a_users_files_are_not_deleted(tmp_path, name, kind):
     assert (out / name).is_file() or (out / name / "thesis").is_file()
 
 
+def test_longest_paths_whose_report_is_gone(tmp_path, monkeypatch):
+    report = {"lut4": 1, "lut4_available": 9, "ff": 2, "bram": 3, "dsp": 4, "clocks": {}}
+    report |= {"seed": None, "bitstream": str(tmp_path / "top.bit")}
+    monkeypatch.setattr(build_module, "build_board", lambda *a, **k: report)
+    assert _message("build", "versa_ecp5", "--timing") == (
+        f"{tmp_path}/top_pnr.json is gone; build with --fresh to see the longest paths"
+    )
+
+
 @pytest.mark.parametrize(
     ("seeds", "shown"),
     [
