@@ -196,7 +196,7 @@ def load(
         bool,
         typer.Option(
             "--flash",
-            help="Write it to the flash, at 0; where the board's file has a layout: trebuchet flash.",
+            help="Write it to the flash, at 0; if that has a layout: trebuchet flash.",
         ),
     ] = False,
     output: Annotated[
