@@ -49,7 +49,7 @@ def design_digest(name: str) -> str:
 def print_digest(name: str) -> None:
     """For :func:`design_digest`, on stdout."""
     board = load_board(name)
-    placement = generate_only(board, ROOT / "build" / f"{name}_check")
+    placement = generate_only(board, ROOT / "build" / f"{name}.check")
     made_with = [line for line in tools((ROOT / LOCK).read_text()) if line.startswith("yowasp-")]
     design = f"{made_with} {board.seed} {board.sys_clk_hz} {placement.design()}"
     state = hashlib.sha256(design.encode())
