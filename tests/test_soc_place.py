@@ -16,8 +16,15 @@ from trebuchet.soc import place as place_module
 from trebuchet.soc.convergence import PATIENCE, no_end_in_sight
 from trebuchet.soc.floorplan import draw
 from trebuchet.soc.pins import check_pins
-from trebuchet.soc.place import ClocksMissed, Placement, check_room, pack, place
-from trebuchet.soc.place import seeds_at_once, synthesise
+from trebuchet.soc.place import (
+    ClocksMissed,
+    Placement,
+    check_room,
+    pack,
+    place,
+    seeds_at_once,
+    synthesise,
+)
 from trebuchet.soc.timing import critical_paths
 from trebuchet.soc.toolchain import ROUTERS, provide_tools
 
