@@ -87,7 +87,7 @@ def figures(
     """
     ledger = Ledger(LEDGER) if ledger is None else ledger
     budgets = load_budgets()
-    result = {}
+    result: dict[str, dict[str, Any]] = {}
     for group in groups:
         inputs = group.digest()
         rows = {name: ledger.rows[name] for name in group.figures if name in ledger.rows}

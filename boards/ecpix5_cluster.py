@@ -10,4 +10,5 @@ BOARD = ecpix5.BOARD.variant(
     name="ecpix5_cluster",
     title="LambdaConcept ECPIX-5 85F, cluster of four",
     peers=3,
+    router="patient",  # the quick one drives wires apart
 )

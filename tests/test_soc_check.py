@@ -166,7 +166,11 @@ def test_no_other_check_comes_in_between(ported, root, monkeypatch):
     )
     for step in ("check_pins", "synthesise"):
         monkeypatch.setattr(check_module, step, seen)
-    monkeypatch.setattr(check_module, "usage", lambda placement, routed: {"lut4": 1, "bram": 1})
+    monkeypatch.setattr(
+        check_module,
+        "usage",
+        lambda placement, routed: dict.fromkeys(("lut4", "ff", "bram", "dsp"), 1),
+    )
     result = run("check", ported(), "--fit")
     assert result.exit_code == 0, result.output
     assert held == [root / "build" / "test_check.check"] * 2
