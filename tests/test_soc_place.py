@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import resource
 import time
 from importlib import resources
 from xml.etree import ElementTree
@@ -89,7 +90,9 @@ def test_the_fastest_seed_is_kept(placement, fake):
     assert json.loads(placement.path("_pnr.json").read_text())["fmax"]["sys"]["achieved"] == 61.5
     assert list(placement.folder.glob("top_seed*")) == []
     assert len(placement.peaks) == 4  # the peak memory of every tool that was run
-    assert all(100_000 < peak < 1 << 30 for peak in placement.peaks)
+    # Linux counts what the child of a large process had before it became the tool.
+    most = max(1 << 30, 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    assert all(100_000 < peak <= most for peak in placement.peaks), placement.peaks
     pack(placement, NO_FLASH)
     assert placement.path(".bit").read_text() == "seed 3\n"
 
