@@ -20,7 +20,7 @@ from ..models.status import Status
 from . import smp
 from .config import read_file
 from .exchange import Refused
-from .options import MAX_SECONDS, Seconds, a_number
+from .options import Seconds, seconds
 
 __all__ = ["MAX_LINE", "PORT", "Manager", "Reply", "manage", "update"]
 
@@ -232,13 +232,7 @@ def update(
     image: Annotated[Path, typer.Argument(help="Image, as `trebuchet image pack` makes it.")],
     timeout: Annotated[
         float | None,
-        typer.Option(
-            min=0.1,
-            max=MAX_SECONDS,
-            callback=a_number,
-            help="Seconds to wait.",
-            show_default=f"{UPDATE_TIMEOUT:g}, and {SECTOR_TIMEOUT:g} for each 4 KiB",
-        ),
+        seconds(f"{UPDATE_TIMEOUT:g}, and {SECTOR_TIMEOUT:g} for each 4 KiB"),
     ] = None,
 ) -> None:
     """Write an image to a board's flash; the board checks it first."""

@@ -1,11 +1,11 @@
 """Kinds of options that several commands have."""
 
 import math
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-__all__ = ["MAX_SECONDS", "Seconds", "a_number"]
+__all__ = ["MAX_SECONDS", "Seconds", "a_number", "seconds"]
 
 #: A day: nobody waits longer, and a socket's time-out overflows somewhere above.
 MAX_SECONDS = 86400
@@ -18,7 +18,16 @@ def a_number(value: float | None) -> float | None:
     return value
 
 
+def seconds(show_default: bool | str = True) -> Any:
+    """The option of how long to wait for a board; ``show_default`` is what help says of it."""
+    return typer.Option(
+        min=0.1,
+        max=MAX_SECONDS,
+        callback=a_number,
+        help="Seconds to wait.",
+        show_default=show_default,
+    )
+
+
 #: How long to wait for a board.
-Seconds = Annotated[
-    float, typer.Option(min=0.1, max=MAX_SECONDS, callback=a_number, help="Seconds to wait.")
-]
+Seconds = Annotated[float, seconds()]
