@@ -26,6 +26,7 @@ from .own_folder import check_own
 from .pins import check_pins, check_xdc
 from .place import Placement, check_room, pack, place, synthesise, usage
 from .reports import is_whole, read_report, write_report
+from .rom import fill
 from .soc import TrebuchetSoC
 from .toolchain import own_tools, provide_tools, require_tool, tool_names
 from .unmanaged import UnmanagedSoC
@@ -399,6 +400,7 @@ def _build_board(board, directory, shell, synth_only, seeds, fresh):
         if not synth_only:
             check_room(board, usage(placement, routed=False))
             seed = place(placement, seeds)
+            fill(placement, soc.firmware)
             application = pack(placement, board)
             title = f"{board.title}: {board.device}, seed {seed}"
             placement.path(".svg").write_text(draw(placement, board.device, title))

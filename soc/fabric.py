@@ -62,6 +62,9 @@ class FabricSoC(SoCCore):
         Arguments of LiteX's ``SoCCore``.
     """
 
+    #: Words of the firmware, on an ECP5 whose ROM has a stand-in for them.
+    firmware = ()
+
     def __init__(self, board, directory, **core):
         self.board = board
         self.memory_map = MemoryMap(board.dram_bytes)

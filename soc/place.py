@@ -18,6 +18,7 @@ from ..models.errors import TrebuchetError
 from .convergence import no_end_in_sight
 from .global_reset import FLIP_FLOPS, NETS, promote_resets
 from .multiboot import marked
+from .rom import PLACED
 from .synthesis import clocks_faster_than, map_for_area, with_local_sources
 from .timing import clock_name
 from .toolchain import PLACE_AND_ROUTE, ROUTERS
@@ -214,8 +215,8 @@ def place(placement, seeds):
             best = mhz, seed
     if best is None:
         raise max(missed, key=lambda error: error.share) if missed else failure
-    for suffix in (".config", "_pnr.json", "_placed.json"):
-        shutil.move(placement.path(f"_seed{best[1]}{suffix}"), placement.path(suffix))
+    for suffix, kept in ((".config", PLACED), ("_pnr.json",) * 2, ("_placed.json",) * 2):
+        shutil.move(placement.path(f"_seed{best[1]}{suffix}"), placement.path(kept))
     for path in placement.folder.glob(f"{placement.top}_seed*"):
         path.unlink()
     return best[1]

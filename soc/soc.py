@@ -19,6 +19,7 @@ from .bridge import packet_description
 from .cpu import CORES
 from .fabric import FabricSoC
 from .multiboot import Multiboot
+from .rom import stand_in
 from .slices import AnswerSlice, BusSlice, CsrBridge, CsrInterconnect
 from .watchdog import Watchdog
 from .words import connect_bus
@@ -147,8 +148,12 @@ class TrebuchetSoC(FabricSoC):
     def init_rom(self, name, contents=(), auto_size=True):
         """As LiteX's, which cuts a ROM down to its contents; but not on the simulated board.
 
-        That gets other firmware, maybe longer, for each board of several (``sim/fleet``).
+        That gets other firmware, maybe longer, for each board of several (``sim/fleet``). On an
+        ECP5 the contents are a stand-in, and the firmware stays aside for :func:`~.rom.fill`.
         """
+        if self.board.flow == "trellis":
+            self.firmware = tuple(contents)
+            contents = stand_in(len(contents))
         super().init_rom(name, contents, auto_size and self.board.flow != "sim")
 
     def register_map(self):
