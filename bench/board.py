@@ -11,6 +11,7 @@ from ..boards import load_board
 from ..models.errors import TrebuchetError
 from ..models.ledger import LOCK, tools
 from ..soc.build import ROOT, build_board, generate_only
+from ..soc.rom import ROW, stand_in
 from .registry import BOARD_FIGURES
 
 __all__ = ["design_digest", "measure"]
@@ -33,8 +34,8 @@ def measure(name: str) -> dict[str, float]:
 def design_digest(name: str) -> str:
     """Hash of the board's Verilog, constraints and scripts, its seed, and its tools' versions.
 
-    The contents of its ROM, the firmware, are no part of it: they change no timing. In a process of
-    its own: the order of statements that LiteX writes depends on the boards generated before.
+    The firmware is no part of it, nor of the netlist, whose ROM has a stand-in for it. In a process
+    of its own: the order of statements that LiteX writes depends on the boards generated before.
     """
     code = f"from {__name__} import print_digest; print_digest({name!r})"
     done = subprocess.run(
@@ -51,6 +52,7 @@ def print_digest(name: str) -> None:
     board = load_board(name)
     placement = generate_only(board, ROOT / "build" / f"{name}.check")
     made_with = [line for line in tools((ROOT / LOCK).read_text()) if line.startswith("yowasp-")]
-    design = f"{made_with} {board.seed} {board.sys_clk_hz} {placement.design()}"
+    rom = stand_in(ROW)
+    design = f"{made_with} {board.seed} {board.sys_clk_hz} {rom} {placement.design()}"
     state = hashlib.sha256(design.encode())
     print(state.hexdigest())

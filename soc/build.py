@@ -26,7 +26,7 @@ from .own_folder import check_own
 from .pins import check_pins, check_xdc
 from .place import Placement, check_room, pack, place, synthesise, usage
 from .reports import is_whole, read_report, write_report
-from .rom import fill
+from .rom import PLACED, fill
 from .soc import TrebuchetSoC
 from .toolchain import own_tools, provide_tools, require_tool, tool_names
 from .unmanaged import UnmanagedSoC
@@ -391,19 +391,18 @@ def _build_board(board, directory, shell, synth_only, seeds, fresh):
     if report is not None:
         return report
     began = time.monotonic()
+    kept = False
     with environment(directory):
         soc = _build_soc(board, shell, directory, **_FLOW_OPTIONS)
         placement = _placement(board, soc, directory)
-        check_pins(placement)
-        synthesise(placement)
         seed = application = None
-        if not synth_only:
-            check_room(board, usage(placement, routed=False))
-            seed = place(placement, seeds)
+        if synth_only:
+            check_pins(placement)
+            synthesise(placement)
+        else:
+            seed, kept = _place_unless_kept(placement, board, seeds, tools, fresh)
             fill(placement, soc.firmware)
             application = pack(placement, board)
-            title = f"{board.title}: {board.device}, seed {seed}"
-            placement.path(".svg").write_text(draw(placement, board.device, title))
     report = {
         "board": board.name,
         "inputs": inputs,
@@ -411,6 +410,7 @@ def _build_board(board, directory, shell, synth_only, seeds, fresh):
         "tools": tool_names(names, tools),
         "seed": seed,
         "seeds": {str(tried): mhz for tried, mhz in placement.reached.items()},
+        "placement_kept": kept,
         **usage(placement, routed=not synth_only),
         "lut4_available": board.lut4_budget,
         **_bitstream(None if synth_only else placement.path(".bit")),
@@ -421,6 +421,30 @@ def _build_board(board, directory, shell, synth_only, seeds, fresh):
     }
     write_report(report_path, report)
     return report
+
+
+def _place_unless_kept(placement, board, seeds, tools, fresh):
+    """Placed and routed gateware with its floorplan, that of an earlier build if it is the same.
+
+    Most changes are of firmware, which has no part in it (``rom.py``). Returns the seed, and
+    whether it is an earlier build's.
+    """
+    path = placement.path("_placement.json")
+    inputs = input_hash(placement.design(), seeds, *tools.items(), folders=("soc",))
+    found = {} if fresh else read_report(path)
+    results = [placement.path(suffix) for suffix in (PLACED, "_pnr.json", "_placed.json", ".svg")]
+    if found.get("inputs") == inputs and all(result.exists() for result in results):
+        placement.reached.update(found["reached"])
+        return found["seed"], True
+    path.unlink(missing_ok=True)
+    check_pins(placement)
+    synthesise(placement)
+    check_room(board, usage(placement, routed=False))
+    seed = place(placement, seeds)
+    title = f"{board.title}: {board.device}, seed {seed}"
+    placement.path(".svg").write_text(draw(placement, board.device, title))
+    write_report(path, {"inputs": inputs, "seed": seed, "reached": placement.reached})
+    return seed, False
 
 
 def _build_project(board, directory, shell, synth_only, fresh):

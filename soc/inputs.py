@@ -27,10 +27,10 @@ PACKAGES = (
 _SUFFIXES = (".c", ".h", ".ld", ".json", ".npz", ".py", ".v")
 
 
-def input_hash(*extra):
+def input_hash(*extra, folders=FOLDERS):
     """Hash of everything a build is made from, and of ``extra`` (its options)."""
     digest = hashlib.sha256()
-    for folder in FOLDERS:
+    for folder in folders:
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix in _SUFFIXES or path.name == "Makefile":
                 digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes())

@@ -90,6 +90,8 @@ class Placement:
         names = re.findall(r"^read_verilog (\S+)$", script, re.MULTILINE)
         sources = [(self.folder / name).read_text() for name in names]
         code = "\n".join(re.sub(r"//.*", "", text) for text in sources)
+        memories = [self.folder / name for name in re.findall(r'\$readmemh\("([^"]+)"', code)]
+        contents = [path.read_text() for path in memories if path.exists()]
         lines = self.path(".lpf").read_text().splitlines()
         ports = re.findall(r'^LOCATE COMP "([^"]+)"', "\n".join(lines), re.MULTILINE)
         constraints = sorted(
@@ -97,7 +99,7 @@ class Placement:
         )
         resets = f"resets of {FLIP_FLOPS} flip-flops on {NETS} global nets"
         words = [*self.command("nextpnr-ecp5"), *PLACE_AND_ROUTE, str(ROUTERS[self.router]), resets]
-        return "\n".join([" ".join(words), script, *constraints, code])
+        return "\n".join([" ".join(words), script, *constraints, code, *contents])
 
     def mapping(self):
         """Yosys' script, ours in the place of LiteX's; copies the Verilog that it reads."""

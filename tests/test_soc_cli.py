@@ -250,6 +250,80 @@ def test_synthesis_alone_leaves_the_report_of_a_bitstream(tmp_path, monkeypatch)
     assert build_board("versa_ecp5", tmp_path, synth_only=True) == report
 
 
+@pytest.fixture
+def stages(tmp_path, monkeypatch):
+    """A build whose stages are fakes: what they are given, and which of them ran."""
+    seen = SimpleNamespace(design="gateware", firmware=(1,), sources=0, ran=[])
+
+    def made(*arguments, **options):
+        (tmp_path / "gateware").mkdir(exist_ok=True)
+        return SimpleNamespace(platform=SimpleNamespace(name="top"), firmware=seen.firmware)
+
+    def place(placement, seeds):
+        seen.ran.append("place")
+        placement.reached[seeds[0]] = 61.5
+        for suffix in ("_placed.config", "_pnr.json", "_placed.json"):
+            placement.path(suffix).write_text(seen.design)
+        return seeds[0]
+
+    def fill(placement, firmware):
+        placed = placement.path("_placed.config").read_text()
+        placement.path(".config").write_text(f"{placed} {firmware}")
+
+    def pack(placement, board):
+        shutil.copy(placement.path(".config"), placement.path(".bit"))
+        placement.peaks.append(1)
+
+    def inputs(*extra, folders=None):
+        return repr((extra, folders, None if folders else seen.sources))
+
+    sizes = {"lut4": 1, "ff": 2, "bram": 3, "dsp": 4, "sys_mhz": 61.5, "clocks": {}}
+    fakes = {"_build_soc": made, "place": place, "fill": fill, "pack": pack, "input_hash": inputs}
+    fakes |= {"check_pins": lambda placement: None, "check_room": lambda board, used: None}
+    fakes |= {"synthesise": lambda placement: seen.ran.append("synthesise")}
+    fakes |= {"usage": lambda placement, routed: sizes, "draw": lambda *arguments: "<svg/>"}
+    for name, fake in fakes.items():
+        monkeypatch.setattr(build_module, name, fake)
+    monkeypatch.setattr(Placement, "design", lambda placement: seen.design)
+    return seen
+
+
+def test_new_firmware_is_put_into_the_gateware_placed_before(tmp_path, stages):
+    first = build_board("versa_ecp5", tmp_path)
+    assert (first["placement_kept"], stages.ran) == (False, ["synthesise", "place"])
+    stages.firmware, stages.sources = (2,), 1
+    second = build_board("versa_ecp5", tmp_path)
+    assert (second["placement_kept"], stages.ran) == (True, ["synthesise", "place"])
+    assert Path(second["bitstream"]).read_text() == "gateware (2,)"
+    assert (second["seed"], second["seeds"]) == (first["seed"], first["seeds"])
+    assert Path(second["floorplan"]).read_text() == "<svg/>"
+
+
+@pytest.mark.parametrize("change", ["gateware", "seeds", "fresh", *["_placed.config", ".svg"]])
+def test_gateware_that_is_not_the_same_is_placed_again(tmp_path, stages, change):
+    build_board("versa_ecp5", tmp_path)
+    stages.sources = 1
+    if change == "gateware":
+        stages.design = "other"
+    elif change[0] in "._":
+        (tmp_path / "gateware" / f"top{change}").unlink()
+    report = build_board(
+        "versa_ecp5", tmp_path, seeds=[7] if change == "seeds" else None, fresh=change == "fresh"
+    )
+    assert (report["placement_kept"], stages.ran) == (False, ["synthesise", "place"] * 2)
+
+
+def test_a_placement_that_failed_is_not_kept(tmp_path, stages, monkeypatch):
+    build_board("versa_ecp5", tmp_path)
+    stages.design, stages.sources = "other", 1
+    with monkeypatch.context() as patched:
+        patched.setattr(build_module, "place", lambda *arguments: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            build_board("versa_ecp5", tmp_path)
+    stages.design = "gateware"  # whose results lie there, but who knows what else
+    assert not build_board("versa_ecp5", tmp_path)["placement_kept"]
+
+
 @pytest.mark.parametrize("name", ["vivado", "vivado.partial", "check"])
 @pytest.mark.parametrize("kind", ["folder", "file", "link"])
 def test_a_users_files_are_not_deleted(tmp_path, name, kind):

@@ -26,6 +26,7 @@ from trebuchet.soc.place import (
     seeds_at_once,
     synthesise,
 )
+from trebuchet.soc.rom import PLACED, fill
 from trebuchet.soc.timing import critical_paths
 from trebuchet.soc.toolchain import ROUTERS, provide_tools
 
@@ -86,13 +87,14 @@ def test_a_netlist_too_large_is_not_placed(used, message, device):
 def test_the_fastest_seed_is_kept(placement, fake):
     assert place(placement, [1, 2, 3, 4]) == 3
     assert placement.reached == {1: None, 2: 52, 3: 61.5, 4: 54}
-    assert placement.path(".config").read_text() == "seed 3\n"
+    assert placement.path(PLACED).read_text() == "seed 3\n"
     assert json.loads(placement.path("_pnr.json").read_text())["fmax"]["sys"]["achieved"] == 61.5
     assert list(placement.folder.glob("top_seed*")) == []
     assert len(placement.peaks) == 4  # the peak memory of every tool that was run
     # Linux counts what the child of a large process had before it became the tool.
     most = max(1 << 30, 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
     assert all(100_000 < peak <= most for peak in placement.peaks), placement.peaks
+    fill(placement, ())
     pack(placement, NO_FLASH)
     assert placement.path(".bit").read_text() == "seed 3\n"
 
@@ -263,6 +265,7 @@ def test_a_design_has_one_bitstream_wherever_it_is_built(request, monkeypatch):
         placed = small_design(request, monkeypatch, f"test_place/{name}", COUNTER)
         synthesise(placed)
         assert place(placed, [3]) == 3
+        fill(placed, ())
         pack(placed, NO_FLASH)
         bitstreams.append(placed.path(".bit").read_bytes())
         (module,) = json.loads(placed.path("_placed.json").read_text())["modules"].values()
