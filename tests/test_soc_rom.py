@@ -5,7 +5,10 @@ import re
 
 import pytest
 from real_tools import small_design
+from soc_placeholder import PlaceholderShell
+from trebuchet.boards import load_board
 from trebuchet.models.errors import TrebuchetError
+from trebuchet.soc import build as build_module
 from trebuchet.soc.place import Placement, place, synthesise
 from trebuchet.soc.rom import PLACED, ROW, fill, stand_in
 
@@ -54,6 +57,7 @@ def column(words, row, bit):
     return [word >> bit & 1 for word in words[row * ROW :][:ROW]]
 
 
+BOARD = load_board("versa_ecp5")
 STAND_IN = stand_in(3 * ROW - 5)
 
 
@@ -132,3 +136,26 @@ def test_without_a_rom_the_configuration_is_the_placed_one(tmp_path):
     placement.path(PLACED).write_text("placed\n")
     fill(placement, ())
     assert placement.path(".config").read_text() == "placed\n"
+
+
+@pytest.mark.slow
+def test_gateware_does_not_depend_on_the_firmware(request, monkeypatch):
+    root = request.config.rootpath / "build" / "rom_soc"
+
+    def generated(words):
+        class Soc(build_module.TrebuchetSoC):
+            def init_mems(self, **options):  # by LiteX's builder, before it would compile firmware
+                self.init_rom("rom", words)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(build_module, "TrebuchetSoC", Soc)
+            with build_module.environment(root):
+                soc = build_module._build_soc(BOARD, PlaceholderShell(), root, software=False)
+        assert soc.firmware == tuple(words)
+        placement = Placement(root / "gateware", soc.platform.name, BOARD.sys_clk_hz)
+        return sorted(placement.design().splitlines())  # whose order is that of Python's objects
+
+    first = generated(firmware(6, 5 * ROW + 1))
+    assert f"{STAND_IN[7]:08x}" in first
+    assert generated(firmware(7, 6 * ROW)) == first
+    assert generated(firmware(8, 6 * ROW + 1)) != first  # which takes another row
