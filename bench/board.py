@@ -34,8 +34,9 @@ def measure(name: str) -> dict[str, float]:
 def design_digest(name: str) -> str:
     """Hash of the board's Verilog, constraints and scripts, its seed, and its tools' versions.
 
-    The firmware is no part of it, nor of the netlist, whose ROM has a stand-in for it. In a process
-    of its own: the order of statements that LiteX writes depends on the boards generated before.
+    The firmware is no part of it, and of the netlist only how many rows of block RAMs it takes
+    (``soc/rom.py``); one more is seen in the board's size when it is built. In a process of its
+    own: the order of statements that LiteX writes depends on the boards generated before.
     """
     code = f"from {__name__} import print_digest; print_digest({name!r})"
     done = subprocess.run(

@@ -294,6 +294,9 @@ def build_board(name, directory=None, shell=None, synth_only=False, seeds=None, 
     SHA-256. A finished build with the same inputs is used again unless ``fresh``. The build fails
     when a clock misses its frequency.
 
+    While the gateware is the same, other firmware is put into what was placed before, unless
+    ``fresh``; then ``placement_kept`` is true in the report, whose time and memory are the rest's.
+
     Parameters
     ----------
     name : str
@@ -429,11 +432,10 @@ def _place_unless_kept(placement, board, seeds, tools, fresh):
     Most changes are of firmware, which has no part in it (``rom.py``). Returns the seed, and
     whether it is an earlier build's.
     """
-    path = placement.path("_placement.json")
-    inputs = input_hash(placement.design(), seeds, *tools.items(), folders=("soc",))
-    found = {} if fresh else read_report(path)
-    results = [placement.path(suffix) for suffix in (PLACED, "_pnr.json", "_placed.json", ".svg")]
-    if found.get("inputs") == inputs and all(result.exists() for result in results):
+    path, design = placement.path("_placement.json"), placement.inputs()
+    inputs = design and input_hash(design, seeds, *tools.items(), folders=("soc",))
+    found = {} if fresh or inputs is None else read_report(path)
+    if found.get("inputs") == inputs and found.get("results") == _digests(placement):
         placement.reached.update(found["reached"])
         return found["seed"], True
     path.unlink(missing_ok=True)
@@ -443,8 +445,18 @@ def _place_unless_kept(placement, board, seeds, tools, fresh):
     seed = place(placement, seeds)
     title = f"{board.title}: {board.device}, seed {seed}"
     placement.path(".svg").write_text(draw(placement, board.device, title))
-    write_report(path, {"inputs": inputs, "seed": seed, "reached": placement.reached})
+    results = _digests(placement)
+    kept = {"inputs": inputs, "seed": seed, "reached": placement.reached, "results": results}
+    write_report(path, kept)
     return seed, False
+
+
+def _digests(placement):
+    """SHA-256 of each file that place and route left; None of one that is gone."""
+    paths = map(placement.path, (PLACED, "_pnr.json", "_placed.json", ".svg"))
+    return [
+        hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else None for path in paths
+    ]
 
 
 def _build_project(board, directory, shell, synth_only, fresh):

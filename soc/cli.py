@@ -162,7 +162,7 @@ def build(
             bitstream = Path(report["bitstream"])
             Console().print(_timing(bitstream.with_name(f"{bitstream.stem}_pnr.json")))
         if report.get("placement_kept"):
-            typer.echo("gateware as placed by an earlier build, with the firmware of now")
+            typer.echo("the gateware is as an earlier build placed it")
         if report["bitstream"]:
             typer.echo(f"floorplan: {report['floorplan']}")
             typer.echo(f"bitstream: {report['bitstream']}")

@@ -101,6 +101,17 @@ class Placement:
         words = [*self.command("nextpnr-ecp5"), *PLACE_AND_ROUTE, str(ROUTERS[self.router]), resets]
         return "\n".join([" ".join(words), script, *constraints, code, *contents])
 
+    def inputs(self):
+        """Text that is the same for as long as nothing changes that is placed and routed.
+
+        That is :meth:`design` with the constraints that it leaves out. None if tools read what it
+        does not know of: other languages, Verilog that includes files, other ways to fill memories.
+        """
+        design = self.design()
+        if re.search(r'^read_(?!verilog \S+$)|`include|\$readmem(?!h\(")', design, re.MULTILINE):
+            return None
+        return "\n".join([design, *sorted(self.path(".lpf").read_text().splitlines())])
+
     def mapping(self):
         """Yosys' script, ours in the place of LiteX's; copies the Verilog that it reads."""
         fast = clocks_faster_than(self.path(".lpf").read_text(), self.sys_clk_hz)
@@ -269,7 +280,7 @@ def _check_clocks(placement, seed, report, error):
 
 
 def pack(placement, board):
-    """Make the bitstream of what was placed and routed; returns the application's, or None.
+    """Make the bitstream of ``.config``, as ``fill`` made it; returns the application's, or None.
 
     On a board whose FPGA starts with the flash's golden bitstream there are two: the golden one,
     which has the flash's slot for an application as the next to be loaded, and the application's,

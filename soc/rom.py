@@ -57,8 +57,9 @@ def fill(placement, firmware):
         missing = _replace(contents, dict(zip(_pieces(old), _pieces(new), strict=True)))
         if missing:
             raise TrebuchetError(
-                f"of {len(old)} words that stand for the firmware, {missing} bits of {_PIECE} are "
-                f"not in the block RAMs of {placement.path(PLACED)}; is the ROM somewhere else?"
+                f"of {len(old)} words that stand for the firmware, {missing} of {len(old) // 16} "
+                f"pieces are not once in the block RAMs of {placement.path(PLACED)}; is the ROM "
+                "somewhere else?"
             )
         config = _with_contents(config, contents)
     placement.path(".config").write_text(config)

@@ -149,9 +149,9 @@ class TrebuchetSoC(FabricSoC):
         """As LiteX's, which cuts a ROM down to its contents; but not on the simulated board.
 
         That gets other firmware, maybe longer, for each board of several (``sim/fleet``). On an
-        ECP5 the contents are a stand-in, and the firmware stays aside for :func:`~.rom.fill`.
+        ECP5 the firmware has a stand-in, and stays aside for :func:`~.rom.fill`.
         """
-        if self.board.flow == "trellis":
+        if name == "rom" and self.board.flow == "trellis":
             self.firmware = tuple(contents)
             contents = stand_in(len(contents))
         super().init_rom(name, contents, auto_size and self.board.flow != "sim")

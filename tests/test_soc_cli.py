@@ -253,7 +253,7 @@ def test_synthesis_alone_leaves_the_report_of_a_bitstream(tmp_path, monkeypatch)
 @pytest.fixture
 def stages(tmp_path, monkeypatch):
     """A build whose stages are fakes: what they are given, and which of them ran."""
-    seen = SimpleNamespace(design="gateware", firmware=(1,), sources=0, ran=[])
+    seen = SimpleNamespace(design="gateware", firmware=(1,), sources=0, soc=0, tools={}, ran=[])
 
     def made(*arguments, **options):
         (tmp_path / "gateware").mkdir(exist_ok=True)
@@ -263,7 +263,7 @@ def stages(tmp_path, monkeypatch):
         seen.ran.append("place")
         placement.reached[seeds[0]] = 61.5
         for suffix in ("_placed.config", "_pnr.json", "_placed.json"):
-            placement.path(suffix).write_text(seen.design)
+            placement.path(suffix).write_text(str(seen.design))
         return seeds[0]
 
     def fill(placement, firmware):
@@ -275,42 +275,59 @@ def stages(tmp_path, monkeypatch):
         placement.peaks.append(1)
 
     def inputs(*extra, folders=None):
-        return repr((extra, folders, None if folders else seen.sources))
+        return repr((extra, seen.soc, seen.sources if folders != ("soc",) else None))
 
     sizes = {"lut4": 1, "ff": 2, "bram": 3, "dsp": 4, "sys_mhz": 61.5, "clocks": {}}
     fakes = {"_build_soc": made, "place": place, "fill": fill, "pack": pack, "input_hash": inputs}
-    fakes |= {"check_pins": lambda placement: None, "check_room": lambda board, used: None}
-    fakes |= {"synthesise": lambda placement: seen.ran.append("synthesise")}
+    for name in ("check_pins", "synthesise", "check_room"):
+        fakes[name] = lambda *arguments, stage=name: seen.ran.append(stage)
+    fakes |= {"own_tools": lambda names: seen.tools}
     fakes |= {"usage": lambda placement, routed: sizes, "draw": lambda *arguments: "<svg/>"}
     for name, fake in fakes.items():
         monkeypatch.setattr(build_module, name, fake)
-    monkeypatch.setattr(Placement, "design", lambda placement: seen.design)
+    monkeypatch.setattr(Placement, "inputs", lambda placement: seen.design)
     return seen
+
+
+PLACING = ["check_pins", "synthesise", "check_room", "place"]
 
 
 def test_new_firmware_is_put_into_the_gateware_placed_before(tmp_path, stages):
     first = build_board("versa_ecp5", tmp_path)
-    assert (first["placement_kept"], stages.ran) == (False, ["synthesise", "place"])
+    assert (first["placement_kept"], stages.ran) == (False, PLACING)
     stages.firmware, stages.sources = (2,), 1
     second = build_board("versa_ecp5", tmp_path)
-    assert (second["placement_kept"], stages.ran) == (True, ["synthesise", "place"])
+    assert (second["placement_kept"], stages.ran) == (True, PLACING)
     assert Path(second["bitstream"]).read_text() == "gateware (2,)"
     assert (second["seed"], second["seeds"]) == (first["seed"], first["seeds"])
     assert Path(second["floorplan"]).read_text() == "<svg/>"
 
 
-@pytest.mark.parametrize("change", ["gateware", "seeds", "fresh", *["_placed.config", ".svg"]])
+RESULTS = ["_placed.config", "_placed.json", "_pnr.json", ".svg"]
+CHANGES = ["gateware", "unknown", "soc", "tools", "seeds", "fresh"]
+CHANGES += [f"{how} {result}" for how in ("lost", "damaged") for result in RESULTS]
+
+
+@pytest.mark.parametrize("change", CHANGES)
 def test_gateware_that_is_not_the_same_is_placed_again(tmp_path, stages, change):
+    if change == "unknown":  # what the tools read
+        stages.design = None
     build_board("versa_ecp5", tmp_path)
     stages.sources = 1
     if change == "gateware":
         stages.design = "other"
-    elif change[0] in "._":
-        (tmp_path / "gateware" / f"top{change}").unlink()
+    elif change == "soc":
+        stages.soc = 1
+    elif change == "tools":
+        stages.tools = {"nextpnr-ecp5": "1.3"}
+    elif " " in change:
+        how, result = change.split()
+        path = tmp_path / "gateware" / f"top{result}"
+        path.unlink() if how == "lost" else path.write_text("cut")
     report = build_board(
         "versa_ecp5", tmp_path, seeds=[7] if change == "seeds" else None, fresh=change == "fresh"
     )
-    assert (report["placement_kept"], stages.ran) == (False, ["synthesise", "place"] * 2)
+    assert (report["placement_kept"], stages.ran) == (False, PLACING * 2)
 
 
 def test_a_placement_that_failed_is_not_kept(tmp_path, stages, monkeypatch):
@@ -366,6 +383,10 @@ def test_the_table_says_which_seed_was_kept(monkeypatch, seeds, shown):
     monkeypatch.setattr(build_module, "build_board", lambda *a, **k: report)
     result = CliRunner().invoke(app, ["build", "versa_ecp5"])
     assert re.search(rf"^ *seed +{shown} *$", result.stdout, re.MULTILINE), result.stdout
+    assert "an earlier build" not in result.stdout
+    report["placement_kept"] = True
+    result = CliRunner().invoke(app, ["build", "versa_ecp5"])
+    assert "\nthe gateware is as an earlier build placed it\n" in result.stdout
 
 
 TWIN = """

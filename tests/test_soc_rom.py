@@ -100,7 +100,7 @@ def test_firmware_comes_to_where_its_stand_in_was(request, monkeypatch):
 @pytest.mark.slow
 def test_a_rom_that_is_not_the_stand_ins_is_told(request, monkeypatch):
     placement = placed(request, monkeypatch, ROW, firmware(3, ROW))
-    with pytest.raises(TrebuchetError, match=r"^of 2048 words .* 128 bits of 512 are not in .*\?$"):
+    with pytest.raises(TrebuchetError, match=r"^of 2048 words .* 128 of 128 pieces are not .*\?$"):
         fill(placement, firmware(4, ROW))
     assert not placement.path(".config").exists()
 
@@ -116,6 +116,18 @@ def test_a_block_ram_may_have_any_shape(tmp_path, width, used):
     placement.path(PLACED).write_text(texts["old"])
     fill(placement, images["new"])
     assert placement.path(".config").read_text() == texts["new"]
+
+
+def test_a_stand_in_that_is_not_there_once_is_told(tmp_path):
+    whole = configuration(stand_in(ROW), 2048, 9, 9)
+    one = BLOCK_RAM.search(whole).group()
+    lost = whole.replace(one, re.sub(r"[0-9a-f]{3}\b", "000", one))
+    placement = Placement(tmp_path, "top", 50_000_000)
+    for text, missing in ((lost, 9 * 4), (whole + whole, 128), (whole + one, 9 * 4), ("", 128)):
+        placement.path(PLACED).write_text(text)
+        with pytest.raises(TrebuchetError, match=rf"^of 2048 words .* {missing} of 128 pieces are"):
+            fill(placement, firmware(9, ROW))
+        assert not placement.path(".config").exists()
 
 
 def configuration(words, depth, width, used):
