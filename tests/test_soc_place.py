@@ -118,6 +118,16 @@ def test_of_seeds_that_miss_a_clock_the_best_is_told(placement, fake):
         place(placement, [2, 4])  # not the system's clock
 
 
+def test_a_clock_that_is_reached_to_the_hertz_is_missed(placement, fake):
+    """nextpnr says "125.00 MHz (FAIL at 125.00 MHz)", as it did of a Colorlight i9."""
+    exact = SLOW.replace("mhz=61.5", "mhz=62")
+    (placement.folder / "tools" / "nextpnr-ecp5").write_text(exact)
+    with pytest.raises(
+        ClocksMissed, match=r"^clocks are missed, .*: sys reached 62\.0 MHz of 62\."
+    ):
+        place(placement, [3])
+
+
 def test_a_report_of_an_earlier_build_tells_nothing(placement, fake):
     late = '{"fmax": {"sys": {"achieved": 1, "constraint": 50}}}'
     placement.path("_seed1_pnr.json").write_text(late)
