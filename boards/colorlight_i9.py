@@ -41,7 +41,7 @@ BOARD = Board(
     attach=_attach,
     tcp="lean",
     udp_services=False,
-    seed=2,
+    seed=1,
     flash=flash_layout(8 << 20),  # Winbond W25Q64JV
     loader=("--board", "colorlight-i9"),
 )

@@ -9,4 +9,5 @@ BOARD = colorlight_i9.BOARD.variant(
     name="colorlight_i9_bridge",
     title="Colorlight i9 7.2, bridge",
     bridge=True,
+    seed=2,
 )
