@@ -5,6 +5,7 @@ from real_tools import small_design
 from trebuchet.soc import global_reset
 from trebuchet.soc.global_reset import promote_resets
 from trebuchet.soc.place import place, synthesise
+from trebuchet.soc.rom import PLACED
 
 #: A line of flip-flops, more than are worth a global net, and two that a LUT resets as well.
 DESIGN = """module top(
@@ -98,5 +99,5 @@ def test_nextpnr_routes_it_on_a_global_net(request, monkeypatch):
     log = (folder / "nextpnr-ecp5_1.log").read_text()
     assert "routing clock net global_reset0 using global" in log
     # The way into the global network, and the resets of slices that come from it.
-    config = (folder / "top.config").read_text()
+    config = placed.path(PLACED).read_text()
     assert "G_VPTX" in config or "G_HPBX" in config
