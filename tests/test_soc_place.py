@@ -403,6 +403,13 @@ DESIGN = {
 }
 
 
+def _design(folder, file="top.v", change=("", "")):
+    """The :class:`Placement` of ``DESIGN``, with a change in one of its files."""
+    for name, text in (DESIGN | {file: DESIGN[file].replace(*change)}).items():
+        (folder / name).write_text(text)
+    return Placement(folder, "top", 50_000_000)
+
+
 @pytest.mark.parametrize(
     ("file", "change"),
     [
@@ -416,15 +423,9 @@ DESIGN = {
     ],
 )
 def test_what_is_placed_has_every_input(tmp_path, file, change):
-    for name, text in DESIGN.items():
-        (tmp_path / name).write_text(text)
-    placement = Placement(tmp_path, "top", 50_000_000)
-    before = placement.inputs()
-    (tmp_path / file).write_text(DESIGN[file].replace(*change))
-    assert placement.inputs() not in (before, None)
-    (tmp_path / "top.v").write_text(DESIGN["top.v"].replace("today", "tomorrow"))
-    (tmp_path / file).write_text(DESIGN[file].replace("today", "tomorrow"))
-    assert placement.inputs() == before
+    before = _design(tmp_path).inputs()
+    assert _design(tmp_path, file, change).inputs() not in (before, None)
+    assert _design(tmp_path, change=("today", "tomorrow")).inputs() == before
 
 
 @pytest.mark.parametrize(
@@ -439,6 +440,4 @@ def test_what_is_placed_has_every_input(tmp_path, file, change):
     ],
 )
 def test_inputs_that_are_not_known_are_told(tmp_path, file, change):
-    for name, text in (DESIGN | {file: DESIGN[file].replace(*change)}).items():
-        (tmp_path / name).write_text(text)
-    assert Placement(tmp_path, "top", 50_000_000).inputs() is None
+    assert _design(tmp_path, file, change).inputs() is None
