@@ -19,6 +19,7 @@ from pathlib import Path
 
 from amaranth.back import rtlil
 
+from ..models.collector import no_collector
 from ..models.errors import TrebuchetError
 from ..models.ledger import ROOT, Ledger
 from .engines import SOLVERS, Slots, race
@@ -150,9 +151,10 @@ def stale(proof: Proof, ledger: Ledger) -> bool:
 
 def _rtlil(proof: Proof, mutant: Mutant | None = None, source: bool = False) -> str:
     """RTLIL of the harness; ``source`` adds file and line of each statement, for traces."""
-    return rtlil.convert(
-        proof.harness(mutant), name="top", platform="formal", ports=[], emit_src=source
-    )
+    with no_collector():
+        return rtlil.convert(
+            proof.harness(mutant), name="top", platform="formal", ports=[], emit_src=source
+        )
 
 
 def _netlist(task: Task) -> str:

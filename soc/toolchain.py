@@ -15,7 +15,7 @@ from pathlib import Path
 from ..models.errors import TrebuchetError
 
 __all__ = ["LINKS", "PLACE_AND_ROUTE", "ROUTERS", "own_tools", "provide_tools", "require_tool"]
-__all__ += ["succeeds", "tool_names", "verilator"]
+__all__ += ["succeeds", "tool_names", "verilator", "version_of"]
 
 #: Plain name of a tool, and the YoWASP command that stands in for it.
 LINKS = {
@@ -109,13 +109,13 @@ def own_tools(names):
     found = {name: shutil.which(name) for name in names}
     stands_in = {name: (_environment_bin() / LINKS[name]).resolve() for name in names}
     return {
-        name: _version(name, path)
+        name: version_of(name, path)
         for name, path in found.items()
         if path is not None and Path(path).resolve() != stands_in[name]
     }
 
 
-def _version(name, path):
+def version_of(name, path):
     """What a tool says of its version, wherever it lies."""
     try:
         said = subprocess.run(

@@ -1,0 +1,19 @@
+"""Verilog of an Amaranth component."""
+
+from amaranth.back import verilog
+
+from ..models.collector import no_collector
+
+__all__ = ["to_verilog"]
+
+
+def to_verilog(component, name, ports=None):
+    """The Verilog of ``component``, top module ``name``, without source locations.
+
+    ``ports`` are those of its signature unless given. Amaranth needs Yosys on PATH
+    (:func:`~.toolchain.provide_tools`).
+    """
+    with no_collector():
+        return verilog.convert(
+            component, name=name, ports=ports, emit_src=False, strip_internal_attrs=True
+        )
