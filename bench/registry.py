@@ -213,7 +213,7 @@ CLUSTER = (
     "cores/roles/slot.py",
 )
 #: Of every component in Verilator.
-MODEL = ("sim/build.py", "sim/flat.py")
+MODEL = ("models/kept.py", "sim/build.py", "sim/flat.py", "soc/verilog.py")
 ROLE_HARNESS = (
     *MODEL,
     "sim/roles.py",
@@ -353,7 +353,7 @@ GROUPS = {
             "tcp_full",
             "trebuchet.bench.tcp:measure_full",
             (*GATEWARE, *ECG_MODEL, *FABRIC, "sim/toe.py", "bench/tcp.py"),
-            "cycles per HTTP transaction beside 100,000 open connections; half an hour",
+            "cycles per HTTP transaction beside 100,000 open connections; some minutes",
             ("tcp.http_1k_100k_cycles", "tcp.churn_100k_leaks"),
         ),
         Group(

@@ -11,11 +11,11 @@
 import re
 
 from amaranth import ClockDomain, Elaboratable, Module, Signal, Value
-from amaranth.back import verilog
 from amaranth.lib.wiring import In
 
 from ..cores.csr import CsrSignature
 from ..soc.toolchain import provide_tools
+from ..soc.verilog import to_verilog
 from .build import build_folder
 
 __all__ = ["BEAT", "FlatTop", "csr_members"]
@@ -83,8 +83,6 @@ class FlatTop(Elaboratable):
     def verilog(self, name):
         """The Verilog of a top module called ``name``."""
         provide_tools(build_folder().parent / "tools")
-        text = verilog.convert(
-            self, name=name, ports=self.ports, emit_src=False, strip_internal_attrs=True
-        )
+        text = to_verilog(self, name, self.ports)
         # Memories begin with zeros in any case; saying so word by word takes minutes to compile.
         return _CONSTANT.sub(r"  initial\n\1", _ZEROS.sub("", text))

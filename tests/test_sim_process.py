@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from sim_tops import mirror, needs_network
 from trebuchet.models.errors import TrebuchetError
+from trebuchet.models.kept import kept
 from trebuchet.models.lock import FileLock
 from trebuchet.sim import build as build_module
 from trebuchet.sim import cli
@@ -182,7 +183,7 @@ def test_exit_codes_are_those_of_a_shell(command, code):
     "start",
     [
         lambda: SimulatorProcess("x", lambda descriptor: ["true"]),
-        lambda: build_module._cached("key", lambda folder: None),
+        lambda: kept(build_module.build_folder() / "key", lambda folder: None),
     ],
 )
 @pytest.mark.parametrize("where", ["/proc/nowhere", "file"])
@@ -209,8 +210,9 @@ def test_builds_are_kept(monkeypatch, tmp_path):
 
 def test_broken_verilog_is_explained(tmp_path, monkeypatch):
     monkeypatch.setenv("TREBUCHET_BUILD", str(tmp_path))
-    # The shared part would take a while and is not what this is about.
+    # The shared parts would take a while and are not what this is about.
     monkeypatch.setattr(build_module, "_compile_harness", lambda folder: None)
+    monkeypatch.setattr(build_module, "_compile_runtime", lambda folder, trace: None)
     with pytest.raises(TrebuchetError, match="compiling the simulator failed .*syntax error"):
         build(Source("board", "top", {"top.v": "module top(; endmodule"}))
 
