@@ -20,7 +20,7 @@ venv: ## set up only: .venv, locked Python packages, Debian packages
 demo: venv ## classify a real ECG on the simulated board
 	@$(BIN)/trebuchet demo $(ARGS)
 
-test: lint types ## everything: lint, types, all tests, ledgers (under 40 minutes)
+test: lint types ## everything: lint, types, all tests, ledgers (under 50 minutes)
 	$(PYTEST) $(PARALLEL)
 
 check: lint types ## the quick part, for the edit loop (under 3 minutes)
