@@ -14,7 +14,7 @@ import subprocess
 from pathlib import Path
 
 from ...models.errors import TrebuchetError
-from ...models.lock import FileLock
+from ...models.kept import kept
 from ...soc.build import SimFiles
 from ...soc.firmware import FIRMWARE_DIR
 from ...soc.peers import peers_header
@@ -124,18 +124,13 @@ def variant_folder(files: SimFiles, constants: dict[str, int], peers: str | None
     base = files.folder.parent
     first = (base / "software" / "bios" / "bios.bin").read_bytes()
     rom = _find_rom(files, first)
-    final = base / "fleet" / _key(first, constants, peers)
-    with FileLock(base / "fleet.lock"):
-        if (final / rom.name).exists():
-            return final
-        temporary = final.with_suffix(".new")
-        shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir(parents=True)
+
+    def make(folder: Path) -> None:
         # It fits the ROM, which the simulated board has as large as the linker takes it to be.
-        words = _words(_compile(base, temporary / "build", constants, peers))
+        words = _words(_compile(base, folder / "build", constants, peers))
         for path in files.memories:
             if path != rom:
-                shutil.copy(path, temporary / path.name)
-        (temporary / rom.name).write_text("".join(f"{word:08x}\n" for word in words))
-        temporary.rename(final)
-    return final
+                shutil.copy(path, folder / path.name)
+        (folder / rom.name).write_text("".join(f"{word:08x}\n" for word in words))
+
+    return kept(base / "fleet" / _key(first, constants, peers), make)
