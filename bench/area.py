@@ -8,16 +8,17 @@ of each CCU2C, LUT RAM as the four of each DPR16X4: the way ``trebuchet build --
 import json
 import subprocess
 import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
-
-from amaranth.back import rtlil
+from typing import Any
 
 from ..models.errors import TrebuchetError
 from ..sim.build import build_folder
-from ..soc.toolchain import provide_tools, require_tool
+from ..soc.toolchain import own_tools, provide_tools, require_tool, tool_names
 from ..soc.xilinx_cells import COSTS, FREE
+from .job import Job, Netlist, Values
 
-__all__ = ["FAMILIES", "area"]
+__all__ = ["FAMILIES", "area", "area_job"]
 
 #: What to run, and cost of a cell by resource; cells that are not named cost nothing.
 FAMILIES: dict[str, tuple[str, dict[str, dict[str, float]]]] = {
@@ -37,16 +38,40 @@ FAMILIES: dict[str, tuple[str, dict[str, dict[str, float]]]] = {
 }
 
 
-def area(component, family: str = "xcup") -> dict[str, float]:
+def area(component, family: str = "xcup") -> Values:
     """Resources of an Amaranth component, flattened, by name: LUT6, FF, BRAM36, DSP for ``xcup``.
 
     For ``ecp5`` they are LUT4, FF, BRAM18 and DSP. A cell that no rule knows is an error.
     """
+    return _area(Netlist(lambda: component), family)
+
+
+def area_job(make: Callable[[], Any], figures: Mapping[str, str], family: str = "xcup") -> Job:
+    """A measurement of the component that ``make`` returns.
+
+    ``figures``: resource of each figure, as :func:`area` names it.
+    """
+    provide_tools(_tools_folder())
+    netlist = Netlist(make)
+
+    def measure() -> Values:
+        used = _area(netlist, family)
+        return {figure: used[resource] for figure, resource in figures.items()}
+
+    return Job((netlist, *_rules(family), tool_names(("yosys",), own_tools(("yosys",)))), measure)
+
+
+def _rules(family: str) -> tuple[str, dict[str, dict[str, float]], list[str]]:
+    """Command of Yosys, cost of cells, cells that are free."""
     if family not in FAMILIES:
         raise ValueError(f"family must be one of {', '.join(FAMILIES)}, not {family!r}")
-    command, rules = FAMILIES[family]
-    cells = _cells(component, command)
-    known = {name for costs in rules.values() for name in costs} | FREE
+    return (*FAMILIES[family], sorted(FREE))
+
+
+def _area(netlist: Netlist, family: str) -> Values:
+    command, rules, free = _rules(family)
+    cells = _cells(netlist, command)
+    known = {name for costs in rules.values() for name in costs} | set(free)
     if unknown := sorted(set(cells) - known):
         raise TrebuchetError(f"cells of unknown cost for {family}: {', '.join(unknown)}")
     return {
@@ -55,18 +80,22 @@ def area(component, family: str = "xcup") -> dict[str, float]:
     }
 
 
-def _cells(component, command: str) -> dict[str, int]:
+def _tools_folder() -> Path:
+    return build_folder().parent / "tools"
+
+
+def _cells(netlist: Netlist, command: str) -> dict[str, int]:
     """Number of cells by type after ``command``."""
-    tools = build_folder().parent
-    provide_tools(tools / "tools")
+    provide_tools(_tools_folder())
     # Not the system's folder for temporary files, which the WebAssembly build of Yosys cannot see.
-    with tempfile.TemporaryDirectory(dir=tools) as name:
+    with tempfile.TemporaryDirectory(dir=_tools_folder().parent) as name:
         folder = Path(name)
-        (folder / "top.il").write_text(rtlil.convert(component, name="top", emit_src=False))
+        text, *verilog = netlist.texts
+        (folder / "top.il").write_text(text)
         # Parts in Verilog; copied, because the WebAssembly build sees this folder in any case.
         script = ["read_rtlil top.il"]
-        for i, path in enumerate(getattr(component, "verilog_files", ())):
-            (folder / f"{i}.v").write_text(Path(path).read_text())
+        for i, part in enumerate(verilog):
+            (folder / f"{i}.v").write_text(part)
             script.append(f"read_verilog {i}.v")
         script += [command, "tee -q -o stat.json stat -json -top top"]
         (folder / "top.ys").write_text("\n".join(script) + "\n")

@@ -16,10 +16,11 @@ from ..cores.roles.ecg.role import EcgRole
 from ..cores.router.contract import LinkConfig
 from ..cores.router.router import Router
 from ..models.ecg.model import FAITHFUL
-from .area import area
+from .area import area_job
 from .fmax import fmax
+from .job import Job
 
-__all__ = ["BLOCKS", "measure_area", "measure_clock"]
+__all__ = ["BLOCKS", "cells", "measure_clock"]
 
 DEVICE = "LFE5U-45F"
 #: The parameters are those of the UltraScale+ rows of the same block; of a cluster's node those of
@@ -33,9 +34,10 @@ BLOCKS: dict[str, Callable[[], Any]] = {
 }
 
 
-def measure_area(name: str) -> dict[str, float]:
-    used = area(BLOCKS[name](), "ecp5")
-    return {f"{name}.ecp5_{resource.lower()}": count for resource, count in used.items()}
+def cells(name: str) -> Job:
+    """Return the measurement of a block's cells."""
+    figures = {f"{name}.ecp5_{r.lower()}": r for r in ("LUT4", "FF", "BRAM18", "DSP")}
+    return area_job(BLOCKS[name], figures, "ecp5")
 
 
 def measure_clock(name: str) -> dict[str, float]:

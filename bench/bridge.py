@@ -13,15 +13,20 @@ from collections.abc import Sequence
 from amaranth.sim import Simulator
 
 from ..cores.bridge.bridge import Bridge
-from .area import area
+from .area import area_job
+from .job import Job, Netlist, Values
 
-__all__ = ["measure", "measure_area", "run", "share"]
+__all__ = ["area", "cycles", "run", "share"]
 
 WIDTH = 64
 LANES = WIDTH // 8
 FCS = 4
 #: Frames of each length; enough to fill the stores many times over.
 COUNTS = {64: 200, 1518: 14}
+
+
+def _bridge(store_and_forward: bool = False) -> Bridge:
+    return Bridge(WIDTH, store_and_forward=store_and_forward)
 
 
 def _words(frames: Sequence[bytes]) -> list[dict[str, int]]:
@@ -43,7 +48,7 @@ def run(frames: Sequence[Sequence[bytes]], store_and_forward: bool) -> list[tupl
 
     Each in cycles after a direction's first word was offered.
     """
-    dut = Bridge(WIDTH, store_and_forward=store_and_forward)
+    dut = _bridge(store_and_forward)
     ways = [_words(f) for f in frames]
     arrived: list[list[int]] = [[], []]
 
@@ -107,11 +112,17 @@ def _frames(rng: random.Random, sizes: Sequence[int]) -> list[bytes]:
     return [rng.randbytes(size - FCS) for size in sizes]
 
 
-def measure() -> dict[str, float]:
+def cycles() -> Job:
+    """Return the measurement of the share of the line that the bridge carries, and of latency."""
+    netlists = [Netlist(lambda way=way: _bridge(way)) for way in (False, True)]  # type: ignore[misc]
+    return Job((netlists,), _measure, tools=("amaranth",))
+
+
+def _measure() -> Values:
     rng = random.Random("bridge")
     cases = {str(size): [size] * count for size, count in COUNTS.items()}
     cases["mixed"] = [rng.randint(64, 1518) for _ in range(15)] + [1518]
-    values = {
+    values: Values = {
         f"bridge.share_{name}": min(
             share([_frames(rng, sizes) for _ in range(2)], store) for store in (False, True)
         )
@@ -122,6 +133,6 @@ def measure() -> dict[str, float]:
     return values
 
 
-def measure_area() -> dict[str, float]:
-    used = area(Bridge(WIDTH), "xcup")
-    return {"bridge.lut6": used["LUT6"], "bridge.bram36": used["BRAM36"]}
+def area() -> Job:
+    """Return the measurement of area, cut-through."""
+    return area_job(_bridge, {"bridge.lut6": "LUT6", "bridge.bram36": "BRAM36"})

@@ -7,25 +7,39 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from .dated import known
 from .registry import Group, load_budgets
 from .resources import PAGE, page
-from .runner import figures, lost, missed, select
+from .runner import figures, load_ledger, lost, missed, select
 
 __all__ = ["bench"]
 
 
 def _table(results: dict[str, dict[str, Any]]) -> Table:
     budgets = load_budgets()
-    table = Table("figure", "value", "budget", "unit", "", box=None)
+    table = Table("figure", "value", "budget", "unit", "", "measured", box=None)
     for name, result in results.items():
+        value = result["value"]
         table.add_row(
             name,
-            f"{result['value']:,}",
+            "-" if value is None else f"{value:,}",
             f"{budgets[name].bound} {result['budget']:,}",
             result["unit"],
             "[green]kept[/]" if result["kept"] else "[red]missed[/]",
+            _measured(result),
         )
     return table
+
+
+def _measured(result: dict[str, Any]) -> str:
+    """Date of a row; of a dated one seeds and age as well."""
+    if result["kind"] == "gating":
+        return result.get("date", "")
+    if result["value"] is None:
+        return "never"
+    age = "" if result["age"] is None else f", {result['age']} commits ago"
+    seeds = "1 seed" if len(result["seeds"]) == 1 else f"{len(result['seeds'])} seeds"
+    return f"{result['date']}{age}, {seeds}"
 
 
 def bench(
@@ -38,11 +52,11 @@ def bench(
         bool, typer.Option("--accept", help="Put figures that are too bad into the ledger, too.")
     ] = False,
 ) -> None:
-    """Measure, and compare with the budgets in bench/budgets.json.
+    """Compare figures with the budgets in bench/budgets.json; measure gating ones that are stale.
 
-    Figures whose inputs have not changed come from bench/ledger.json, the others are measured now
-    and put there, and onto the page docs/resources.md. Exit code 1 if a budget is missed, or if an
-    area has grown by more than 3 % or a clock has fallen by more than 8 % since its best; the
+    What is measured goes into bench/ledger and onto the page docs/resources.md. Dated figures
+    (clocks, boards, long runs) are shown with date and age; `trebuchet nightly` measures them.
+    Exit code 1 if a budget is missed, or if an area has grown by more than 3 % since its best; the
     ledger then keeps the old rows.
     """
     console = Console(stderr=True)
@@ -50,7 +64,10 @@ def bench(
     def progress(measured: Group) -> None:
         console.print(f"measuring {measured.name}: {measured.description}")
 
-    results = figures(select(group), fresh, progress=progress, accept=accept)
+    groups, ledger = select(group), load_ledger()
+    gating = [g for g in groups if not g.dated]
+    results = figures(gating, fresh, ledger, progress=progress, accept=accept)
+    results |= known([g for g in groups if g.dated], ledger)
     if PAGE.read_text() != (text := page()):
         PAGE.write_text(text)
     if as_json:
@@ -59,27 +76,28 @@ def bench(
         Console().print(_table(results))
     faults = [] if accept else _faults(results)
     for fault in faults:
-        console.print(
-            f"{fault}; not recorded: mend it, or `trebuchet bench … --accept`",
-            highlight=False,
-            soft_wrap=True,
-        )
+        console.print(fault, highlight=False, soft_wrap=True)
     if faults:
         raise typer.Exit(1)
 
 
 def _faults(results: dict[str, dict[str, Any]]) -> list[str]:
-    budgets = load_budgets()
+    budgets, advice = load_budgets(), "correct it, or `trebuchet bench … --accept`"
     found = []
     for name, loss in lost(results).items():
         row = results[name]
         found.append(
-            f"{name} was {row['was']:,} and is {row['value']:,} {row['unit']}: {loss:.1%} worse"
+            f"{name} was {row['was']:,} and is {row['value']:,} {row['unit']}: {loss:.1%} worse; "
+            f"not recorded: {advice}"
         )
     for name in missed(results):
         row = results[name]
+        if row["value"] is None:
+            found.append(f"{name} was never measured: run `make nightly`")
+            continue
+        ending = f"not recorded: {advice}" if row["kind"] == "gating" else "see CONTRIBUTING.md"
         found.append(
             f"{name} must be {budgets[name].bound} {row['budget']:,} {row['unit']}, "
-            f"not {row['value']:,}"
+            f"not {row['value']:,}; {ending}"
         )
     return found

@@ -16,8 +16,9 @@ from ..cores.roles.ecg.window import FEATURE_ORDER
 from ..models.ecg import model
 from ..models.ecg.second import SECOND
 from ..models.ecg.synthetic import synthesise
+from .job import Job, Netlist, Values
 
-__all__ = ["block_of", "measure", "network_cycles", "pipeline_cycles"]
+__all__ = ["block_of", "cycles", "network_cycles", "pipeline_cycles"]
 
 BEATS = 12
 #: Far above anything that could be right.
@@ -61,12 +62,20 @@ def _packed(record) -> bytes:
     return record.as_bits().to_bytes(model.RECORD_BYTES, "little")
 
 
+def _pipeline(preset: model.Preset) -> EcgPipeline:
+    return EcgPipeline(preset=preset)
+
+
+def _network() -> Network:
+    return Network(model.load_weights(), order=FEATURE_ORDER)
+
+
 def pipeline_cycles(
     samples: np.ndarray, blocks: int = 3, preset: model.Preset = model.FAITHFUL
 ) -> tuple[int, bytes]:
     """``(cycles, result)`` of the last of some equal blocks in succession: from the end of the
     block before to its own. Nobody makes the pipeline wait."""
-    dut = EcgPipeline(preset=preset)
+    dut = _pipeline(preset)
     bench = _Bench(dut)
     pairs = samples.reshape(-1, 2).tolist()
     records: list[bytes] = []
@@ -102,7 +111,7 @@ def pipeline_cycles(
 
 def network_cycles(samples: np.ndarray) -> tuple[list[int], bytes]:
     """``(cycles of each beat, result)``: from the transfer of the last input to the record's."""
-    dut = Network(model.load_weights(), order=FEATURE_ORDER)
+    dut = _network()
     bench = _Bench(dut)
     beats = model.reported(samples)
     windows = np.stack([model.window(samples, place) for place, _ in beats])
@@ -128,10 +137,17 @@ def network_cycles(samples: np.ndarray) -> tuple[list[int], bytes]:
     return cycles, b"".join(records)
 
 
-def measure() -> dict[str, float]:
+def cycles() -> Job:
+    """Return the measurement of the pipelines of both presets, and of the network."""
+    presets = (model.FAITHFUL, SECOND)
+    netlists = [Netlist(lambda preset=preset: _pipeline(preset)) for preset in presets]  # type: ignore[misc]
+    return Job((*netlists, Netlist(_network)), _measure, tools=("amaranth", "numpy"))
+
+
+def _measure() -> Values:
     samples = block_of(BEATS)
     network, result = network_cycles(samples)
-    values: dict[str, float] = {"ecg.network_cycles": max(network)}
+    values: Values = {"ecg.network_cycles": max(network)}
     _check(result, samples, model.FAITHFUL)
     for preset, suffix in ((model.FAITHFUL, ""), (SECOND, "_second")):
         cycles, result = pipeline_cycles(samples, preset=preset)

@@ -17,11 +17,14 @@ from ..models.ecg.presets import PRESETS
 from ..models.ecg.scoring import Score, peaks_score
 from ..models.ecg.train import gather, halves, join, split_score, total, train
 from ..models.errors import TrebuchetError
+from .job import Job, Sampled, Values
 
-__all__ = ["measure", "measure_training", "peaks", "require_records", "split"]
+__all__ = ["accuracy", "peaks", "require_records", "split", "training"]
 
 #: The figures are over all records that the project was given; fewer would be other figures.
 RECORDS = 35
+#: Packages whose arithmetic the figures depend on.
+TOOLS = ("numpy", "scikit-learn", "scipy", "wfdb")
 
 
 def require_records() -> Path:
@@ -62,22 +65,44 @@ def peaks(records: list[data.Record], flutter: bool = False) -> Score:
     return total(scores)
 
 
-def measure() -> dict[str, float]:
-    records = load_all(require_records())
-    faithful, second = (split(records, PRESETS[name]) for name in ("faithful", "second"))
-    found = peaks(records)
-    return {
-        "ecg.accuracy_faithful": faithful.accuracy,
-        "ecg.accuracy_second": second.accuracy,
-        "ecg.accuracy_second_class_min": float(class_accuracies(second).min()),
-        "ecg.rpeak_se": found.sensitivity,
-        "ecg.rpeak_ppv": found.predictivity,
-    }
-
-
-def measure_training() -> dict[str, float]:
-    """What needs a training of its own: the inter-patient split, and the loss by rounding."""
+def _records() -> tuple[Path, tuple[Path, ...]]:
+    """The folder of records, and the files that are read there."""
     folder = require_records()
+    names = data.list_records(folder)
+    files = [folder / f"{name}.{end}" for name in names for end in ("hea", "dat", "atr")]
+    return folder, tuple(files)
+
+
+def accuracy() -> Job:
+    """Return the measurement of both presets and of the R peaks, with the stored weights."""
+    folder, files = _records()
+    weights = tuple(PRESETS[name].weights_file for name in ("faithful", "second"))
+
+    def measure() -> Values:
+        records = load_all(folder)
+        faithful, second = (split(records, PRESETS[name]) for name in ("faithful", "second"))
+        found = peaks(records)
+        return {
+            "ecg.accuracy_faithful": faithful.accuracy,
+            "ecg.accuracy_second": second.accuracy,
+            "ecg.accuracy_second_class_min": float(class_accuracies(second).min()),
+            "ecg.rpeak_se": found.sensitivity,
+            "ecg.rpeak_ppv": found.predictivity,
+        }
+
+    return Job((weights, files), measure, tools=TOOLS)
+
+
+def training() -> Sampled:
+    """Return the measurement that needs a training of its own.
+
+    That is the inter-patient split, and the loss by rounding.
+    """
+    folder, files = _records()
+    return Sampled((files,), lambda seed: _train(folder), tools=TOOLS, seeds=(1,))
+
+
+def _train(folder: Path) -> Values:
     figures = {}
     for name, preset in PRESETS.items():
         report = train(folder, preset)

@@ -9,16 +9,24 @@ pipelines with one network.
 from ..cores.roles.ecg.role import EcgRole
 from ..models.ecg.model import FAITHFUL
 from ..models.ecg.second import SECOND
-from .area import area
+from .area import area_job
+from .job import Job
 
-__all__ = ["measure"]
+__all__ = ["faithful", "second"]
 
-FIGURES = {"lut6": "LUT6", "dsp": "DSP", "bram36": "BRAM36"}
+RESOURCES = {"lut6": "LUT6", "dsp": "DSP", "bram36": "BRAM36"}
 
 
-def measure() -> dict[str, float]:
-    values: dict[str, float] = {}
-    for preset, suffix in ((FAITHFUL, ""), (SECOND, "_second")):
-        used = area(EcgRole(preset=preset), "xcup")
-        values |= {f"ecg.{name}{suffix}": used[key] for name, key in FIGURES.items()}
-    return values
+def faithful() -> Job:
+    """Return the measurement with the preset of the reference."""
+    return _area(FAITHFUL, "")
+
+
+def second() -> Job:
+    """Return the measurement with the second preset."""
+    return _area(SECOND, "_second")
+
+
+def _area(preset, suffix: str) -> Job:
+    figures = {f"ecg.{name}{suffix}": resource for name, resource in RESOURCES.items()}
+    return area_job(lambda: EcgRole(preset=preset), figures)

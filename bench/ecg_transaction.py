@@ -30,8 +30,9 @@ from ..models.smp_framing import data_message
 from ..sim.build import Source, build
 from ..sim.run import run_batch
 from ..sim.tops import fabric_source
+from .job import Job, Values
 
-__all__ = ["blocks", "measure", "message_file", "run", "source"]
+__all__ = ["blocks", "cycles", "message_file", "run", "source"]
 
 CLIENTS = 64
 PIPELINES = 4
@@ -108,8 +109,14 @@ def run(
         return run_batch(binary, [*words, "--messages", file.name], timeout=SECONDS)
 
 
-def measure() -> dict[str, float]:
-    code, statistics = run(build(source()), message_file(blocks()))
+def cycles() -> Job:
+    """Return the measurement of the cycles of a transaction."""
+    top, messages = source(), message_file(blocks())
+    return Job((top, messages), lambda: _measure(top, messages))
+
+
+def _measure(top: Source, messages: bytes) -> Values:
+    code, statistics = run(build(top), messages)
     load, counters = statistics["load"], statistics["counters"]
     # A lost frame costs a time-out. When all is measured 64 clients close at once, and more FINs
     # come than the receiver queues: those may be lost and come again.

@@ -11,37 +11,46 @@ messages that back-to-back frames of such messages carry on the line: 1,400 of 1
 """
 
 import statistics
+from pathlib import Path
 
 from ..cores.ltl.config import LtlConfig
 from ..cores.ltl.engine import Ltl
-from ..sim.ltl import Flow, build_ltl, run_ltl
-from .area import area
+from ..sim.build import build
+from ..sim.ltl import Flow, ltl_source, run_ltl
+from .area import area_job
+from .job import Job, Values
 
-__all__ = ["measure", "measure_area"]
+__all__ = ["area", "cycles"]
 
 LENGTH, COUNT, GAP = 1400, 3000, 3
 #: Beats that a frame takes on the line: headers, message, trailer, gap.
 _FRAME = (56 + LENGTH + 8) // 8 + GAP
 
 
-def measure() -> dict[str, float]:
-    """Round trip and shares, cycle-accurate in Verilator."""
-    binary = build_ltl()
-    trips = run_ltl(binary, flows=[Flow(0, 1, 50, low=64, high=64)], direct=True, serial=True).rtts
+def cycles() -> Job:
+    """Return the measurement of round trip and shares, cycle-accurate in Verilator."""
+    source = ltl_source()
 
-    def share(loss: float) -> float:
-        flow = Flow(0, 1, COUNT, low=LENGTH, high=LENGTH)
-        run = run_ltl(binary, flows=[flow], direct=True, loss=loss, gap=GAP, registers={"rto": 20})
-        return round(COUNT * _FRAME / run.finished[0], 4)
+    def measure() -> Values:
+        binary = build(source)
+        flow = Flow(0, 1, 50, low=64, high=64)
+        trips = run_ltl(binary, flows=[flow], direct=True, serial=True).rtts
+        return {
+            "ltl.rtt_cycles": statistics.median(trips),
+            "ltl.share_lossless": _share(binary, 0),
+            "ltl.share_loss1": _share(binary, 0.01),
+        }
 
-    return {
-        "ltl.rtt_cycles": statistics.median(trips),
-        "ltl.share_lossless": share(0),
-        "ltl.share_loss1": share(0.01),
-    }
+    return Job((source,), measure)
 
 
-def measure_area() -> dict[str, float]:
-    """Area with 64 connections, 2 virtual channels and 32 slots."""
-    found = area(Ltl(LtlConfig(connections=64)), "xcup")
-    return {"ltl.lut6": found["LUT6"], "ltl.bram36": found["BRAM36"]}
+def _share(binary: Path, loss: float) -> float:
+    flow = Flow(0, 1, COUNT, low=LENGTH, high=LENGTH)
+    run = run_ltl(binary, flows=[flow], direct=True, loss=loss, gap=GAP, registers={"rto": 20})
+    return round(COUNT * _FRAME / run.finished[0], 4)
+
+
+def area() -> Job:
+    """Return the measurement of area: 64 connections, 2 virtual channels and 32 slots."""
+    figures = {"ltl.lut6": "LUT6", "ltl.bram36": "BRAM36"}
+    return area_job(lambda: Ltl(LtlConfig(connections=64)), figures)

@@ -10,16 +10,27 @@ board of five cores.
 """
 
 import random
+from pathlib import Path
 from typing import Any
 
 from ..cores.roles.matmul.role import MatmulRole
 from ..models import matmul
 from ..models.status import Status
-from ..sim.build import build
+from ..sim.build import Source, build
 from ..sim.roles import Job, role_source, run_jobs
+from . import job
 from .fmax import fmax
 
-__all__ = ["CASES", "DEVICE", "MACS", "TARGET", "WIDTH", "measure", "measure_clock", "sustained"]
+__all__ = [
+    "CASES",
+    "DEVICE",
+    "MACS",
+    "TARGET",
+    "WIDTH",
+    "measure_clock",
+    "sustained",
+    "utilisation",
+]
 
 MACS = 32
 WIDTH = 64
@@ -30,14 +41,17 @@ TARGET = 75
 CASES = ((64, 1), (4, 16))
 
 
-def sustained(macs: int, width: int, jobs: int, pairs: int, **memory: Any) -> tuple[float, float]:
+def _role() -> MatmulRole:
+    return MatmulRole(WIDTH, macs=MACS)
+
+
+def sustained(binary: Path, jobs: int, pairs: int, **memory: Any) -> tuple[float, float]:
     """``(utilisation, cycles of a product)`` of a run, from its first job's coming to its end.
 
     ``memory`` are options of :func:`~trebuchet.sim.roles.run_jobs`.
     """
     rng = random.Random(f"{jobs}/{pairs}")
     operands = [matmul.random_operand(rng, pairs) for _ in range(jobs)]
-    binary = build(role_source(MatmulRole(width, macs=macs)))
     batch = [Job(operand, room=len(operand) // 2) for operand in operands]
     run = run_jobs(binary, batch, limit=4_000_000, **memory)
     for number, (answer, operand) in enumerate(zip(run.answers, operands, strict=True)):
@@ -47,13 +61,16 @@ def sustained(macs: int, width: int, jobs: int, pairs: int, **memory: Any) -> tu
     return run.registers["mac_cycles"] / cycles, cycles / (jobs * pairs)
 
 
-def _worst() -> tuple[float, float]:
-    runs = [sustained(MACS, WIDTH, *case, latency=(40, 40), memory_stall=0.4) for case in CASES]
+def _worst(source: Source) -> tuple[float, float]:
+    binary = build(source)
+    runs = [sustained(binary, *case, latency=(40, 40), memory_stall=0.4) for case in CASES]
     return min(share for share, _ in runs), max(cycles for _, cycles in runs)
 
 
-def measure() -> dict[str, float]:
-    return {"matmul.utilisation": round(_worst()[0], 4)}
+def utilisation() -> job.Job:
+    """Return the measurement of the share of cycles in which the MACs work."""
+    source = role_source(_role())
+    return job.Job((source,), lambda: {"matmul.utilisation": round(_worst(source)[0], 4)})
 
 
 def measure_clock() -> dict[str, float]:

@@ -1,23 +1,67 @@
-"""Measure what the ledger does not know yet, and put figures beside their budgets."""
+"""Measure what is neither in the ledger nor kept on this machine, and compare with the budgets.
 
+Where a gating figure comes from, in this order: the ledger, if its row has today's key; the results
+that this machine keeps (``build/figures``); a measurement. To find today's key, all that the tools
+read is generated, so keys are kept as well, for as long as no source file has changed in what
+counts (:mod:`trebuchet.models.sources`).
+"""
+
+import hashlib
+import json
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ..models.errors import TrebuchetError
-from ..models.ledger import Ledger
+from ..models.files import write_whole
+from ..models.ledger import ROOT, Ledger, origin
+from ..models.lock import FileLock
+from ..models.sources import content_hash, files_below, tree_hash
+from .job import Values
 from .registry import COLLECTIONS, GROUPS, LEDGER, UNITS, Group, load_budgets
 
-__all__ = ["Progress", "figures", "lost", "missed", "select", "stale"]
+__all__ = ["Outcome", "Progress", "figures", "gating", "key_of", "kept_values", "load_ledger"]
+__all__ += ["lost", "missed", "select", "stdout_to_stderr"]
 
 #: Called with a group before it is measured.
 Progress = Callable[[Group], None]
+#: What this machine keeps: keys by the state of the sources, values by key.
+BUILD = ROOT / "build" / "figures"
+#: Folders whose files can change what a tool reads.
+SOURCES = ("boards", "cores", "firmware", "models", "sim", "soc")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Values of a group and where they are from: ``ledger``, ``kept`` or ``measured``."""
+
+    values: Values
+    inputs: str
+    source: str
+
+
+def load_ledger() -> Ledger:
+    """Return the ledger; raise :class:`TrebuchetError` if it has rows of no known figure."""
+    ledger = Ledger(LEDGER)
+    known = {figure: group for group in GROUPS.values() for figure in group.figures}
+    for name in ledger.rows:
+        place = f"bench/ledger/{ledger.groups[name]}.json"
+        if name not in known:
+            raise TrebuchetError(
+                f"{place}: row {name!r} is of no figure of bench/registry.py; remove the row"
+            )
+        if ledger.groups[name] != known[name].part:
+            raise TrebuchetError(f"{place}: row {name!r} belongs into {known[name].part}.json")
+    return ledger
 
 
 def select(name: str | None) -> list[Group]:
-    """The group called ``name``, the groups of its collection, its unit or its part, or all.
+    """Return the group called ``name``, those of its collection, unit or part, or all.
 
     A part is what figures' names begin with: ``ecg`` stands for all that measure ``ecg.…``. All, a
     unit and a collection are those whose budgets are not pending: the others are to be named.
@@ -60,15 +104,74 @@ def stdout_to_stderr() -> Iterator[None]:
         os.close(saved)
 
 
-def stale(groups: Iterable[Group], ledger: Ledger) -> list[str]:
-    """Figures whose row is missing or was measured on other inputs."""
-    return [
-        figure
-        for group in groups
-        for digest in [group.digest()]
-        for figure in group.figures
-        if ledger.current(figure, digest) is None
-    ]
+def key_of(group: Group) -> str:
+    """Return today's key of a group, kept while no source has changed in what counts."""
+    state, path = _sources_state(), BUILD / "keys" / f"{group.name}.json"
+    found = _read(path)
+    if found.get("sources") == state and isinstance(found.get("key"), str):
+        return found["key"]
+    with stdout_to_stderr():
+        key = group.job().key(group.target)
+    _write(path, {"sources": state, "key": key})
+    return key
+
+
+def _sources_state() -> str:
+    """Hash of all that can decide a key: sources, locked packages, this Python."""
+    state = hashlib.sha256(f"{tree_hash(SOURCES)} {sys.version}".encode())
+    code = [path for path in files_below(ROOT / "bench") if path.suffix == ".py"]
+    for path in [*code, *sorted(ROOT.glob("requirements*.lock"))]:
+        state.update(content_hash(path).encode())
+    state.update(os.environ.get("TREBUCHET_MITDB", "").encode())
+    return state.hexdigest()
+
+
+def kept_values(name: str) -> dict[str, Any]:
+    """Return what this machine keeps under a name; empty if there is nothing whole."""
+    return _read(BUILD / f"{name}.json")
+
+
+def keep_values(name: str, values: dict[str, Any]) -> None:
+    """Keep values on this machine under a name."""
+    _write(BUILD / f"{name}.json", values)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _write(path: Path, values: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, json.dumps(values).encode())
+
+
+def gating(
+    group: Group, ledger: Ledger, fresh: bool = False, progress: Progress = lambda group: None
+) -> Outcome:
+    """Return the values of a gating group, from the ledger, this machine or a measurement.
+
+    Two processes that want the same group: one measures, the other waits for it.
+    """
+    with FileLock(BUILD / "locks" / group.name):
+        key = key_of(group)
+        rows = [ledger.current(figure, key) for figure in group.figures]
+        if not fresh and all(row is not None for row in rows):
+            values = {f: row["value"] for f, row in zip(group.figures, rows, strict=True) if row}
+            return Outcome(values, key, "ledger")
+        kept = {} if fresh else kept_values(f"{group.name}-{key}")
+        if set(kept) == set(group.figures):
+            return Outcome(kept, key, "kept")
+        progress(group)
+        with stdout_to_stderr():
+            began = time.monotonic()
+            values = group.check(group.job().measure())
+            print(f"{group.name} measured in {time.monotonic() - began:.0f} s")
+        keep_values(f"{group.name}-{key}", values)
+        return Outcome(values, key, "measured")
 
 
 def figures(
@@ -78,48 +181,54 @@ def figures(
     progress: Progress = lambda group: None,
     accept: bool = False,
 ) -> dict[str, dict[str, Any]]:
-    """What is known of each figure, by its name; measures stale groups, all if ``fresh``.
+    """Return what is known of each gating figure, by its name; write it into the ledger.
 
-    That is its ``value``, ``unit``, ``budget``, whether that is ``kept``, the digest of its
-    ``inputs``, and ``was``, the best value since one was accepted: so small losses add up. A group
-    with a figure that has lost more than :data:`.registry.LOSSES` allow, or misses its budget,
-    keeps its old rows in the ledger, unless ``accept``.
+    That is its ``value``, ``unit``, ``budget``, whether that is ``kept``, its key (``inputs``), and
+    ``was``, the best value since one was accepted: so small losses add up. A group with a figure
+    that has lost more than :data:`.registry.LOSSES` allow, or misses its budget, keeps its old rows
+    in the ledger, unless ``accept``.
     """
-    ledger = Ledger(LEDGER) if ledger is None else ledger
+    ledger = load_ledger() if ledger is None else ledger
     budgets = load_budgets()
     result: dict[str, dict[str, Any]] = {}
     for group in groups:
-        inputs = group.digest()
         rows = {name: ledger.rows[name] for name in group.figures if name in ledger.rows}
-        values = old = {name: row["value"] for name, row in rows.items()}
-        if fresh or stale([group], ledger):
-            progress(group)
-            with stdout_to_stderr():
-                values = group.measure()
+        outcome = gating(group, ledger, fresh, progress)
         mine = {}
-        for figure, value in values.items():
-            budget = budgets[figure]
+        for figure, value in outcome.values.items():
+            budget, row = budgets[figure], rows.get(figure, {})
             mine[figure] = {
+                "kind": "gating",
                 "value": value,
-                "was": rows.get(figure, {}).get("best", old.get(figure, value)),
+                "was": row.get("best", row.get("value", value)),
                 "unit": budget.unit,
                 "budget": budget.budget,
                 "kept": budget.kept_by(value),
-                "inputs": inputs,
+                "inputs": outcome.inputs,
             }
         result |= mine
-        if values is not old and (accept or not (lost(mine) or missed(mine))):
-            for figure, row in mine.items():
-                value, was = row["value"], row["was"]
-                worse = not accept and budgets[figure].loss(was, value) > 0
-                ledger.record(figure, inputs, value=value, **({"best": was} if worse else {}))
+        if outcome.source != "ledger" and (accept or not (lost(mine) or missed(mine))):
+            made = origin()
+            new = {}
+            for figure, known in mine.items():
+                worse = not accept and budgets[figure].loss(known["was"], known["value"]) > 0
+                best = {"best": known["was"]} if worse else {}
+                new[figure] = {"value": known["value"], **best, **made, "inputs": outcome.inputs}
+            ledger.record_all(group.part, new)
+        for figure in mine:
+            row = ledger.rows.get(figure, {})
+            mine[figure] |= {name: row[name] for name in ("commit", "date") if name in row}
     return result
 
 
 def lost(results: dict[str, dict[str, Any]]) -> dict[str, float]:
-    """The figures that have lost more than is allowed, and the share."""
+    """Return the gating figures that have lost more than is allowed, and the share."""
     budgets = load_budgets()
-    losses = {name: budgets[name].loss(row["was"], row["value"]) for name, row in results.items()}
+    losses = {
+        name: budgets[name].loss(row["was"], row["value"])
+        for name, row in results.items()
+        if row["kind"] == "gating"
+    }
     return {
         name: loss
         for name, loss in losses.items()
@@ -128,6 +237,6 @@ def lost(results: dict[str, dict[str, Any]]) -> dict[str, float]:
 
 
 def missed(results: dict[str, dict[str, Any]]) -> list[str]:
-    """The figures that do not keep their budgets, but for those whose budget is pending."""
+    """Return the figures that miss their budgets, but for those whose budget is pending."""
     budgets = load_budgets()
     return [name for name, row in results.items() if not (row["kept"] or budgets[name].pending)]

@@ -25,17 +25,18 @@ A run with an error, a wrong answer or, elsewhere, a frame lost in the receiver 
 """
 
 import functools
+from pathlib import Path
 
 from ..cores.tcp.config import FULL, TcpConfig
 from ..cores.tcp.engine import TcpEngine
-from ..sim.build import build
+from ..sim.build import Source, build
 from ..sim.run import run_batch
 from ..sim.toe import DISCARD, OBJECTS
 from ..sim.tops import toe_source
-from .area import area
+from .area import area_job
+from .job import Job, Sampled, Values
 
-__all__ = ["http_load", "measure", "measure_area", "measure_full", "measure_thousand"]
-__all__ += ["run_load"]
+__all__ = ["area", "cycles", "full", "http_load", "run_load", "share", "thousand"]
 
 CONFIG = TcpConfig(sessions=1024, width=64, segment_log2=16, rx_buffer=32768)
 CLIENTS, TRANSACTIONS, WARM_UP = 64, 1000, 200
@@ -56,8 +57,13 @@ BULK = {1: IMAGE, 1000: FILE}
 
 
 @functools.cache
-def _binary(config: TcpConfig):
-    return build(toe_source(config, {"csr_tcp": {"time_wait": TIME_WAIT}} if config.cache else {}))
+def _source(config: TcpConfig) -> Source:
+    return toe_source(config, {"csr_tcp": {"time_wait": TIME_WAIT}} if config.cache else {})
+
+
+@functools.cache
+def _binary(config: TcpConfig) -> Path:
+    return build(_source(config))
 
 
 def run_load(config: TcpConfig = CONFIG, may_lose: bool = False, **options) -> tuple[dict, dict]:
@@ -108,23 +114,35 @@ def share(way: str, clients: int) -> float:
     return float(payload * 8 / CONFIG.width / load["cycles"])
 
 
-def _shares(clients: int) -> dict[str, float]:
+def _shares(clients: int) -> Values:
     return {f"tcp.{way}_share_{clients}": round(share(way, clients), 3) for way in ("tx", "rx")}
 
 
-def measure() -> dict[str, float]:
-    cycles = {
-        f"tcp.{name}_cycles": round(http_load(config)[0]["cycles_per_transaction"], 1)
-        for name, config in (("http_1k", FULL), ("http_1k_small", CONFIG))
-    }
-    return {**cycles, **_shares(1)}
+def cycles() -> Job:
+    """Return the measurement of cycles for a transaction, and of one session's throughput."""
+    configs = {"http_1k": FULL, "http_1k_small": CONFIG}
+
+    def measure() -> Values:
+        cycles = {
+            f"tcp.{name}_cycles": round(http_load(config)[0]["cycles_per_transaction"], 1)
+            for name, config in configs.items()
+        }
+        return {**cycles, **_shares(1)}
+
+    return Job(tuple(map(_source, configs.values())), measure)
 
 
-def measure_thousand() -> dict[str, float]:
-    return _shares(1000)
+def thousand() -> Sampled:
+    """Return the measurement of the throughput of a thousand sessions."""
+    return Sampled((_source(CONFIG),), lambda seed: _shares(1000), seeds=(1,))
 
 
-def measure_full() -> dict[str, float]:
+def full() -> Sampled:
+    """Return the measurement beside 100,000 open connections."""
+    return Sampled((_source(FULL),), lambda seed: _beside_many(), seeds=(1,))
+
+
+def _beside_many() -> Values:
     load, counters = http_load(FULL, IDLE)
     leaks = counters["tcp.sessions_used"] + counters["tcp.half_open"]
     leaks += FULL.pool_segments - counters["tcp.segments_free"]
@@ -134,6 +152,7 @@ def measure_full() -> dict[str, float]:
     return {"tcp.http_1k_100k_cycles": cycles, "tcp.churn_100k_leaks": leaks}
 
 
-def measure_area() -> dict[str, float]:
-    used = area(TcpEngine(FULL))
-    return {"tcp.full_lut6": used["LUT6"], "tcp.full_bram36": used["BRAM36"]}
+def area() -> Job:
+    """Return the measurement of the area of preset ``FULL``."""
+    figures = {"tcp.full_lut6": "LUT6", "tcp.full_bram36": "BRAM36"}
+    return area_job(lambda: TcpEngine(FULL), figures)

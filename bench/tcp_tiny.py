@@ -20,9 +20,10 @@ from ..cores.tcp.engine import TcpEngine
 from ..sim.build import build_folder
 from ..soc.toolchain import provide_tools
 from . import fmax
-from .area import area
+from .area import area_job
+from .job import Job
 
-__all__ = ["TINY", "AsVerilog", "measure", "measure_clock"]
+__all__ = ["TINY", "AsVerilog", "area", "measure_clock"]
 
 TINY = TcpConfig(programmable=False, counter_width=16)
 #: Where the clock is measured: the part of 24 K LUT4, whose die is also that of 12 K.
@@ -54,9 +55,9 @@ class AsVerilog(wiring.Component):
         return m
 
 
-def measure() -> dict[str, float]:
-    """LUT4 as Yosys counts them, carry chains and LUT RAM included."""
-    return {"tcp.tiny_lut4": area(AsVerilog(TcpEngine(TINY)), "ecp5")["LUT4"]}
+def area() -> Job:
+    """Return the measurement of LUT4 as Yosys counts them, carry chains and LUT RAM included."""
+    return area_job(lambda: AsVerilog(TcpEngine(TINY)), {"tcp.tiny_lut4": "LUT4"}, "ecp5")
 
 
 def measure_clock() -> dict[str, float]:

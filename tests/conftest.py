@@ -1,4 +1,4 @@
-"""Set-up that all tests share."""
+"""Set-up that all tests share: tools, tiers, order, reuse of results."""
 
 import os
 import sys
@@ -15,8 +15,8 @@ os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(ROOT / "build" / "pytest"))
 Path(os.environ["PYTEST_DEBUG_TEMPROOT"]).mkdir(parents=True, exist_ok=True)
 
 
-#: Files that take minutes, the longest first. A worker takes a file at a time, and what it takes
-#: last should be short, or the others wait for it with nothing to do.
+#: Files that take minutes, the longest first. What a worker takes last should be short, or the
+#: others wait for it with nothing to do.
 LONGEST = (
     "repo_documents",
     "tcp_storm",
@@ -50,9 +50,26 @@ LONGEST = (
 )
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--reuse", action="store_true", help="do not run again what passed with the same inputs"
+    )
+
+
+def pytest_configure(config):
+    from reuse import Reuse  # noqa: PLC0415 - it needs the paths that are set above
+
+    config.pluginmanager.register(Reuse(config))
+
+
 def pytest_collection_modifyitems(items):
     ranks = {f"test_{name}.py": rank for rank, name in enumerate(LONGEST)}
     items.sort(key=lambda item: ranks.get(item.path.name, len(LONGEST)))
+    for item in items:
+        # A worker takes the tests of a file together, with their fixtures, unless each stands for
+        # itself (mark `apart`).
+        apart = item.get_closest_marker("apart") is not None
+        item.add_marker(pytest.mark.xdist_group(item.nodeid if apart else item.path.stem))
 
 
 @pytest.fixture(scope="session")
