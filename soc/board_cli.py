@@ -17,14 +17,14 @@ app = typer.Typer(no_args_is_help=True, help=__doc__)
 
 def _rows():
     """What is known of every board: its file's values, and what its last build measured."""
-    measured = Ledger(ROOT / "bench" / "ledger.json").rows
+    measured = Ledger(ROOT / "bench" / "ledger").rows
     for name in NAMES:
         board = load_board(name)
         row = {"name": name, "title": board.title, "device": board.device}
         row |= {"clock_mhz": board.sys_clk_hz / 1e6, "tcp": board.tcp}
         row |= {"sessions": board.sessions, "role": board.role}
         for key, figure in (("lut_share", "lut_share"), ("fmax_mhz", "sys_mhz")):
-            row[key] = measured.get(f"board.{name}.{figure}", {}).get("value")
+            row[key] = measured.get(f"board.{name}.{figure}", {}).get("median")
         yield row
 
 

@@ -8,6 +8,7 @@ import pytest
 import simpy
 from trebuchet.host.scale import parse_parameters, scale
 from trebuchet.models.errors import TrebuchetError
+from trebuchet.models.ledger import Ledger
 from trebuchet.models.scale.network import Network, Port, round_trips
 from trebuchet.models.scale.parameters import TIERS, Parameters, Shell, calibrate
 from trebuchet.models.scale.summary import summary
@@ -107,9 +108,12 @@ def test_paths_have_the_hops_of_their_tier():
 
 
 def ledger(folder, rows):
-    path = folder / "ledger.json"
-    path.write_text(rows if isinstance(rows, str) else json.dumps(rows))
-    return path
+    if isinstance(rows, str):
+        (folder / "ltl.json").write_text(rows)
+        return folder
+    for name, row in rows.items():
+        Ledger(folder).record(name.partition(".")[0], name, "key", **row)
+    return folder
 
 
 def test_calibration(tmp_path):
@@ -125,7 +129,7 @@ def test_calibration(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ("{", "cannot read the ledger .*ledger.json: "),
+        ("{", "ltl.json: it is not JSON: "),
         ({}, "has no bridge.latency_cycles; measure it: trebuchet bench bridge"),
         ({"ltl.rtt_cycles": {"value": "x"}}, "ltl.rtt_cycles in .* must be a positive number"),
     ],

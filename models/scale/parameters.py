@@ -1,13 +1,12 @@
 """What the data-centre model is made of: each number with where it comes from.
 
-``measured`` numbers are rows of ``bench/ledger.json``, cycle-accurate simulations of our gateware.
+``measured`` numbers are rows of ``bench/ledger``, cycle-accurate simulations of our gateware.
 Everything else is ``assumed``: the shape of the network is the paper's (cloud-scale-acceleration,
 section V.C: 24 hosts a TOR, 960 a pod, more than 250,000 in all, each tier oversubscribed more); of
 its switches, cables and traffic the paper tells nothing, so they are typical figures of their kind,
 not fitted to its results.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -18,7 +17,7 @@ from ..ledger import ROOT, Ledger
 
 __all__ = ["LEDGER", "PAPER", "TIERS", "Parameters", "Shell", "calibrate"]
 
-LEDGER = ROOT / "bench" / "ledger.json"
+LEDGER = ROOT / "bench" / "ledger"
 TIERS = ("L0", "L1", "L2")
 
 #: Round trips of the paper in µs: average and 99.9th percentile (section V.C).
@@ -50,10 +49,7 @@ def calibrate(path: Path | None = None) -> Shell:
     ``bridge.latency_cycles``: first word in to first word out, cut-through.
     """
     path = path or LEDGER
-    try:
-        rows = Ledger(path).rows
-    except (OSError, json.JSONDecodeError) as error:
-        raise TrebuchetError(f"cannot read the ledger {path}: {error}") from error
+    rows = Ledger(path).rows
     values, origin = {}, {}
     for name, target in (("ltl.rtt_cycles", _RTT_TARGET), ("bridge.latency_cycles", None)):
         row = rows.get(name)

@@ -109,18 +109,17 @@ def _budgets(text, name):
 
 
 _GROUP = """\
-        Group(
-            "@name@",
-            "trebuchet.bench.@name@:measure",
-            ("cores/*.py", "cores/roles/*.py", "cores/roles/@name@/*.py", "bench/area.py"),
-            "size of the @name@ role; seconds",
-            ("@name@.lut4",),
-        ),
+    Group(
+        "@name@",
+        "trebuchet.bench.@name@:area",
+        "size of the @name@ role; seconds",
+        ("@name@.lut4",),
+    ),
 """
 
 
 def _groups(text, name):
-    before = r'^        Group\(\n            "tcp",'
+    before = r'^    Group\(\n        "tcp",'
     return _insert(text, before, _fill(_GROUP, name), "bench/registry.py")
 
 
