@@ -48,6 +48,10 @@ class Place:
     names: tuple[str, ...] = ()
     span: tuple[int, int, int] | tuple[()] = ()
 
+    @property
+    def begin(self) -> tuple[str, int, int]:
+        return self.file, self.line, self.span[0] if self.span else 0
+
     def __str__(self) -> str:
         names = f" [{', '.join(self.names)}]" if self.names else ""
         return f"{Path(self.file).name}:{self.line}{names}"
@@ -67,7 +71,9 @@ def named_statements() -> Iterator[None]:
         # and their locations afterwards.
         if places := _places(sys._getframe(1 + src_loc_at)):
             made[text := _format(places)] += 1
-            if made[text] > 1:  # in another turn of a loop whose variables have no names
+            # A loop whose variables have no names, or a function that is called by one.
+            nameless = not places[0].names and _targets(*places[0].begin)
+            if made[text] > 1 or nameless:
                 turn = (*places[0].names, f"turn={made[text]}")
                 text = _format([replace(places[0], names=turn), *places[1:]])
             file, rest = text.split(":", 1)
@@ -100,22 +106,14 @@ def _places(frame: FrameType | None) -> list[Place]:
 
 def _place(frame: FrameType) -> Place:
     """Where ``frame`` is: the call that it is in."""
-    file, line = frame.f_code.co_filename, frame.f_lineno
-    names = _loop_variables(frame)
+    place = Place(frame.f_code.co_filename, frame.f_lineno)
     at = next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), ())
-    if len(at) != 4 or None in at:
-        return Place(file, line, names)  # Python was told to leave columns out
-    first, last, column, end = at
-    return Place(file, first, names, (column, last, end))
-
-
-def _loop_variables(frame: FrameType) -> tuple[str, ...]:
-    found = []
-    for name in _targets(frame.f_code.co_filename, frame.f_lineno):
-        text = _text(frame.f_locals[name]) if name in frame.f_locals else None
-        if text is not None:
-            found.append(f"{name}={text}")
-    return tuple(found)
+    if len(at) == 4 and None not in at:  # else Python was told to leave columns out
+        line, last, column, end = at
+        place = replace(place, line=line, span=(column, last, end))
+    values = {name: frame.f_locals.get(name) for name in _targets(*place.begin)}
+    texts = {name: _text(value) for name, value in values.items()}
+    return replace(place, names=tuple(f"{name}={text}" for name, text in texts.items() if text))
 
 
 def _text(value: object) -> str | None:
@@ -135,8 +133,8 @@ def _text(value: object) -> str | None:
 
 
 @functools.cache
-def _loops(file: str) -> list[tuple[int, int, list[str]]]:
-    """Of each loop and comprehension in a file: first line, last line, names that it sets."""
+def _loops(file: str) -> list[tuple[tuple[int, int], tuple[int, int], list[str]]]:
+    """Of each loop and comprehension in a file: its begin, its end, names that it sets."""
     try:
         tree = ast.parse(Path(file).read_bytes())
     except (OSError, SyntaxError):
@@ -150,14 +148,15 @@ def _loops(file: str) -> list[tuple[int, int, list[str]]]:
         else:
             continue
         names = [n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)]
-        loops.append((node.lineno, node.end_lineno, names))
+        begin, end = (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)
+        loops.append((begin, end, names))
     return loops
 
 
 @functools.cache
-def _targets(file: str, line: int) -> list[str]:
-    """Loop variables at a line, those of outer loops first, each once."""
-    around = [names for first, last, names in _loops(file) if first <= line <= last]
+def _targets(file: str, line: int, column: int) -> list[str]:
+    """Loop variables at a place, those of outer loops first, each once."""
+    around = [names for begin, end, names in _loops(file) if begin <= (line, column) < end]
     return list(dict.fromkeys(name for names in around for name in names if name != "_"))
 
 
