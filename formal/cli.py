@@ -1,18 +1,17 @@
 """`trebuchet prove`."""
 
-import json
 import warnings
 from typing import Annotated
 
 import typer
 from amaranth.hdl import UnusedElaboratable
-from rich.console import Console
-from rich.table import Table
 
+from ..models.ending import catch_termination
 from ..models.errors import TrebuchetError
 from . import page, registry, runner
 from .engines import SOLVERS
-from .trace import explain
+from .report import Report
+from .solve import TIME_LIMIT
 
 __all__ = ["prove"]
 
@@ -37,63 +36,44 @@ def prove(
     ] = None,
     jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, help="Tasks at the same time.")] = 2,
     mutants: Annotated[
-        bool, typer.Option("--mutants", help="The mutants instead: each must fail.")
+        bool, typer.Option("--mutants", help="The mutants instead: each must be caught.")
     ] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Do not use cached results.")] = False,
+    timeout: Annotated[
+        int,
+        typer.Option(min=1, metavar="SECONDS", help="Time for each task; then it is unknown."),
+    ] = TIME_LIMIT,
+    fail_fast: Annotated[
+        bool, typer.Option("--fail-fast", help="Stop at the first result that is not as expected.")
+    ] = False,
+    record: Annotated[
+        bool, typer.Option("--record", help="Put good results into the ledger, as --all does.")
+    ] = False,
 ) -> None:
     """Prove the properties of the cores with SymbiYosys.
 
-    Exit code 1 if a property fails, is not decided, cannot be covered, or if a mutant passes; what
-    failed is shown cycle by cycle. With --all, the results go into the ledger formal/ledger.json
-    and onto the page docs/proofs.md.
+    Each result is printed when it is there; failures come first in the table at the end, and are
+    shown cycle by cycle. A mutant is caught or missed. After a failing induction step, a bounded
+    check looks for a trace from reset. Exit code 1 if a property fails, is not decided, cannot be
+    covered, or if a mutant is missed. With --all or --record, good results go into the ledger of
+    formal/ and onto the page docs/proofs.md.
     """
     # Harnesses take cores apart, and leave parts of them out.
     warnings.simplefilter("ignore", UnusedElaboratable)
     for name in set(engine or []) - set(SOLVERS):
         raise TrebuchetError(f"there is no engine {name!r}; there are: {', '.join(SOLVERS)}")
-    console = Console(stderr=True)
-    with console.status("looking for what has changed") as status:
-        proofs = runner.select(registry.PROOFS, names or [], everything)
+    with catch_termination(), Report(as_json) as report:
+        proofs = runner.select(registry.PROOFS, names or [], everything, mutants=mutants)
         tasks = [t for p in proofs for t in runner.tasks_of(p, mutants=mutants, depth=depth)]
-        left = {task.name for task in tasks}
-
-        def progress(result):
-            left.discard(result.task.name)
-            status.update(f"{len(left)} of {len(tasks)} left: {', '.join(sorted(left))[:60]}")
-
+        report.expect([task.name for task in tasks])
         results = runner.run_tasks(
-            tasks, jobs=jobs, cache=not fresh, solvers=engine or (), progress=progress
-        )
-    if as_json:
-        typer.echo(json.dumps([result.row() for result in results], indent=2))
-    else:
-        Console().print(_table(results))
-    bad = [result for result in results if not result.good]
-    if everything and not names and depth is None:
+            tasks, jobs=jobs, cache=not fresh, solvers=engine or (), limit=timeout,
+            fail_fast=fail_fast, progress=report.result,
+        )  # fmt: skip
+    report.end(results)
+    if (everything and not names or record) and depth is None and timeout >= TIME_LIMIT:
         runner.record(results, registry.tasks())
         page.write(registry.PROOFS)
-    if bad:
-        _show(bad, console)
-        lines = (f"{r.task.name} is {r.status}, must be {r.task.expected}" for r in bad)
-        raise TrebuchetError("; ".join(lines))
-
-
-def _table(results):
-    table = Table("proof", "method", "depth", "status", "s", "solver", box=None)
-    # In a narrow place, such as a file, names are folded and nothing is cut.
-    for column in table.columns:
-        column.overflow, column.no_wrap = "fold", column.header != "proof"
-    for r in results:
-        colour = "green" if r.good else "red"
-        status = f"[{colour}]{r.status}[/]{' (cached)' if r.cached else ''}"
-        row = (r.task.name, r.task.method, str(r.task.depth), status, str(r.seconds), r.solver)
-        table.add_row(*row)
-    return table
-
-
-def _show(bad, console):
-    """Why each failed; the cycles of the first few, a file's name for the rest."""
-    for k, result in enumerate(bad):
-        text = explain(result.folder)
-        console.rule(result.task.name)
-        typer.echo(text if k < 3 else f"see {result.folder / 'trace.txt'}", err=True)
+    if bad := [str(result) for result in results if not result.good]:
+        left = len(tasks) - len(results)
+        raise TrebuchetError("; ".join(bad) + (f"; {left} tasks were not run" if left else ""))

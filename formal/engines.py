@@ -5,6 +5,7 @@ same goes for solvers: what is not on PATH under its usual name comes from its P
 way of :mod:`~trebuchet.formal.solvers`.
 """
 
+import contextlib
 import os
 import shutil
 import signal
@@ -16,10 +17,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..models.ending import GRACE
 from ..models.errors import TrebuchetError
 from .solvers import PACKAGED
 
-__all__ = ["HEAD_START", "SOLVERS", "Slots", "Verdict", "race"]
+__all__ = ["HEAD_START", "SOLVERS", "Slots", "Stopped", "Verdict", "race"]
 
 #: In the order in which they are tried.
 SOLVERS = ("yices", "bitwuzla", "boolector", "z3")
@@ -38,6 +40,10 @@ class Verdict:
     folder: Path
 
 
+class Stopped(Exception):
+    """Raised in a race, or while waiting for a slot, when the slots have been closed."""
+
+
 class Slots:
     """How many solvers may run at a time. One that joins a race must not hold up a waiting task."""
 
@@ -45,14 +51,27 @@ class Slots:
         self._changed = threading.Condition()
         self._free = slots
         self._waiting = 0
+        self.closed = False
 
     def take(self) -> None:
         """Wait for a slot."""
         with self._changed:
             self._waiting += 1
-            self._changed.wait_for(lambda: self._free > 0)
+            self._changed.wait_for(lambda: self._free > 0 or self.closed)
             self._waiting -= 1
+            self.check()
             self._free -= 1
+
+    def check(self) -> None:
+        """Raise :class:`Stopped` if the slots are closed."""
+        if self.closed:
+            raise Stopped
+
+    def close(self) -> None:
+        """Stop all races that use these slots; solvers that run are terminated."""
+        with self._changed:
+            self.closed = True
+            self._changed.notify_all()
 
     def take_idle(self) -> bool:
         """Take a slot that nobody waits for; whether there was one."""
@@ -84,6 +103,7 @@ class _Run:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C is for us: we stop it, and know what is left
             )
 
     @property
@@ -98,14 +118,31 @@ class _Run:
         return VERDICTS.get(path.read_text().split()[0], "unknown")
 
     def stop(self) -> None:
-        """End it. SymbiYosys ends what it has started, each a process group of its own."""
-        if not self.over:
-            self.process.send_signal(signal.SIGTERM)
-            try:
-                self.process.wait(10)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
+        """Terminate it, with all that it has started, each in a process group of its own."""
+        if self.over:
+            return
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(GRACE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+        # It may have started one that it had not noted yet.
+        for process in _members(self.process.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        self.process.wait()
+
+
+def _members(session: int) -> list[int]:
+    """Processes of a session but for its leader, where the system lists them."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            # The command's name, in parentheses, may hold anything; session is the fourth after it.
+            fields = path.read_text().rpartition(")")[2].split()
+            if fields[3] == str(session) and int(path.parent.name) != session:
+                found.append(int(path.parent.name))
+    return found
 
 
 def race(
@@ -123,7 +160,8 @@ def race(
     ``folder/<solver>``, and what is in ``tools`` is on its PATH last. Without
     ``solvers`` all of :data:`SOLVERS` take part: the first at once, each further one ``head_start``
     seconds after the one before it, if there is an idle slot; ``favourite`` is first if it is one
-    of them. Named ones begin together, in the slot of one.
+    of them. Named ones begin together, in the slot of one. Raise :class:`Stopped` if the slots are
+    closed; no solver runs afterwards, however the race ends.
     """
     order = sorted(SOLVERS, key=lambda solver: solver != favourite)
     waiting, runs, taken, begun = list(solvers or order), [], 0, 0.0
@@ -145,6 +183,7 @@ def race(
             # What one gave up on by itself is not for the next: the induction does not close.
             if len(over) == len(runs):
                 return Verdict("unknown", runs[0].solver, runs[0].folder)
+            slots.check()
             time.sleep(0.05)
     finally:
         for run in runs:

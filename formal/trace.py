@@ -1,11 +1,12 @@
 """Traces of failed proofs: a table of the cycles that people can read, and an FST for a viewer."""
 
-import linecache
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from vcd.reader import TokenKind, tokenize
+
+from .statements import Place, parse, text_of
 
 __all__ = ["Trace", "broken", "explain", "write_fst"]
 
@@ -13,7 +14,7 @@ __all__ = ["Trace", "broken", "explain", "write_fst"]
 CYCLES = 10
 SIGNALS = 48
 
-_BROKEN = re.compile(r"(?:Assert failed in|Unreached cover statement at) \S+: (\S+):(\d+)")
+_BROKEN = re.compile(r"(?:Assert failed in|Unreached cover statement at) \S+: (\S+:\d+\S*)")
 
 
 @dataclass(frozen=True)
@@ -114,9 +115,10 @@ def _aligned(rows: list[list[str]]) -> str:
     return "\n".join(lines)
 
 
-def broken(log: str) -> list[tuple[str, int]]:
-    """File and line of each statement that SymbiYosys' log says does not hold, once each."""
-    return list(dict.fromkeys((file, int(line)) for file, line in _BROKEN.findall(log)))
+def broken(log: str) -> list[list[Place]]:
+    """Each statement that does not hold by SymbiYosys' log, once: its place, then its callers'."""
+    found = [parse(text) for text in dict.fromkeys(_BROKEN.findall(log))]
+    return [places for places in found if places]
 
 
 def explain(folder: Path) -> str:
@@ -125,10 +127,12 @@ def explain(folder: Path) -> str:
     Also writes it to ``trace.txt`` there, and the trace as ``trace.fst``.
     """
     lines, words = [], set()
-    for file, line in broken((folder / "log.txt").read_text()):
-        text = linecache.getline(file, line).strip()
-        lines.append(f"{Path(file).name}:{line}: {text}")
-        words |= set(re.findall(r"[A-Za-z_]\w*", text))
+    for place, *callers in broken((folder / "log.txt").read_text()):
+        text = text_of(place)
+        lines.append(f"{place}: {text}")
+        lines += [f"  from {caller}: {text_of(caller)}" for caller in callers]
+        for name in (text, *place.names, *(n for caller in callers for n in caller.names)):
+            words |= set(re.findall(r"[A-Za-z_]\w*", name))
     traces = sorted((folder / "out").glob("engine_0/trace*.vcd"))
     if traces:
         trace = Trace.read(traces[0])

@@ -19,11 +19,27 @@ class FileLock:
         self.path = path
 
     def __enter__(self) -> None:
+        self._open()
+        fcntl.flock(self.file, fcntl.LOCK_EX)
+
+    def try_enter(self) -> bool:
+        """Take the lock if it is free; whether it was. Who has it must call :meth:`release`."""
+        self._open()
+        try:
+            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.file.close()
+            return False
+        return True
+
+    def release(self) -> None:
+        self.file.close()
+
+    def _open(self) -> None:
         with writing_to(self.path.parent):
             self.path.parent.mkdir(parents=True, exist_ok=True)
         with writing_to(self.path):
             self.file = self.path.open("w")
-        fcntl.flock(self.file, fcntl.LOCK_EX)
 
     def __exit__(
         self,
@@ -31,4 +47,4 @@ class FileLock:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.file.close()
+        self.release()

@@ -9,43 +9,24 @@ from pathlib import Path
 
 import pytest
 from amaranth.back import rtlil
-from amaranth.hdl import Assert, Cover, Elaboratable, Signal
+from amaranth.hdl import Assert, Signal
+from prove_lib import Factors, Sum, nobody_works_in, proof_of
 from trebuchet.formal import engines, runner, trace
-from trebuchet.formal.engines import SOLVERS, Slots, race
-from trebuchet.formal.proof import Mutant, Proof
+from trebuchet.formal.engines import SOLVERS, Slots, Stopped, race
+from trebuchet.formal.solve import script
 from trebuchet.formal.solvers import commands
-from trebuchet.formal.stream import free, new_harness
 from trebuchet.models.errors import TrebuchetError
 
-NO_MUTANT = (Mutant("none", "no such text", ""),)
-CORE = "trebuchet.cores.stream"
 
-
-class Sum(Elaboratable):
-    """``total`` adds up ``step``, 0 or 1: never 2 within two cycles, but 3 in the fourth."""
-
-    def __init__(self, limit=8, wide=4):
-        self.limit, self.wide = limit, wide
-
-    def elaborate(self, platform):
-        m = new_harness()
-        step, total = Signal(), Signal(self.wide)
-        free(m, step)
-        m.d.sync += total.eq(total + step)
-        m.d.comb += [Assert(total < self.limit), Cover(total == 2)]
-        return m
-
-
-def proof_of(harness, **arguments):
-    arguments = {"depth": 6, "cover_depth": 6, "method": "bmc", "bounded": "a test", **arguments}
-    return Proof("test", "sum", "", CORE, lambda _: harness, mutants=NO_MUTANT, **arguments)
+def bounded(harness, **arguments):
+    return proof_of(harness, **{"depth": 6, "method": "bmc", **arguments})
 
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "BUILD", tmp_path)
     return lambda harness, task=0, **arguments: runner.run_tasks(
-        [runner.tasks_of(proof_of(harness))[task]], **arguments
+        [runner.tasks_of(bounded(harness))[task]], **arguments
     )[0]
 
 
@@ -91,7 +72,7 @@ class EndsWhenLookedAt:
         return "proved"
 
     def stop(self):
-        pass
+        self.stopped = True
 
 
 def test_a_solver_that_ends_between_two_looks_is_heard(tmp_path, monkeypatch):
@@ -107,17 +88,6 @@ def test_who_decided_it_last_begins(tmp_path, monkeypatch, favourite):
     assert verdict.solver == (favourite if favourite in SOLVERS else SOLVERS[0])
 
 
-class Factors(Elaboratable):
-    """Two factors of the product of two primes: no solver finds them within a test."""
-
-    def elaborate(self, platform):
-        m = new_harness()
-        a, b = Signal(40), Signal(40)
-        free(m, a, b)
-        m.d.comb += Assert((a * b != 1_000_000_007 * 998_244_353) | (a <= 1) | (b <= 1))
-        return m
-
-
 @pytest.mark.slow
 def test_the_first_to_decide_ends_the_race(tmp_path):
     """The other, and all it has started, is gone afterwards."""
@@ -125,15 +95,15 @@ def test_the_first_to_decide_ends_the_race(tmp_path):
 
     def files(solver):
         harness = Factors() if solver == "z3" else Sum()
-        task = runner.tasks_of(proof_of(harness))[0]
+        task = runner.tasks_of(bounded(harness))[0]
         netlist = rtlil.convert(harness, name="top", platform="formal", ports=[])
-        return {"task.sby": runner._script(task, solver), "design.il": netlist}
+        return {"task.sby": script(task.method, task.depth, solver), "design.il": netlist}
 
     start = time.monotonic()
     verdict = race(tmp_path / "race", files, tmp_path / "tools", slots, ("z3", "yices"))
     assert (verdict.status, verdict.solver) == ("proved", "yices")
     assert time.monotonic() - start < 120
-    _nobody_works_in(tmp_path / "race" / "z3")
+    nobody_works_in(tmp_path / "race" / "z3")
     assert slots.take_idle()
     # A late one joins if a slot is idle, and is what decides here.
     slots = Slots(2)
@@ -147,18 +117,46 @@ def test_the_first_to_decide_ends_the_race(tmp_path):
     assert not slots.take_idle()
 
 
-def _nobody_works_in(folder):
-    deadline = time.monotonic() + 20
-    while working := [p for p in Path("/proc").glob("[0-9]*/cwd") if _below(p, folder)]:
-        assert time.monotonic() < deadline, working
-        time.sleep(0.1)
+def test_closed_slots_stop_a_race(tmp_path, monkeypatch):
+    """And one that waits for a slot; what runs is stopped."""
+    runs = []
+
+    class Endless(EndsWhenLookedAt):
+        over = False
+
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            runs.append(self)
+            slots.close()
+
+    monkeypatch.setattr(engines, "_Run", Endless)
+    slots = Slots(1)
+    with pytest.raises(Stopped):
+        race(tmp_path, lambda solver: {}, tmp_path, slots, ("yices",))
+    assert [run.stopped for run in runs] == [True]
+    with pytest.raises(Stopped):
+        race(tmp_path, lambda solver: {}, tmp_path, slots, ("yices",))
+    assert len(runs) == 1
 
 
-def _below(link, folder):
-    try:
-        return link.resolve().is_relative_to(folder)
-    except OSError:
-        return False
+def test_a_process_that_its_solver_has_not_noted_is_stopped(tmp_path, monkeypatch):
+    """Even one that has moved to a process group of its own, under a parent that hangs."""
+    script = tmp_path / "sby"
+    script.write_text(
+        f"#!{sys.executable}\nimport os, signal, subprocess, time\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "subprocess.Popen(['sleep', '600'], preexec_fn=os.setpgrp)\n"
+        "print('ready', flush=True)\ntime.sleep(600)\n"
+    )
+    script.chmod(0o755)
+    monkeypatch.setattr(engines, "_sby", lambda environment: str(script))
+    monkeypatch.setattr(engines, "GRACE", 0.2)
+    run = engines._Run("yices", tmp_path / "run", {}, tmp_path / "tools")
+    while "ready" not in (tmp_path / "run" / "log.txt").read_text():
+        assert not run.over
+        time.sleep(0.05)
+    run.stop()
+    nobody_works_in(tmp_path / "run")
 
 
 def test_unknown_engine_is_refused(capsys):
@@ -192,10 +190,10 @@ def test_a_failure_is_explained(run):
     from pylibfst import ffi, lib
 
     result = run(Sum(limit=3))
-    (place,) = trace.broken((result.folder / "log.txt").read_text())
-    assert Path(place[0]).name == Path(__file__).name
+    ((place,),) = trace.broken((result.folder / "log.txt").read_text())
+    assert Path(place.file).name == "prove_lib.py"
     text = trace.explain(result.folder)
-    assert f"{Path(__file__).name}:{place[1]}: m.d.comb += [Assert(total < self.limit)" in text
+    assert f"prove_lib.py:{place.line}: Assert(total < self.limit)\n" in text
     assert re.search(r"^total +0 +1 +2 +3$", text, re.MULTILINE)
     assert (result.folder / "trace.txt").read_text() == text
     found = trace.Trace.read(next(result.folder.glob("out/engine_0/trace*.vcd")))
@@ -205,13 +203,6 @@ def test_a_failure_is_explained(run):
     assert lib.fstReaderGetVarCount(reader) == len(found.values)
     assert lib.fstReaderGetEndTime(reader) == 40
     lib.fstReaderClose(reader)
-
-
-def test_a_step_that_does_not_hold_is_called_so(run, tmp_path, monkeypatch):
-    proof = proof_of(Sum(limit=15), method="induction", bounded="", depth=2)
-    result = runner.run_tasks(runner.tasks_of(proof)[:1])[0]
-    assert result.status == "unknown"
-    assert "The induction's step does not hold" in trace.explain(result.folder)
 
 
 def test_a_cover_out_of_reach_is_named(run):

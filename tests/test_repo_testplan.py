@@ -48,7 +48,9 @@ def _tiers(tree):
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             marks = _marks(own) | _marks(node.decorator_list)
-            found[node.name] = max((MARKS[mark] for mark in marks), key=TIERS.index, default="check")
+            found[node.name] = max(
+                (MARKS[mark] for mark in marks), key=TIERS.index, default="check"
+            )
     return {name: tier for name, tier in found.items() if name.startswith("test")}
 
 

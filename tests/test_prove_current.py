@@ -1,0 +1,65 @@
+"""Every proof and its mutants: a current result in the ledger or of this machine, or a new one.
+
+A failure is explained by its counterexample. What takes long is left to `make nightly`.
+"""
+
+import pytest
+from trebuchet.formal import page, registry, runner
+from trebuchet.formal.proof import mutated_source
+from trebuchet.formal.trace import explain
+from trebuchet.models.ledger import Ledger
+
+#: Expected seconds up to which a stale task is run here.
+LONGEST, LONGEST_MUTANT = 120, 10
+
+by_name = pytest.mark.parametrize("proof", registry.PROOFS, ids=lambda proof: proof.name)
+
+
+@pytest.fixture(scope="module")
+def ledger():
+    return Ledger(runner.LEDGER)
+
+
+@pytest.mark.apart
+@by_name
+def test_proof(proof, ledger):
+    """Its properties hold, its cover statements are reached."""
+    _hold(runner.check_current(proof, longest=LONGEST, ledger=ledger))
+
+
+@pytest.mark.apart
+@by_name
+def test_mutants(proof, ledger):
+    """Each is caught."""
+    _hold(runner.check_current(proof, mutants=True, longest=LONGEST_MUTANT, ledger=ledger))
+
+
+def _hold(results):
+    deferred = [result for result in results if result.status == "deferred"]
+    for result in results:
+        if result not in deferred and not result.good:
+            pytest.fail(f"{result}\n{explain(result.folder)}", pytrace=False)
+    if deferred:
+        seconds = sum(result.seconds for result in deferred)
+        pytest.skip(f"expected {seconds:.0f} s: left to `make nightly`")
+
+
+def test_rows_of_the_ledger(ledger):
+    """One for each task, with a good result; `trebuchet prove --record` adds those of a new one."""
+    tasks = {task.name: task for task in registry.tasks()}
+    assert set(ledger.rows) == set(tasks)
+    for name, task in tasks.items():
+        assert ledger.rows[name]["status"] == task.expected, name
+        assert ledger.rows[name]["seconds"] >= 0, name
+
+
+def test_mutants_find_their_texts():
+    for proof in registry.PROOFS:
+        for mutant in proof.mutants:
+            mutated_source(mutant, proof.module)
+
+
+def test_page_and_badge_are_current():
+    """Mend a failure with `trebuchet prove --record`."""
+    assert page.PAGE.read_text() == page.page(registry.PROOFS)
+    assert page.BADGE.read_text() == page.badge(registry.PROOFS)

@@ -1,0 +1,135 @@
+"""Digests of netlists are kept while the sources are unchanged, and only then."""
+
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from prove_lib import Sum, proof_of
+from trebuchet.formal import memo, registry, runner
+
+PROOF = registry.PROOFS[0]
+
+
+@pytest.fixture
+def calls(tmp_path):
+    """`calls(proof)`: its digest, made as "0", "1" … when it has to be made anew."""
+    made = []
+
+    def digest(proof=PROOF):
+        return memo.digest(proof, tmp_path / "netlists", lambda: made.append(0) or f"{len(made)}")
+
+    digest.made = made
+    digest.file = tmp_path / "netlists" / f"{PROOF.name}.json"
+    return digest
+
+
+def test_a_digest_is_made_once(calls):
+    assert [calls(), calls(), calls()] == ["1", "1", "1"]
+    assert calls(replace(PROOF, name="another")) == "2"
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", "3", '{"digest": "7"}', '{"digest": "7", "check": "0"}']
+)
+def test_an_invalid_memo_is_ignored(calls, content):
+    calls()
+    calls.file.write_text(content)
+    assert calls() == "2"
+    assert calls() == "2"
+
+
+def test_an_edited_digest_is_ignored(calls):
+    calls()
+    found = json.loads(calls.file.read_text())
+    calls.file.write_text(json.dumps({**found, "digest": "7"}))
+    assert calls() == "2"
+
+
+def test_changed_sources_make_it_invalid(calls, monkeypatch):
+    calls()
+    monkeypatch.setattr(memo, "KEY", "other sources")
+    assert calls() == "2"
+    # The sources are no longer those that this process has imported: nothing is kept.
+    assert calls() == "3"
+    monkeypatch.setattr(memo, "sources_key", lambda: "other sources")
+    assert [calls(), calls()] == ["4", "4"]
+
+
+def test_a_harness_elsewhere_has_no_memo(calls):
+    """Its sources are not known, and two of its kind may have one name."""
+    assert [calls(proof_of(Sum())), calls(proof_of(Sum()))] == ["1", "2"]
+
+
+def test_every_registered_harness_is_in_the_sources():
+    for proof in registry.PROOFS:
+        assert proof.build.__module__.startswith("trebuchet.formal."), proof.name
+        assert proof.module.startswith(("trebuchet.cores.", "trebuchet.formal.")), proof.name
+
+
+def test_digests_are_those_of_the_netlists(tmp_path, monkeypatch):
+    """By way of the memo and without it."""
+    monkeypatch.setattr(runner, "BUILD", tmp_path)
+    runner._digest.cache_clear()
+    try:
+        first = runner._digest(PROOF)
+        runner._digest.cache_clear()
+        monkeypatch.setattr(runner, "_rtlil", None)
+        assert runner._digest(PROOF) == first
+    finally:
+        runner._digest.cache_clear()
+
+
+@pytest.fixture
+def tree(tmp_path, root):
+    """A copy of what netlists are made from."""
+    for folder in memo.FOLDERS:
+        shutil.copytree(
+            root / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__")
+        )
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("cores/tcp/receive.py", "m = Module()", "m = Module()\n        m.d.comb += []"),
+        ("cores/roles/verilog_example/adler32.v", "endmodule", "wire more; endmodule"),
+        ("formal/stream.py", "2 * capacity", "3 * capacity"),
+        ("models/status.py", "import", "import os, "),
+        ("models/ecg/weights.json", "1", "2"),
+    ],
+)
+def test_a_change_changes_the_key(tree, file, old, new):
+    before = memo.sources_key(tree)
+    text = (tree / file).read_text()
+    assert old in text
+    (tree / file).write_text(text.replace(old, new, 1))
+    assert memo.sources_key(tree) != before
+
+
+def test_comments_and_ledgers_do_not_change_the_key(tree):
+    before = memo.sources_key(tree)
+    for file in ("cores/tcp/receive.py", "formal/stream.py", "models/status.py"):
+        with (tree / file).open("a") as source:
+            source.write("# a comment\n")
+    (tree / "formal" / "ledger").mkdir(exist_ok=True)
+    (tree / "formal" / "ledger" / "tcp.json").write_text("{}")
+    assert memo.sources_key(tree) == before
+
+
+def test_the_command_elaborates_nothing_in_an_unchanged_tree():
+    """Elaboration is what takes long. The first selection fills the memos."""
+    program = (
+        "from dataclasses import replace\n"
+        "from trebuchet.formal import registry, runner\n"
+        "proofs = [replace(proof, quick=False) for proof in registry.PROOFS[:3]]\n"
+        "runner.select(proofs, [], False)\n"
+        "def refuse(*arguments): raise AssertionError\n"
+        "runner._rtlil = refuse\n"
+        "runner._digest.cache_clear()\n"
+        "runner.select(proofs, [], False)\n"
+    )
+    subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True)
