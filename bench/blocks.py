@@ -17,11 +17,11 @@ from ..cores.router.contract import LinkConfig
 from ..cores.router.router import Router
 from ..models.ecg.model import FAITHFUL
 from .area import area
-from .fmax import fmax
+from .fmax import Ecp5, fmax
 
 __all__ = ["BLOCKS", "measure_area", "measure_clock"]
 
-DEVICE = "LFE5U-45F"
+FPGA = Ecp5("LFE5U-45F")
 #: The parameters are those of the UltraScale+ rows of the same block; of a cluster's node those of
 #: the board ``ecpix5_cluster``.
 BLOCKS: dict[str, Callable[[], Any]] = {
@@ -39,4 +39,4 @@ def measure_area(name: str) -> dict[str, float]:
 
 
 def measure_clock(name: str) -> dict[str, float]:
-    return {f"{name}.ecp5_mhz": round(fmax(BLOCKS[name](), DEVICE).mhz, 1)}
+    return {f"{name}.ecp5_mhz": round(fmax(BLOCKS[name](), FPGA).mhz, 1)}

@@ -6,11 +6,8 @@ Verilog. (Yosys heeds ``no_rw_check`` of a memory only when it comes from there;
 RTLIL it adds registers and multiplexers for collisions that cannot be.)
 """
 
-import os
-import statistics
-
 from amaranth import ClockSignal, Instance, Module, ResetSignal
-from amaranth.back import rtlil, verilog
+from amaranth.back import verilog
 from amaranth.hdl import Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
@@ -19,14 +16,14 @@ from ..cores.tcp.config import TcpConfig
 from ..cores.tcp.engine import TcpEngine
 from ..sim.build import build_folder
 from ..soc.toolchain import provide_tools
-from . import fmax
 from .area import area
+from .fmax import Ecp5, fmax
 
-__all__ = ["TINY", "AsVerilog", "measure", "measure_clock"]
+__all__ = ["FPGA", "TINY", "AsVerilog", "measure", "measure_clock"]
 
 TINY = TcpConfig(programmable=False, counter_width=16)
 #: Where the clock is measured: the part of 24 K LUT4, whose die is also that of 12 K.
-DEVICE, TARGET, SEEDS = "LFE5U-25F", 90, (1, 2, 3)
+FPGA = Ecp5("LFE5U-25F", speed=6, target=90)
 
 
 class AsVerilog(wiring.Component):
@@ -61,14 +58,4 @@ def measure() -> dict[str, float]:
 
 def measure_clock() -> dict[str, float]:
     """Placed and routed at speed grade 6, median of three seeds."""
-    component = AsVerilog(TcpEngine(TINY))
-    folder = fmax.BUILD / f"tcp_tiny-{os.getpid()}"
-    folder.mkdir(parents=True, exist_ok=True)
-    harness = rtlil.convert(fmax.Harness(component), name="top", emit_src=False)
-    (folder / "top.il").write_text(harness)
-    script = f"read_rtlil {folder}/top.il; "
-    script += "".join(f"read_verilog {path}; " for path in component.verilog_files)
-    script += f"synth_ecp5 -abc9 -top top -json {folder}/netlist.json"
-    fmax._run(["yosys", "-q", "-p", script], folder / "yosys.log")
-    runs = [fmax._place_and_route(folder, DEVICE, 6, TARGET, seed) for seed in SEEDS]
-    return {"tcp.tiny_fmax_mhz": round(statistics.median(mhz for mhz, _ in runs), 2)}
+    return {"tcp.tiny_fmax_mhz": round(fmax(AsVerilog(TcpEngine(TINY)), FPGA).mhz, 2)}
