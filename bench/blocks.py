@@ -17,12 +17,12 @@ from ..cores.router.contract import LinkConfig
 from ..cores.router.router import Router
 from ..models.ecg.model import FAITHFUL
 from .area import area_job
-from .fmax import fmax
-from .job import Job
+from .fmax import Ecp5, clock_job
+from .job import Job, Sampled
 
-__all__ = ["BLOCKS", "cells", "measure_clock"]
+__all__ = ["BLOCKS", "cells", "clock"]
 
-DEVICE = "LFE5U-45F"
+FPGA = Ecp5("LFE5U-45F")
 #: The parameters are those of the UltraScale+ rows of the same block; of a cluster's node those of
 #: the board ``ecpix5_cluster``.
 BLOCKS: dict[str, Callable[[], Any]] = {
@@ -40,5 +40,7 @@ def cells(name: str) -> Job:
     return area_job(BLOCKS[name], figures, "ecp5")
 
 
-def measure_clock(name: str) -> dict[str, float]:
-    return {f"{name}.ecp5_mhz": round(fmax(BLOCKS[name](), DEVICE).mhz, 1)}
+def clock(name: str) -> Sampled:
+    """Return the measurement of a block's clock."""
+    figure = f"{name}.ecp5_mhz"
+    return clock_job(BLOCKS[name](), FPGA, lambda mhz, cells: {figure: round(mhz, 1)})

@@ -6,11 +6,8 @@ Verilog. (Yosys heeds ``no_rw_check`` of a memory only when it comes from there;
 RTLIL it adds registers and multiplexers for collisions that cannot be.)
 """
 
-import os
-import statistics
-
 from amaranth import ClockSignal, Instance, Module, ResetSignal
-from amaranth.back import rtlil, verilog
+from amaranth.back import verilog
 from amaranth.hdl import Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
@@ -19,15 +16,15 @@ from ..cores.tcp.config import TcpConfig
 from ..cores.tcp.engine import TcpEngine
 from ..sim.build import build_folder
 from ..soc.toolchain import provide_tools
-from . import fmax
 from .area import area_job
-from .job import Job
+from .fmax import Ecp5, clock_job
+from .job import Job, Sampled
 
-__all__ = ["TINY", "AsVerilog", "area", "measure_clock"]
+__all__ = ["FPGA", "TINY", "AsVerilog", "area", "clock"]
 
 TINY = TcpConfig(programmable=False, counter_width=16)
 #: Where the clock is measured: the part of 24 K LUT4, whose die is also that of 12 K.
-DEVICE, TARGET, SEEDS = "LFE5U-25F", 90, (1, 2, 3)
+FPGA = Ecp5("LFE5U-25F", speed=6, target=90)
 
 
 class AsVerilog(wiring.Component):
@@ -60,16 +57,7 @@ def area() -> Job:
     return area_job(lambda: AsVerilog(TcpEngine(TINY)), {"tcp.tiny_lut4": "LUT4"}, "ecp5")
 
 
-def measure_clock() -> dict[str, float]:
-    """Placed and routed at speed grade 6, median of three seeds."""
+def clock() -> Sampled:
+    """Return the measurement of the clock at speed grade 6."""
     component = AsVerilog(TcpEngine(TINY))
-    folder = fmax.BUILD / f"tcp_tiny-{os.getpid()}"
-    folder.mkdir(parents=True, exist_ok=True)
-    harness = rtlil.convert(fmax.Harness(component), name="top", emit_src=False)
-    (folder / "top.il").write_text(harness)
-    script = f"read_rtlil {folder}/top.il; "
-    script += "".join(f"read_verilog {path}; " for path in component.verilog_files)
-    script += f"synth_ecp5 -abc9 -top top -json {folder}/netlist.json"
-    fmax._run(["yosys", "-q", "-p", script], folder / "yosys.log")
-    runs = [fmax._place_and_route(folder, DEVICE, 6, TARGET, seed) for seed in SEEDS]
-    return {"tcp.tiny_fmax_mhz": round(statistics.median(mhz for mhz, _ in runs), 2)}
+    return clock_job(component, FPGA, lambda mhz, cells: {"tcp.tiny_fmax_mhz": round(mhz, 2)})

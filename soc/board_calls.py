@@ -7,6 +7,7 @@ from litex.build.generic_platform import ConstraintError, GenericPlatform
 from litex.soc.integration.soc import SoCError
 
 from ..boards.faults import file_of, in_one_line
+from ..models.ending import Terminated
 from ..models.errors import TrebuchetError
 
 __all__ = ["attach", "make_platform", "of_pll"]
@@ -81,7 +82,7 @@ def of_pll(error):
 def _call(board, function, *arguments):
     try:
         return function(*arguments)
-    except (ConstraintError, SoCError, TrebuchetError, KeyboardInterrupt):
+    except (ConstraintError, SoCError, TrebuchetError, KeyboardInterrupt, Terminated):
         raise
     except BaseException as error:  # whatever a user's file does, sys.exit included
         if of_pll(error):

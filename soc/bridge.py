@@ -47,17 +47,13 @@ from .verilog import to_verilog
 __all__ = ["AmaranthModule", "CsrBank", "emit_verilog", "packet_description", "struct_fields"]
 
 
-#: Yosys names cells by their lines, so a line more or less here places every board anew.
-_FIRST_LINE = "// Generated from Amaranth; do not edit.\n"
-
-
 def emit_verilog(component, name, directory):
     """Convert ``component`` to ``directory/name.v``, top module ``name``; return the path.
 
     The file is left as it is, with its time, when it has this Verilog already.
     """
     path = Path(directory) / f"{name}.v"
-    text = _FIRST_LINE + to_verilog(component, name)
+    text = to_verilog(component, name)
     if not path.exists() or path.read_text() != text:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)

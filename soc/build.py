@@ -14,19 +14,21 @@ from ..boards.neighbours import importable
 from ..boards.presets import TCP_PRESETS
 from ..boards.sim import with_bridge, with_role, without_cpu
 from ..boards.sim_debug import with_debug_port
+from ..models.ending import catch_termination
 from ..models.errors import TrebuchetError
 from ..models.files import make_folder, writing_to
 from ..models.lock import FileLock
 from .firmware import FirmwareBuilder
-from .floorplan import draw
 from .inputs import ROOT, files_of, input_hash
 from .litex_errors import litex_errors, quiet_when_cut_short
 from .map import MemoryMap
+from .netlist import kept_netlist, synthesise
 from .own_folder import check_own
 from .pins import check_pins, check_xdc
-from .place import Placement, check_room, pack, place, synthesise, usage
+from .place import Placement, pack, usage
+from .placed import place_unless_kept
 from .reports import is_whole, read_report, write_report
-from .rom import PLACED, fill
+from .rom import fill
 from .soc import TrebuchetSoC
 from .toolchain import own_tools, provide_tools, require_tool, tool_names
 from .unmanaged import UnmanagedSoC
@@ -123,14 +125,18 @@ def environment(directory):
 
 @contextlib.contextmanager
 def locked(directory):
-    """Builds in the same folder wait for each other; the second finds the first's result."""
+    """Builds in the same folder wait for each other; the second finds the first's result.
+
+    A build that SIGTERM or SIGHUP ends takes the tools that it runs with it.
+    """
     if directory == directory.parent:
         raise TrebuchetError(
             f"a build needs a folder of its own, not {directory}; choose another folder"
         )
     with FileLock(directory.with_name(f"{directory.name}.lock")):
         make_folder(directory)
-        yield
+        with catch_termination():
+            yield
 
 
 def _build_soc(board, shell, directory, software=True, **options):
@@ -294,8 +300,9 @@ def build_board(name, directory=None, shell=None, synth_only=False, seeds=None, 
     SHA-256. A finished build with the same inputs is used again unless ``fresh``. The build fails
     when a clock misses its frequency.
 
-    While the gateware is the same, other firmware is put into what was placed before, unless
+    While the netlist is the same, other firmware is put into what was placed before, unless
     ``fresh``; then ``placement_kept`` is true in the report, whose time and memory are the rest's.
+    Logic that is the same is not mapped again either.
 
     Parameters
     ----------
@@ -350,10 +357,10 @@ def generate_only(board, directory):
         return generate_locked(board, directory)
 
 
-def generate_locked(board, directory):
-    """:func:`generate_only` in a folder that the caller has :func:`locked`."""
+def generate_locked(board, directory, software=False):
+    """:func:`generate_only` in a folder that the caller has :func:`locked`; firmware if asked."""
     with environment(directory):
-        soc = _build_soc(board, None, directory, software=False, **_OPTIONS[board.flow])
+        soc = _build_soc(board, None, directory, software=software, **_OPTIONS[board.flow])
         return _placement(board, soc, directory)
 
 
@@ -400,10 +407,11 @@ def _build_board(board, directory, shell, synth_only, seeds, fresh):
         placement = _placement(board, soc, directory)
         seed = application = None
         if synth_only:
-            check_pins(placement)
-            synthesise(placement)
+            if fresh or kept_netlist(placement) is None:
+                check_pins(placement)
+                synthesise(placement)
         else:
-            seed, kept = _place_unless_kept(placement, board, seeds, tools, fresh)
+            seed, kept = place_unless_kept(placement, board, seeds, fresh)
             fill(placement, soc.firmware)
             application = pack(placement, board)
     report = {
@@ -420,43 +428,10 @@ def _build_board(board, directory, shell, synth_only, seeds, fresh):
         "application": None if application is None else str(application),
         "floorplan": None if synth_only else str(placement.path(".svg")),
         "minutes": round((time.monotonic() - began) / 60, 2),
-        "peak_bytes": max(placement.peaks),
+        "peak_bytes": max(placement.peaks, default=0),
     }
     write_report(report_path, report)
     return report
-
-
-def _place_unless_kept(placement, board, seeds, tools, fresh):
-    """Placed and routed gateware with its floorplan, that of an earlier build if it is the same.
-
-    Most changes are of firmware, which has no part in it (``rom.py``). Returns the seed, and
-    whether it is an earlier build's.
-    """
-    path, design = placement.path("_placement.json"), placement.inputs()
-    inputs = design and input_hash(design, seeds, *tools.items(), folders=("soc",))
-    found = {} if fresh or inputs is None else read_report(path)
-    if found.get("inputs") == inputs and found.get("results") == _digests(placement):
-        placement.reached.update(found["reached"])
-        return found["seed"], True
-    path.unlink(missing_ok=True)
-    check_pins(placement)
-    synthesise(placement)
-    check_room(board, usage(placement, routed=False))
-    seed = place(placement, seeds)
-    title = f"{board.title}: {board.device}, seed {seed}"
-    placement.path(".svg").write_text(draw(placement, board.device, title))
-    results = _digests(placement)
-    kept = {"inputs": inputs, "seed": seed, "reached": placement.reached, "results": results}
-    write_report(path, kept)
-    return seed, False
-
-
-def _digests(placement):
-    """SHA-256 of each file that place and route left; None of one that is gone."""
-    paths = map(placement.path, (PLACED, "_pnr.json", "_placed.json", ".svg"))
-    return [
-        hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else None for path in paths
-    ]
 
 
 def _build_project(board, directory, shell, synth_only, fresh):

@@ -4,8 +4,9 @@ from pathlib import Path
 
 from ..boards import load_board
 from .build import ROOT, environment, generate_locked, locked, shell_config
+from .netlist import synthesise
 from .pins import check_pins, check_xdc
-from .place import check_room, synthesise, usage
+from .place import check_room, usage
 from .vivado import check_fit, map_design
 
 __all__ = ["SPARE", "check"]

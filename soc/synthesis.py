@@ -6,9 +6,8 @@ and mapped for the fewest levels of LUTs.
 """
 
 import re
-from pathlib import Path
 
-__all__ = ["clocks_faster_than", "map_for_area", "with_local_sources", "without_places"]
+__all__ = ["clocks_faster_than", "map_for_area", "plain_verilog", "with_local_sources"]
 
 #: Adders and comparisons of so few bits cost less as plain LUTs than as a carry chain, whose ends
 #: alone take four (measured: 1,300 of 40,000 LUTs; a few bits more and timing suffers).
@@ -26,31 +25,50 @@ _GATES = ",".join(
 )
 
 
-#: LiteX's picture of the hierarchy, whose lines come in another order each time.
-_HIERARCHY = re.compile(r"^/\*$.*?^\*/$", re.MULTILINE | re.DOTALL)
+#: A comment that is a directive to a tool begins with one of these words.
+_DIRECTIVES = r"(?!\s*(?:synopsys|synthesis|pragma|verilator|cadence|xilinx)\b)"
+_COMMENT = rf"//{_DIRECTIVES}[^\n]*|/\*{_DIRECTIVES}.*?\*/"
 #: Where Amaranth found what.
-_SOURCE_ATTRIBUTE = re.compile(r'\(\* src = "[^"]*" \*\)')
+_SOURCE_ATTRIBUTE = r'\(\* src = "[^"\n]*" \*\)'
+_WITHOUT_MEANING = re.compile(rf"{_COMMENT}|{_SOURCE_ATTRIBUTE}", re.DOTALL)
+#: Blanks, with what has no meaning; then strings, names that begin with a backslash, directives.
+_TOKEN = re.compile(
+    rf"(?P<blank>(?:\s|{_COMMENT}|{_SOURCE_ATTRIBUTE})+)"
+    r'|"(?:\\.|[^"\\\n])*"|\\\S+|//[^\n]*|/\*.*?\*/',
+    re.DOTALL,
+)
 
 
-def without_places(verilog):
-    """``verilog`` without what differs between builds and machines, and means nothing to tools."""
-    return _SOURCE_ATTRIBUTE.sub("", _HIERARCHY.sub("", verilog))
+def plain_verilog(text):
+    """``text``, Verilog, without comments, blank lines, source locations and indentation.
+
+    That differs between builds and machines, and means nothing to tools; but Yosys names cells by
+    the lines of its input. Directives to tools in comments are kept, and so are line breaks between
+    words, since a compiler directive ends with its line.
+    """
+
+    def plain(token):
+        if token["blank"] is None:
+            return token[0]
+        return "\n" if "\n" in _WITHOUT_MEANING.sub("", token[0]) else " "
+
+    return _TOKEN.sub(plain, text).strip() + "\n"
 
 
 def with_local_sources(script, folder):
     """``script``, reading all its Verilog from ``folder``, where it is made the same everywhere.
 
-    Yosys names cells by file and line, and the order of names decides between equal choices: the
-    same design, read from another place, was placed and routed to another clock. So files are read
-    by their plain names, from copies without what differs between builds and machines.
+    Yosys names cells by file and line, and the order of names decides between equal choices when
+    logic is mapped. So files are read by their plain names, from copies that are
+    :func:`plain_verilog`.
     """
 
     def localised(match):
-        path = Path(match["path"])
-        (folder / path.name).write_text(without_places(path.read_text()))
+        path = folder / match["path"]
+        (folder / path.name).write_text(plain_verilog(path.read_text()))
         return f"read_verilog {path.name}"
 
-    return re.sub(r"^read_verilog (?P<path>/\S+)$", localised, script, flags=re.MULTILINE)
+    return re.sub(r"^read_verilog (?P<path>\S+)$", localised, script, flags=re.MULTILINE)
 
 
 def clocks_faster_than(constraints, hertz):

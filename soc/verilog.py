@@ -3,6 +3,7 @@
 from amaranth.back import verilog
 
 from ..models.collector import no_collector
+from .processes import children_end_with_us
 
 __all__ = ["to_verilog"]
 
@@ -13,7 +14,7 @@ def to_verilog(component, name, ports=None):
     ``ports`` are those of its signature unless given. Amaranth needs Yosys on PATH
     (:func:`~.toolchain.provide_tools`).
     """
-    with no_collector():
+    with no_collector(), children_end_with_us():
         return verilog.convert(
             component, name=name, ports=ports, emit_src=False, strip_internal_attrs=True
         )

@@ -18,7 +18,6 @@ import subprocess
 from ..models.errors import TrebuchetError
 from .own_folder import check_own, make_own, remove_own
 from .place import LEAVE_OUT, Placement
-from .synthesis import without_places
 from .toolchain import verilator
 from .vendor_cells import DUMP, stubs
 from .xilinx_cells import resources
@@ -126,9 +125,18 @@ def _sources(placement):
     return list(found.values()), script
 
 
+def _without_places(verilog):
+    """``verilog`` without what differs between builds and machines.
+
+    LiteX's picture of the hierarchy has its lines in another order each time.
+    """
+    without = re.sub(r"^/\*$.*?^\*/$", "", verilog, flags=re.MULTILINE | re.DOTALL)
+    return re.sub(r'\(\* src = "[^"]*" \*\)', "", without)
+
+
 def _copy(paths, folder):
     for path in paths:
-        (folder / path.name).write_text(without_places(path.read_text()))
+        (folder / path.name).write_text(_without_places(path.read_text()))
 
 
 def write_project(placement, device, target, flash=""):

@@ -12,7 +12,9 @@ from trebuchet import boards
 from trebuchet.boards import load_board
 from trebuchet.host.cli import app
 from trebuchet.models.errors import TrebuchetError
+from trebuchet.models.sources import significant_bytes
 from trebuchet.soc import build as build_module
+from trebuchet.soc import placed as placed_module
 from trebuchet.soc.build import build_board, input_hash
 from trebuchet.soc.place import ClocksMissed, Placement, usage
 from trebuchet.soc.reports import bitstream_of
@@ -190,7 +192,7 @@ def test_a_missing_tool_is_named(monkeypatch):
 
 def test_a_finished_build_with_the_same_inputs_is_used_again(tmp_path, monkeypatch):
     board = load_board("versa_ecp5")
-    text = Path(boards.versa_ecp5.__file__).read_bytes()
+    text = significant_bytes(Path(boards.versa_ecp5.__file__))
 
     def inputs(*seeds):
         return input_hash(board.describe(), text, False, seeds)
@@ -205,7 +207,7 @@ def test_a_finished_build_with_the_same_inputs_is_used_again(tmp_path, monkeypat
 
 def test_a_damaged_report_or_a_lost_bitstream_is_built_again(tmp_path, monkeypatch):
     board = load_board("versa_ecp5")
-    text = Path(boards.versa_ecp5.__file__).read_bytes()
+    text = significant_bytes(Path(boards.versa_ecp5.__file__))
     inputs = input_hash(board.describe(), text, False, (board.seed,))
     lost = json.dumps({"inputs": inputs, "bitstream": str(tmp_path / "lost.bit")})
     monkeypatch.setattr(build_module, "_build_soc", lambda *a, **k: 1 / 0)
@@ -253,7 +255,7 @@ def test_synthesis_alone_leaves_the_report_of_a_bitstream(tmp_path, monkeypatch)
 @pytest.fixture
 def stages(tmp_path, monkeypatch):
     """A build whose stages are fakes: what they are given, and which of them ran."""
-    seen = SimpleNamespace(design="gateware", firmware=(1,), sources=0, soc=0, tools={}, ran=[])
+    seen = SimpleNamespace(verilog="a", design="gateware", firmware=(1,), sources=0, ran=[])
 
     def made(*arguments, **options):
         (tmp_path / "gateware").mkdir(exist_ok=True)
@@ -274,18 +276,26 @@ def stages(tmp_path, monkeypatch):
         shutil.copy(placement.path(".config"), placement.path(".bit"))
         placement.peaks.append(1)
 
-    def inputs(*extra, folders=None):
-        return repr((extra, seen.soc, seen.sources if folders != ("soc",) else None))
+    def synthesise(placement):
+        seen.ran.append("synthesise")
+        placement.path(".json").write_text(seen.verilog)
+
+    def kept_netlist(placement):
+        path = placement.path(".json")
+        return {} if path.exists() and path.read_text() == seen.verilog else None
 
     sizes = {"lut4": 1, "ff": 2, "bram": 3, "dsp": 4, "sys_mhz": 61.5, "clocks": {}}
-    fakes = {"_build_soc": made, "place": place, "fill": fill, "pack": pack, "input_hash": inputs}
-    for name in ("check_pins", "synthesise", "check_room"):
-        fakes[name] = lambda *arguments, stage=name: seen.ran.append(stage)
-    fakes |= {"own_tools": lambda names: seen.tools}
-    fakes |= {"usage": lambda placement, routed: sizes, "draw": lambda *arguments: "<svg/>"}
-    for name, fake in fakes.items():
+    for name, fake in {"_build_soc": made, "fill": fill, "pack": pack}.items():
         monkeypatch.setattr(build_module, name, fake)
-    monkeypatch.setattr(Placement, "inputs", lambda placement: seen.design)
+    monkeypatch.setattr(build_module, "input_hash", lambda *extra: repr((extra, seen.sources)))
+    monkeypatch.setattr(build_module, "usage", lambda placement, routed: sizes)
+    fakes = {"place": place, "synthesise": synthesise, "kept_netlist": kept_netlist}
+    fakes |= {"placed_from": lambda placement: seen.design, "draw": lambda *arguments: "<svg/>"}
+    fakes |= {"usage": lambda placement, routed: sizes}
+    for name in ("check_pins", "check_room"):
+        fakes[name] = lambda *arguments, stage=name: seen.ran.append(stage)
+    for name, fake in fakes.items():
+        monkeypatch.setattr(placed_module, name, fake)
     return seen
 
 
@@ -303,23 +313,33 @@ def test_new_firmware_is_put_into_the_gateware_placed_before(tmp_path, stages):
     assert Path(second["floorplan"]).read_text() == "<svg/>"
 
 
-RESULTS = ["_placed.config", "_placed.json", "_pnr.json", ".svg"]
-CHANGES = ["gateware", "unknown", "soc", "tools", "seeds", "fresh"]
+def test_a_netlist_that_comes_out_the_same_is_not_placed_again(tmp_path, stages):
+    """As after a change of Verilog that is none of the logic."""
+    build_board("versa_ecp5", tmp_path)
+    stages.verilog, stages.sources = "b", 1
+    assert build_board("versa_ecp5", tmp_path)["placement_kept"]
+    assert stages.ran == [*PLACING, "check_pins", "synthesise"]
+
+
+def test_a_floorplan_that_is_lost_is_drawn_again(tmp_path, stages):
+    build_board("versa_ecp5", tmp_path)
+    (tmp_path / "gateware" / "top.svg").unlink()
+    report = build_board("versa_ecp5", tmp_path)
+    assert (report["placement_kept"], stages.ran) == (True, PLACING)
+    assert Path(report["floorplan"]).read_text() == "<svg/>"
+
+
+RESULTS = ["_placed.config", "_placed.json", "_pnr.json"]
+CHANGES = ["gateware", "seeds", "fresh"]
 CHANGES += [f"{how} {result}" for how in ("lost", "damaged") for result in RESULTS]
 
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_gateware_that_is_not_the_same_is_placed_again(tmp_path, stages, change):
-    if change == "unknown":  # what the tools read
-        stages.design = None
     build_board("versa_ecp5", tmp_path)
     stages.sources = 1
-    if change == "gateware":
+    if change == "gateware":  # or constraints, options, tools: see test_soc_netlist.py
         stages.design = "other"
-    elif change == "soc":
-        stages.soc = 1
-    elif change == "tools":
-        stages.tools = {"nextpnr-ecp5": "1.3"}
     elif " " in change:
         how, result = change.split()
         path = tmp_path / "gateware" / f"top{result}"
@@ -327,14 +347,15 @@ def test_gateware_that_is_not_the_same_is_placed_again(tmp_path, stages, change)
     report = build_board(
         "versa_ecp5", tmp_path, seeds=[7] if change == "seeds" else None, fresh=change == "fresh"
     )
-    assert (report["placement_kept"], stages.ran) == (False, PLACING * 2)
+    again = PLACING if change == "fresh" else ["check_pins", "check_room", "place"]
+    assert (report["placement_kept"], stages.ran) == (False, PLACING + again)
 
 
 def test_a_placement_that_failed_is_not_kept(tmp_path, stages, monkeypatch):
     build_board("versa_ecp5", tmp_path)
     stages.design, stages.sources = "other", 1
     with monkeypatch.context() as patched:
-        patched.setattr(build_module, "place", lambda *arguments: 1 / 0)
+        patched.setattr(placed_module, "place", lambda *arguments: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             build_board("versa_ecp5", tmp_path)
     stages.design = "gateware"  # whose results lie there, but who knows what else
@@ -411,8 +432,8 @@ def test_a_users_file_and_that_of_its_functions_are_inputs(tmp_path, monkeypatch
     functions, path = tmp_path / "test_twin_functions.py", tmp_path / "twin.py"
     of_twin = TWIN.format(module="test_twin_functions")
     of_tree = of_twin.replace(", attach=test_twin_functions.attach", "")
-    for text, comment in ((of_twin, ""), (of_twin, "# 2"), (of_tree, ""), (of_tree + "# 2", "")):
-        functions.write_text(f"def attach(soc):\n    pass\n{comment}")
+    for text, more in ((of_twin, ""), (of_twin, "x = 2"), (of_tree, ""), (of_tree + "x = 2", "")):
+        functions.write_text(f"def attach(soc):\n    pass\n{more}")
         path.write_text(text)
         for _ in range(2):
             with pytest.raises(ZeroDivisionError):

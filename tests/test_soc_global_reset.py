@@ -4,7 +4,8 @@ import pytest
 from real_tools import small_design
 from trebuchet.soc import global_reset
 from trebuchet.soc.global_reset import promote_resets
-from trebuchet.soc.place import place, synthesise
+from trebuchet.soc.netlist import synthesise
+from trebuchet.soc.place import place
 from trebuchet.soc.rom import PLACED
 
 #: A line of flip-flops, more than are worth a global net, and two that a LUT resets as well.

@@ -70,6 +70,7 @@ def test_a_module_beside_the_board_file(users, tmp_path, monkeypatch, place):
     board = load_board(users(place))
     first = files_of(board)
     assert generated(board, monkeypatch, tmp_path).pin == "A1"
+    assert files_of(load_board(users(place, more="# a comment"))) == first
     changed = load_board(users(place, pin="B22"))
     assert files_of(changed) != first
     assert generated(changed, monkeypatch, tmp_path).pin == "B22"

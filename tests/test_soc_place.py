@@ -16,6 +16,7 @@ from trebuchet.models.errors import TrebuchetError
 from trebuchet.soc import place as place_module
 from trebuchet.soc.convergence import PATIENCE, no_end_in_sight
 from trebuchet.soc.floorplan import draw
+from trebuchet.soc.netlist import synthesise
 from trebuchet.soc.pins import check_pins
 from trebuchet.soc.place import (
     ClocksMissed,
@@ -24,7 +25,6 @@ from trebuchet.soc.place import (
     pack,
     place,
     seeds_at_once,
-    synthesise,
 )
 from trebuchet.soc.rom import PLACED, fill
 from trebuchet.soc.timing import critical_paths
@@ -392,52 +392,3 @@ def test_a_floorplan_shows_the_components_of_each_tile(placement):
     assert picture.get("viewBox") == f"0 0 {8 * 91 + 260} {16 + 8 * 72}"
     assert {tile.get("fill") for tile in tiles} < legend
     assert (tiles[1].get("x"), tiles[1].get("y")) == ("24", "32")
-
-
-DESIGN = {
-    "build_top.sh": SCRIPT,
-    "top.ys": "read_verilog top.v\nsynth_ecp5 -top top\nwrite_json top.json\n",
-    "top.lpf": 'LOCATE COMP "clk" SITE "P3";\nFREQUENCY PORT "clk" 50.0 MHz;\n',
-    "top.v": '// made today\nmodule top(input clk);\n$readmemh("top.init", ram);\nendmodule\n',
-    "top.init": "5\n",
-}
-
-
-def _design(folder, file="top.v", change=("", "")):
-    """The :class:`Placement` of ``DESIGN``, with a change in one of its files."""
-    for name, text in (DESIGN | {file: DESIGN[file].replace(*change)}).items():
-        (folder / name).write_text(text)
-    return Placement(folder, "top", 50_000_000)
-
-
-@pytest.mark.parametrize(
-    ("file", "change"),
-    [
-        ("build_top.sh", ("--speed 8", "--speed 6")),
-        ("top.ys", ("-top top", "-top top -abc2")),
-        ("top.lpf", ("50.0", "60.0")),
-        ("top.lpf", ("LOCATE", "SYSCONFIG MCCLK_FREQ=62;\nLOCATE")),
-        ("top.lpf", ("LOCATE", 'FREQUENCY NET "inner" 250 MHz;\nLOCATE')),
-        ("top.v", ("clk", "clock")),
-        ("top.init", ("5", "6")),
-    ],
-)
-def test_what_is_placed_has_every_input(tmp_path, file, change):
-    before = _design(tmp_path).inputs()
-    assert _design(tmp_path, file, change).inputs() not in (before, None)
-    assert _design(tmp_path, change=("today", "tomorrow")).inputs() == before
-
-
-@pytest.mark.parametrize(
-    ("file", "change"),
-    [
-        ("top.ys", ("read_verilog", "read_verilog -sv")),
-        ("top.ys", ("read_verilog", "read_verilog -I/mine")),
-        ("top.ys", ("read_verilog top.v", "read_verilog top.v\nread_liberty cells.lib")),
-        ("top.v", ("endmodule", '`include "part.v"\nendmodule')),
-        ("top.v", ("$readmemh", "$readmemb")),
-        ("top.v", ('"top.init"', "FILE")),
-    ],
-)
-def test_inputs_that_are_not_known_are_told(tmp_path, file, change):
-    assert _design(tmp_path, file, change).inputs() is None

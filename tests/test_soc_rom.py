@@ -9,7 +9,8 @@ from soc_placeholder import PlaceholderShell
 from trebuchet.boards import load_board
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.soc import build as build_module
-from trebuchet.soc.place import Placement, place, synthesise
+from trebuchet.soc.netlist import synthesis_inputs, synthesise
+from trebuchet.soc.place import Placement, place
 from trebuchet.soc.rom import PLACED, ROW, fill, stand_in
 
 #: A ROM as LiteX writes it, of ``WORDS`` words; every bit of it can be seen.
@@ -165,7 +166,8 @@ def test_gateware_does_not_depend_on_the_firmware(request, monkeypatch):
                 soc = build_module._build_soc(BOARD, PlaceholderShell(), root, software=False)
         assert soc.firmware == tuple(words)
         placement = Placement(root / "gateware", soc.platform.name, BOARD.sys_clk_hz)
-        return sorted(placement.design().splitlines())  # whose order is that of Python's objects
+        # Its order is that of Python's objects.
+        return sorted(synthesis_inputs(placement).splitlines())
 
     first = generated(firmware(6, 5 * ROW + 1))
     assert f"{STAND_IN[7]:08x}" in first

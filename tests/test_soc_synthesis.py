@@ -4,7 +4,12 @@ import json
 import subprocess
 
 import pytest
-from trebuchet.soc.synthesis import clocks_faster_than, map_for_area, with_local_sources
+from trebuchet.soc.synthesis import (
+    clocks_faster_than,
+    map_for_area,
+    plain_verilog,
+    with_local_sources,
+)
 from trebuchet.soc.toolchain import provide_tools
 
 LPF = """\
@@ -94,7 +99,26 @@ def test_sources_are_the_same_wherever_they_were_made(tmp_path, order):
     assert with_local_sources(script, made) == (
         "read_verilog top.v\nread_verilog cpu.v\nsynth_ecp5 -top top\n"
     )
-    assert (made / "top.v").read_text() == "module top;\n\nwire a; // {}\nendmodule\n"
-    assert (made / "cpu.v").read_text() == (
-        "module cpu;\n  \n  wire b; /* c */ wire d;\nendmodule\n"
-    )
+    assert (made / "top.v").read_text() == "module top;\nwire a;\nendmodule\n"
+    assert (made / "cpu.v").read_text() == "module cpu;\nwire b; wire d;\nendmodule\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("// first\n\nwire a;", "wire a;\n"),
+        ("wire a; // last", "wire a;\n"),
+        ("wire /* in\nbetween */ a;", "wire a;\n"),
+        ("wire/**/a;\n\n\n  wire b;", "wire a;\nwire b;\n"),
+        ('x = "// no comment /*";  y = 1; // "', 'x = "// no comment /*"; y = 1;\n'),
+        ('x = "\\"//"; // y', 'x = "\\"//";\n'),
+        (r"wire \a//b  ; wire \c/*d ;", "wire \\a//b ; wire \\c/*d ;\n"),
+        ('(* src = "a.py:3" *)\n(* keep = 1 *) wire a;', "(* keep = 1 *) wire a;\n"),
+        ("`ifdef A // if\n\twire a;\n`endif", "`ifdef A\nwire a;\n`endif\n"),
+        ("// synthesis translate_off\na\n", "// synthesis translate_off\na\n"),
+        ("case (a) /* synthesis full_case */\n", "case (a) /* synthesis full_case */\n"),
+    ],
+)
+def test_what_tools_do_not_read_is_left_out(text, plain):
+    assert plain_verilog(text) == plain
+    assert plain_verilog(plain) == plain
