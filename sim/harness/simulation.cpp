@@ -43,6 +43,7 @@ void Simulation::setup() {
         tracing_ = true;
     }
     if (options_.control_fd >= 0) control_.open(options_.control_fd);
+    if (!options_.progress.empty()) progress_.open(options_.progress, dut_->nominal_hz());
     initial_counters_ = dut_->counters();
     fprintf(stderr, "sim: seed %llu\n", static_cast<unsigned long long>(options_.seed));
     if (!uart_.path().empty()) fprintf(stderr, "sim: UART at %s\n", uart_.path().c_str());
@@ -65,7 +66,8 @@ ExitCode Simulation::run() {
             tracing_ = true;
         }
         const bool tick = ticker_.step(cycle_);
-        if (tick && load_) load_->tick(cycle_, ++tick_);
+        tick_ += tick;
+        if (tick && load_) load_->tick(cycle_, tick_);
         move_frames();
         dut_->cycle(tick);
         ++cycle_;
@@ -111,6 +113,7 @@ void Simulation::move_frames() {
 void Simulation::poll_often() {
     if (has_tap_) read_tap();
     ticker_.poll();
+    progress_.publish(cycle_, tick_);
     if (load_ && load_->draining() && !healed_) {
         to_board_.heal();
         from_board_.heal();

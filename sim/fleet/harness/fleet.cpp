@@ -13,6 +13,7 @@
 #include "control.h"
 #include "dut.h"
 #include "plan.h"
+#include "progress.h"
 #include "switch.h"
 #include "tap.h"
 #include "ticker.h"
@@ -61,9 +62,11 @@ class Fleet {
     Tap tap_;
     bool has_tap_ = false;
     Control control_;
+    Progress progress_;
     Ticker ticker_;
     Idler idler_;
     Cycle cycle_ = 0;
+    uint64_t ticks_ = 0;
     uint64_t traffic_ = 0, last_traffic_ = 0;
     double start_ = 0;
     bool ends_ = false;
@@ -82,6 +85,8 @@ Fleet::Fleet(const Plan& plan)
         tap_.open(options_.tap, options_.address);
         has_tap_ = true;
     }
+    if (!options_.progress.empty())
+        progress_.open(options_.progress, boards_.front()->nominal_hz() / double(boards_.size()));
     if (options_.control_fd < 0) return;
     control_.open(options_.control_fd);
     Json ready;
@@ -122,6 +127,7 @@ void Fleet::cycle() {
         if (has_tap_ && !frame.bad_fcs) tap_.write(frame);
     if (!switch_.idle() || traffic_ != last_traffic_ || cycle_ % kOften == 0) switch_.step(cycle_);
     const bool tick = ticker_.step(cycle_);
+    ticks_ += tick;
     for (auto& board : boards_) board->cycle(tick);
 }
 
@@ -132,6 +138,7 @@ void Fleet::poll_often() {
         ++traffic_;
     }
     ticker_.poll();
+    progress_.publish(cycle_, ticks_);
     if (cycle_ % kSeldom == 0) poll_seldom();
 }
 
