@@ -155,6 +155,13 @@ class SimulatorProcess:
         """The end of a wait of simulated ``seconds`` from now."""
         return Deadline(seconds, self.simulation)
 
+    def sleep(self, seconds: float) -> None:
+        """Wait until the simulation has advanced by so many seconds, and so has the wall clock."""
+        end = self.deadline(seconds)
+        while left := end.left():
+            self.check()
+            time.sleep(min(left, 0.1))
+
     def pass_ticks(self, milliseconds: int) -> None:
         """Wait until the design has been given so many millisecond ticks."""
         end = self.simulation.ticks + milliseconds
@@ -227,9 +234,13 @@ class SimulatorProcess:
         self,
         family: socket.AddressFamily = socket.AF_INET,
         type: socket.SocketKind = socket.SOCK_STREAM,
+        within: Namespace | None = None,
     ) -> SimulatedTimeSocket:
-        """An unconnected socket on the simulated network; its time-outs are in simulated time."""
-        return SimulatedTimeSocket(self.simulation, self.namespace.socket(family, type))
+        """An unconnected socket on the simulated network; its time-outs are in simulated time.
+
+        ``within``: another namespace than this object's, on the far side of the device.
+        """
+        return SimulatedTimeSocket(self.simulation, (within or self.namespace).socket(family, type))
 
     def popen(self, command: Sequence[Any], **kwargs: Any) -> subprocess.Popen[Any]:
         """Start a command on the network; it is killed with the simulator at the latest."""

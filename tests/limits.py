@@ -6,10 +6,10 @@ A test ends as failed when
    those that have been waited for, from set-up to teardown. Default: the ini option ``cpu_limit``;
    for one test the mark ``@pytest.mark.cpu_limit(SECONDS)``. Simulators count, a compilation counts
    for the test that needs it first, and two processes at work count twice.
-2. it is **deadlocked**: for ``idle_limit`` seconds the same processes have used less than a fifth of
-   a processor although the machine had one to give. Seconds in which all processors are busy do not
-   count, so a test that is starved, or waits for another worker's lock, is left alone; but after
-   :data:`ABANDONED` times as many seconds it is ended all the same.
+2. it is **deadlocked**: for ``idle_limit`` seconds the same processes have used less than a fifth
+   of a processor although the machine had one to give. Seconds in which all processors are busy do
+   not count, so a test that is starved, or waits for another worker's lock, is left alone; but
+   after :data:`ABANDONED` times as many seconds it is ended all the same.
 
 Then all descendants are killed, since the test may wait for one of them, and an exception is raised
 in the main thread; the stacks of all threads and the list of descendants are in the report. If the
@@ -168,7 +168,7 @@ class _Watch:
 
 
 def pytest_addoption(parser):
-    parser.addini("cpu_limit", "seconds of processor time that a test may use", default="1200")
+    parser.addini("cpu_limit", "seconds of processor time that a test may use", default="600")
     parser.addini("idle_limit", "seconds after which an idle test is deadlocked", default="300")
     parser.addini("limits_grace", "seconds that a test has for its end after that", default="120")
 

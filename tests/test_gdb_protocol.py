@@ -239,8 +239,6 @@ def test_random_packets_never_break_the_session(session):
 @pytest.fixture
 def stream():
     ours, theirs = socket.socketpair()
-    ours.settimeout(10)
-    theirs.settimeout(10)
     with ours, theirs:
         yield PacketStream(ours), theirs
 
@@ -321,11 +319,11 @@ def test_the_server_survives_an_error_of_one_connection(server, monkeypatch, cap
 
     with monkeypatch.context() as patch:
         patch.setattr(Session, method, broken)
-        with GdbClient(server.port, timeout=10) as client:
+        with GdbClient(server.port) as client:
             client.send("?" if method == "answer" else "k")
             while client.byte():
                 pass  # until it hangs up
     assert "an error that nobody thought of" in caplog.text
-    with GdbClient(server.port, timeout=10) as client:
+    with GdbClient(server.port) as client:
         assert client.ask("?") == "S05"
         client.ok("D")

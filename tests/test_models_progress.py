@@ -1,38 +1,18 @@
 """Limits follow the progress of a simulation, sockets as well; without one they are wall time."""
 
-import fcntl
-import mmap
 import socket
-import struct
 import subprocess
 import sys
 import threading
 import time
 
 import pytest
+from simulated_time import HZ, Simulator
 from trebuchet.host import smp
 from trebuchet.models import progress, sockets
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.models.progress import VARIABLE, Deadline, Simulation, current_simulation
 from trebuchet.models.sockets import SimulatedTimeSocket
-
-HZ = 1000
-
-
-class Simulator:
-    """The other side of the file: what ``sim/harness/progress.cpp`` does."""
-
-    def __init__(self, path, hz=HZ):
-        path.write_bytes(struct.pack("=3Q", 0, 0, hz))
-        self.path, self.file = path, path.open("r+b")
-        self.numbers = memoryview(mmap.mmap(self.file.fileno(), 24)).cast("Q")
-        fcntl.flock(self.file, fcntl.LOCK_EX)
-
-    def advance(self, seconds):
-        self.numbers[0] += int(seconds * HZ)
-
-    def end(self):
-        fcntl.flock(self.file, fcntl.LOCK_UN)
 
 
 @pytest.fixture

@@ -43,10 +43,9 @@ def gone(pid):
     return state == "Z"
 
 
-def wait_until_gone(pids, seconds=90):
-    deadline = time.monotonic() + seconds
+def wait_until_gone(pids):
+    """However long that takes: nothing is to be computed for it."""
     while not all(map(gone, pids)):
-        assert time.monotonic() < deadline, [p for p in pids if not gone(p)]
         time.sleep(0.02)
 
 
@@ -61,7 +60,7 @@ def test_nothing_outlives_its_owner(number):
     assert len(pids) == 3
     assert not any(map(gone, pids))
     owner.send_signal(number)
-    owner.wait(timeout=90)
+    owner.wait()
     wait_until_gone(pids)
 
 
@@ -127,12 +126,11 @@ def test_namespace_without_privileges_hands_out_sockets():
         namespace.socket()
 
 
-def trebuchet(*arguments, timeout=300):
+def trebuchet(*arguments):
     return subprocess.run(
         ["trebuchet", *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=timeout,
         check=False,
     )
 
@@ -141,7 +139,7 @@ def trebuchet(*arguments, timeout=300):
 def test_command_exec(tmp_path):
     mirror()
     script = (
-        "import socket; s = socket.socket(type=socket.SOCK_DGRAM); s.settimeout(20);"
+        "import socket; s = socket.socket(type=socket.SOCK_DGRAM);"
         "s.bind(('10.0.0.1', 9)); s.sendto(b'there', ('10.0.0.2', 9)); print(s.recv(9).decode())"
     )
     capture = tmp_path / "x.pcap"
