@@ -19,7 +19,7 @@ from trebuchet.sim.build import Source, build
 from trebuchet.sim.fabric import FabricOptions, FabricTop
 from trebuchet.sim.mirror import Mirror
 from trebuchet.sim.netns import Namespace, NamespaceError
-from trebuchet.sim.process import SimulatorProcess
+from trebuchet.sim.process import SimulatorProcess, run_limited
 from trebuchet.sim.run import Board
 from trebuchet.sim.tops import source
 
@@ -105,6 +105,50 @@ def test_death_of_the_simulator_is_noticed():
             board.stats()
         with pytest.raises(TrebuchetError, match="the simulator has ended"):
             board.wait_port(7)
+
+
+@needs_network
+def test_the_progress_is_published():
+    """To this process, and to what the simulator's owner starts on the network."""
+    with Board(mirror()) as board:
+        board.pass_ticks(20)
+        before = board.simulation.cycles
+        board.sleep(0.01)
+        assert board.simulation.cycles >= before + 0.01 * board.simulation.nominal_hz
+        stats = board.stats()
+        assert before < stats["cycles"] <= board.simulation.cycles + 4096
+        assert 20 <= stats["counters"]["mirror.ticks"] <= board.simulation.ticks + 1
+        script = "from trebuchet.models import progress as p; print(p.current_simulation().cycles)"
+        done = board.run([sys.executable, "-c", script])
+        assert int(done.stdout) > before, done.stderr
+        assert board.run(["sleep", "0"], env={"PATH": os.environ["PATH"]}).returncode == 0
+
+
+@needs_network
+def test_limits_end_with_the_simulator():
+    with Board(mirror()) as board:
+        with board.socket(type=socket.SOCK_DGRAM) as s:
+            s.settimeout(10_000)
+            os.kill(board.pid, signal.SIGKILL)
+            with pytest.raises(TimeoutError, match="the simulator has ended"):
+                s.recv(100)
+        with pytest.raises(subprocess.TimeoutExpired):
+            board.run(["sleep", "10000"], timeout=10_000)
+
+
+@needs_network
+def test_a_command_that_takes_too_long_is_killed():
+    with Board(mirror()) as board:
+        with pytest.raises(subprocess.TimeoutExpired):
+            board.run(["sleep", "10000"], timeout=0.2)
+
+
+def test_computations_are_limited_by_processor_time():
+    spin = [sys.executable, "-c", "while True: pass"]
+    with pytest.raises(subprocess.TimeoutExpired, match="timed out after 1 seconds"):
+        run_limited(spin, 1)
+    done = run_limited(["sh", "-c", "sleep 1.5; pwd; echo no >&2; exit 3"], 1, cwd="/")
+    assert (done.returncode, done.stdout, done.stderr) == (3, "/\n", "no\n")
 
 
 @needs_network

@@ -112,7 +112,7 @@ void Simulation::move_frames() {
 
 void Simulation::poll_often() {
     if (has_tap_) read_tap();
-    ticker_.poll();
+    ticker_.poll(cycle_, dut_->nominal_hz());
     progress_.publish(cycle_, tick_);
     if (load_ && load_->draining() && !healed_) {
         to_board_.heal();
@@ -147,11 +147,14 @@ void Simulation::poll_seldom() {
 void Simulation::nap(double now) {
     if (options_.max_rate > 0) {
         const double ahead = double(cycle_) / options_.max_rate - (now - start_);
-        if (ahead > 0) usleep(useconds_t(std::min(ahead, 0.1) * 1e6));
+        if (ahead > 0) {
+            usleep(useconds_t(std::min(ahead, 0.1) * 1e6));
+            ticker_.rested(wall_seconds() - now);
+        }
     }
     if (load_) return;
     const uint64_t traffic = to_board_.stats().frames + from_board_.stats().frames + uart_.bytes_out();
-    idler_.nap(traffic != last_traffic_, now, tap_.fd());
+    ticker_.rested(idler_.nap(traffic != last_traffic_, now, tap_.fd()));
     last_traffic_ = traffic;
 }
 

@@ -53,6 +53,8 @@ class Fleet {
     void poll_often();
     void poll_seldom();
     bool faulty() const;
+    // All boards have the processor that one of them would have alone.
+    double nominal_hz() const { return boards_.front()->nominal_hz() / double(boards_.size()); }
     Json json() const;
 
     Options options_;
@@ -86,7 +88,7 @@ Fleet::Fleet(const Plan& plan)
         has_tap_ = true;
     }
     if (!options_.progress.empty())
-        progress_.open(options_.progress, boards_.front()->nominal_hz() / double(boards_.size()));
+        progress_.open(options_.progress, nominal_hz());
     if (options_.control_fd < 0) return;
     control_.open(options_.control_fd);
     Json ready;
@@ -137,7 +139,7 @@ void Fleet::poll_often() {
         switch_.put(0, std::move(frame), cycle_);
         ++traffic_;
     }
-    ticker_.poll();
+    ticker_.poll(cycle_, nominal_hz());
     progress_.publish(cycle_, ticks_);
     if (cycle_ % kSeldom == 0) poll_seldom();
 }
@@ -150,7 +152,8 @@ void Fleet::poll_seldom() {
         uarts_[k]->flush();
     }
     if (!control_.serve([this] { return json().str(); })) ends_ = true;
-    idler_.nap(traffic_ != last_traffic_ || !switch_.idle(), wall_seconds(), tap_.fd());
+    const bool busy = traffic_ != last_traffic_ || !switch_.idle();
+    ticker_.rested(idler_.nap(busy, wall_seconds(), tap_.fd()));
     last_traffic_ = traffic_;
 }
 
