@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import resource
+import shlex
 import shutil
 import signal
 import socket
@@ -150,6 +151,12 @@ class SimulatorProcess:
     def progress_path(self) -> Path:
         """File that the simulator publishes its progress to."""
         return self.folder / "progress"
+
+    def inside(self) -> str:
+        """How a user's shell begins a command on the network, limits in simulated time included."""
+        return shlex.join(
+            ["env", f"{VARIABLE}={self.progress_path}", *self.namespace.enter([], tether=False)]
+        )
 
     def deadline(self, seconds: float) -> Deadline:
         """The end of a wait of simulated ``seconds`` from now."""
