@@ -305,7 +305,7 @@ def test_an_oversized_packet_is_left_out(stream):
 def server(model, monkeypatch):
     """The server in its thread, with the model in the place of the harness's socket."""
     name = "trebuchet.sim.gdb.server"
-    monkeypatch.setattr(f"{name}.DebugPort", lambda path: contextlib.nullcontext(model))
+    monkeypatch.setattr(f"{name}.DebugPort", lambda path, simulation: contextlib.nullcontext(model))
     memory_map = MemoryMap((ROM, RAM), RESET)
     monkeypatch.setattr(f"{name}.MemoryMap.load", lambda path: memory_map)
     with GdbServer("no socket", "no map") as made:
