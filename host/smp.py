@@ -25,13 +25,14 @@ import contextlib
 import socket
 import struct
 import sys
-import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
+from ..models import sockets
 from ..models.errors import TrebuchetError
+from ..models.progress import Deadline, current_simulation
 from ..models.status import DESCRIPTIONS, Status
 
 __all__ = [
@@ -233,12 +234,18 @@ class Decoder:
             yield Message(kind, payload)
 
 
+def deadline(seconds: float) -> Deadline:
+    """The end of a wait for a board: of simulated time where a simulator started this process."""
+    return Deadline(seconds, current_simulation())
+
+
 def connect(address: str, port: int, timeout: float) -> socket.socket:
     """A TCP connection, with one line for what can go wrong."""
+    end = deadline(timeout)
     try:
-        return socket.create_connection((address, port), timeout)
+        return sockets.connect(address, port, timeout)
     except TimeoutError as error:
-        raise TrebuchetError(f"{address}:{port} did not answer within {timeout:g} s") from error
+        raise TrebuchetError(f"{address}:{port} did not answer within {end}") from error
     except (OSError, ValueError) as error:  # a name with an empty part is a ValueError
         raise TrebuchetError(f"cannot connect to {address}:{port}: {error}") from error
 
@@ -246,8 +253,9 @@ def connect(address: str, port: int, timeout: float) -> socket.socket:
 class Connection:
     """A TCP connection that carries SMP messages; failures are one clear line.
 
-    Use it as a context manager. ``timeout`` (seconds) bounds the wait for a whole message, and how
-    long the peer may take nothing of one that is sent. After a failure the connection is closed,
+    Use it as a context manager. ``timeout`` (seconds, of simulated time if the peer is simulated:
+    :mod:`trebuchet.models.progress`) bounds the wait for a whole message, and how long the peer may
+    take nothing of one that is sent. After a failure the connection is closed,
     and says so when it is used again: what would come then could be an answer to an older message.
 
     A peer may answer and hang up while it is still being sent to, to refuse a message by its
@@ -282,19 +290,19 @@ class Connection:
 
         Whoever else connects meanwhile is turned away. ``timeout`` bounds this wait as well.
         """
-        end = time.monotonic() + timeout
+        end = deadline(timeout)
         try:
             wanted = socket.gethostbyname(address)
-            with socket.create_server(("", port)) as listener:
+            with sockets.listen(port, timeout) as listener:
                 while True:
-                    listener.settimeout(max(0.0, end - time.monotonic()) or 1e-3)
+                    listener.settimeout(end.left() or 1e-3)
                     connected, (peer, peer_port) = listener.accept()
                     if peer == wanted:
                         break
                     connected.close()
         except TimeoutError as error:
             raise TrebuchetError(
-                f"{address} did not connect to port {port} within {timeout:g} s"
+                f"{address} did not connect to port {port} within {end}"
             ) from error
         except OSError as error:
             raise TrebuchetError(f"cannot wait at port {port} for {address}: {error}") from error
@@ -313,6 +321,7 @@ class Connection:
         self._check()
         if self.failure is not None:
             return  # the caller is to receive what the peer said before it failed
+        end = deadline(self.timeout)
         try:
             self.socket.settimeout(self.timeout)
             # Not sendall(): its time-out is for the whole message, however steadily it is taken.
@@ -320,7 +329,7 @@ class Connection:
             while rest:
                 rest = rest[self._send_some(rest) :]
         except TimeoutError as error:
-            self._fail_to_send(f"{self.name} took no data for {self.timeout:g} s", error)
+            self._fail_to_send(f"{self.name} took no data for {end}", error)
         except OSError as error:
             self._fail_to_send(f"the connection to {self.name} broke: {error}", error)
 
@@ -352,17 +361,17 @@ class Connection:
         """
         self._check()
         timeout = self.timeout if timeout is None else timeout
-        end = time.monotonic() + timeout
+        end = deadline(timeout)
         said = "nothing for"
         while not self.ready:
             self.decoder.feed(b"")  # raises if what came after the last message is none
             try:
-                if (left := end - time.monotonic()) <= 0:
+                if not (left := end.left()):
                     raise TimeoutError
                 self.socket.settimeout(left)
                 data = self.socket.recv(1 << 16)
             except TimeoutError as error:
-                raise self._fail(f"{self.name} sent {said} {timeout:g} s") from error
+                raise self._fail(f"{self.name} sent {said} {end}") from error
             except OSError as error:
                 raise self._fail(f"the connection to {self.name} broke: {error}") from error
             if not data:

@@ -4,7 +4,6 @@ import http.client
 import io
 import json
 import socket
-import time
 from typing import Annotated, Any, cast
 
 import typer
@@ -13,9 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from ..models.errors import TrebuchetError
+from ..models.progress import Deadline
 from .manage import split_address
 from .options import Seconds
-from .smp import connect
+from .smp import connect, deadline
 
 __all__ = ["fetch_status", "status"]
 
@@ -31,7 +31,7 @@ TIMEOUT = 15.0
 class _Answer(io.RawIOBase):
     """What a socket receives until ``end``: ``http.client`` bounds single reads only."""
 
-    def __init__(self, connected: socket.socket, end: float) -> None:
+    def __init__(self, connected: socket.socket, end: Deadline) -> None:
         super().__init__()
         self.connected, self.end = connected, end
 
@@ -39,7 +39,7 @@ class _Answer(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        if (left := self.end - time.monotonic()) <= 0:
+        if not (left := self.end.left()):
             raise TimeoutError
         self.connected.settimeout(left)
         return self.connected.recv_into(buffer)
@@ -52,20 +52,21 @@ class _Answer(io.RawIOBase):
 def fetch_status(board: str, timeout: float = TIMEOUT) -> dict[str, Any]:
     """The board's state as it reports it. ``board`` is ``host`` or ``host:port``.
 
-    ``timeout`` (seconds) bounds the connect, and the whole answer. Proxies of the environment are
-    not asked: they have no way to a board, which is a direct neighbour.
+    ``timeout`` (seconds, as for :class:`.smp.Connection`) bounds the connect, and the whole answer.
+    Proxies of the environment are not asked: they have no way to a board, a direct neighbour.
     """
     url = f"http://{board}/status"
     request = f"GET /status HTTP/1.1\r\nHost: {board}\r\nConnection: close\r\n\r\n"
     with connect(*split_address(board), timeout) as connected:
+        end = deadline(timeout)
         try:
             connected.sendall(request.encode())
-            reader = cast(socket.socket, _Answer(connected, time.monotonic() + timeout))
+            reader = cast(socket.socket, _Answer(connected, end))
             answer = http.client.HTTPResponse(reader, method="GET")
             answer.begin()
             body = answer.read(MAX_BYTES + 1)
         except TimeoutError as error:
-            raise TrebuchetError(f"{board} did not answer within {timeout:g} s") from error
+            raise TrebuchetError(f"{board} did not answer within {end}") from error
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise TrebuchetError(
                 f"cannot read {url}: {str(error) or type(error).__name__}"

@@ -47,8 +47,9 @@ def _compile(top, role, trace, debug, events, console):
 
 
 def _announce(board, console):
-    inside = " ".join(board.namespace.enter([], tether=False))
-    console.print(f"The board is at [bold]{BOARD_IP}[/bold]; a shell on its network: {inside}")
+    console.print(
+        f"The board is at [bold]{BOARD_IP}[/bold]; a shell on its network: {board.inside()}"
+    )
     if board.uart_device:
         console.print(f"Its UART: {board.uart_device}")
     console.print("Ctrl-C ends it.")

@@ -15,7 +15,7 @@ CSR blocks             In      ``rw`` registers are tied to constants, every ``r
 =====================  ======  ==============================================================
 
 Beside the Verilog it makes ``fabric_ports.h``, from which the harness knows the width, whether
-there are other ports, and the name of every counter.
+there are other ports, the cycles of a nominal second, and the name of every counter.
 """
 
 from dataclasses import dataclass, field
@@ -32,6 +32,8 @@ from .flat import BEAT, FlatTop, csr_members
 __all__ = ["FabricOptions", "FabricTop", "emit"]
 
 TOP = "trebuchet_fabric"
+#: Cycles of a nominal second (``harness/progress.h``): with a memory, and of a component without.
+NOMINAL_HZ, NOMINAL_HZ_SMALL = 400_000, 4_000_000
 
 
 @dataclass(frozen=True)
@@ -167,10 +169,13 @@ def emit(component, options=None):
     """Convert ``component`` (see the module's docstring); returns a :class:`.build.Source`."""
     top = FabricTop(component, options)
     text = top.verilog(TOP)
+    nominal_hz = NOMINAL_HZ_SMALL
     if "mem" in component.signature.members:
         text += "\n" + _ram(top)
+        nominal_hz = NOMINAL_HZ
     lines = [f"#define TREBUCHET_WIDTH {top.width}"]
     lines.append(f"#define TREBUCHET_OTHER {int('other_rx' in top.streams)}")
+    lines.append(f"#define TREBUCHET_NOMINAL_HZ {nominal_hz}")
     calls = " ".join(f'X("{label}", {port})' for label, port in top.counters)
     lines.append(f"#define TREBUCHET_COUNTERS(X) {calls}")
     files = tuple(Path(path) for path in getattr(component, "verilog_files", ()))

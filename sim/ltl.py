@@ -14,7 +14,6 @@ them as its queue grows and pauses its senders.
 """
 
 import json
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +25,7 @@ from ..cores.ltl.registers import LTL_BLOCK
 from ..models.errors import TrebuchetError
 from .build import Source, build
 from .flat import BEAT, FlatTop
+from .process import run_limited
 
 __all__ = ["Flow", "LtlRun", "build_ltl", "ltl_source", "run_ltl"]
 
@@ -153,6 +153,8 @@ def run_ltl(
         Cycles without progress after which it is an error; cycles after which to end.
     warm : int
         Cycles before bytes are counted.
+    timeout : float
+        Seconds of processor time.
     """
     options: dict[str, Any] = {
         "boards": boards, "seed": seed, "direct": int(direct), "serial": int(serial),
@@ -172,7 +174,7 @@ def run_ltl(
         command += ["--flow", ",".join(map(str, fields))]
     for name, number in (registers or {}).items():
         command += ["--set", f"{name}={number}"]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+    run = run_limited(command, timeout)
     if run.returncode:
         raise TrebuchetError(f"LTL failed with seed {seed}: {run.stderr.strip()[-400:]}")
     raw = json.loads(run.stdout)

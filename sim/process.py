@@ -1,29 +1,66 @@
-"""A simulator's process on a network of its own: what one board and several have in common."""
+"""A simulator's process on a network of its own: what one board and several have in common.
+
+Time limits here are in the simulation's time (:mod:`trebuchet.models.progress`); a command that is
+started on the network gets the name of the file with the progress in its environment.
+"""
 
 import contextlib
 import json
+import os
+import resource
+import shlex
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 from ..models.errors import TrebuchetError
 from ..models.files import make_folder
+from ..models.progress import VARIABLE, Deadline, Simulation
+from ..models.sockets import SimulatedTimeSocket
 from .build import build_folder
 from .netns import Namespace, NamespaceError
 
-__all__ = ["SimulatorProcess", "shell_code"]
+__all__ = ["SimulatorProcess", "run_limited", "shell_code"]
 
-_STOP_SECONDS = 5
+#: Seconds of wall time for a simulator that was asked to end; a busy one looks up rarely.
+_STOP_SECONDS = 60
 
 
 def shell_code(code: int) -> int:
     """The exit code that a shell has for a process's: 128 + N if signal N ended it."""
     return 128 - code if code < 0 else code
+
+
+def run_limited(
+    command: Sequence[Any], cpu_seconds: float, cwd: str | Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command that computes, with its output captured.
+
+    After ``cpu_seconds`` of processor time it is ended, and :class:`subprocess.TimeoutExpired`
+    raised: how long that takes depends on the machine and on what else it does.
+    """
+    words = [str(word) for word in command]
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd
+    ) as child:
+        limit = max(1, round(cpu_seconds))
+        with contextlib.suppress(ProcessLookupError):  # it may have ended
+            resource.prlimit(child.pid, resource.RLIMIT_CPU, (limit, limit))
+        try:
+            out, errors = child.communicate()
+        except BaseException:
+            child.kill()
+            raise
+    if child.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+        raise subprocess.TimeoutExpired(words, cpu_seconds, out, errors)
+    return subprocess.CompletedProcess(words, child.returncode, out, errors)
 
 
 def _new_folder(above: Path, name: str) -> Path:
@@ -45,7 +82,8 @@ class SimulatorProcess:
         Begins the name of its folder.
     command : callable
         The command by the file descriptor of its control connection (``harness/control.h``). It is
-        called when ``folder`` and ``namespace`` are there.
+        called when ``folder`` and ``namespace`` are there. The simulator must publish its progress
+        to ``progress_path`` (``harness/progress.h``) before its greeting.
     cwd : path or None
         Where the simulator runs: memory images are read from there.
 
@@ -57,6 +95,8 @@ class SimulatorProcess:
         The network. TAP device ``tap0`` in it is the simulator's.
     greeting : dict
         The line by which the simulator said that it is up.
+    simulation : Simulation
+        Its progress, which limits are measured by.
     """
 
     def __init__(
@@ -105,6 +145,36 @@ class SimulatorProcess:
             self._process.wait()
             raise TrebuchetError(f"the simulator did not start: {self._last_words()}")
         self.greeting = json.loads(line)
+        self.simulation = Simulation(self.progress_path)
+
+    @property
+    def progress_path(self) -> Path:
+        """File that the simulator publishes its progress to."""
+        return self.folder / "progress"
+
+    def inside(self) -> str:
+        """How a user's shell begins a command on the network, limits in simulated time included."""
+        return shlex.join(
+            ["env", f"{VARIABLE}={self.progress_path}", *self.namespace.enter([], tether=False)]
+        )
+
+    def deadline(self, seconds: float) -> Deadline:
+        """The end of a wait of simulated ``seconds`` from now."""
+        return Deadline(seconds, self.simulation)
+
+    def sleep(self, seconds: float) -> None:
+        """Wait until the simulation has advanced by so many seconds, and so has the wall clock."""
+        end = self.deadline(seconds)
+        while left := end.left():
+            self.check()
+            time.sleep(min(left, 0.1))
+
+    def pass_ticks(self, milliseconds: int) -> None:
+        """Wait until the design has been given so many millisecond ticks."""
+        end = self.simulation.ticks + milliseconds
+        while self.simulation.ticks < end:
+            self.check()
+            time.sleep(0.005)
 
     def _stop(self, process):
         with contextlib.suppress(OSError):
@@ -167,19 +237,55 @@ class SimulatorProcess:
             raise TrebuchetError("the simulator does not answer")
         return json.loads(line)
 
+    def socket(
+        self,
+        family: socket.AddressFamily = socket.AF_INET,
+        type: socket.SocketKind = socket.SOCK_STREAM,
+        within: Namespace | None = None,
+    ) -> SimulatedTimeSocket:
+        """An unconnected socket on the simulated network; its time-outs are in simulated time.
+
+        ``within``: another namespace than this object's, on the far side of the device.
+        """
+        return SimulatedTimeSocket(self.simulation, (within or self.namespace).socket(family, type))
+
     def popen(self, command: Sequence[Any], **kwargs: Any) -> subprocess.Popen[Any]:
         """Start a command on the network; it is killed with the simulator at the latest."""
-        child = subprocess.Popen(self.namespace.enter(command), **kwargs)
+        environment = {**(kwargs.pop("env", None) or os.environ)}
+        environment[VARIABLE] = str(self.progress_path)
+        child = subprocess.Popen(self.namespace.enter(command), env=environment, **kwargs)
         self._children.append(child)
         return child
 
     def run(
-        self, command: Sequence[Any], timeout: float = 60, **kwargs: Any
+        self,
+        command: Sequence[Any],
+        timeout: float = 60,
+        *,
+        capture_output: bool = True,
+        text: bool = True,
+        **kwargs: Any,
     ) -> subprocess.CompletedProcess[Any]:
-        """Run a command on the network; returns :class:`subprocess.CompletedProcess`."""
-        kwargs.setdefault("capture_output", True)
-        kwargs.setdefault("text", True)
-        return subprocess.run(self.namespace.enter(command), timeout=timeout, check=False, **kwargs)
+        """Run a command on the network; returns :class:`subprocess.CompletedProcess`.
+
+        After ``timeout`` simulated seconds it is killed, and :class:`subprocess.TimeoutExpired`
+        raised.
+        """
+        pipe = subprocess.PIPE if capture_output else None
+        end = self.deadline(timeout)
+        with self.popen(command, stdout=pipe, stderr=pipe, text=text, **kwargs) as child:
+            while True:
+                try:
+                    out, errors = child.communicate(timeout=end.pause())
+                except subprocess.TimeoutExpired:
+                    continue
+                except TimeoutError:
+                    child.kill()
+                    raise subprocess.TimeoutExpired(child.args, timeout) from None
+                except BaseException:
+                    child.kill()
+                    raise
+                return subprocess.CompletedProcess(child.args, child.returncode, out, errors)
 
     def close(self) -> int | None:
         """End everything; returns the simulator's exit code (None if it never started)."""

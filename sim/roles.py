@@ -14,7 +14,6 @@ switches are then among the registers.
 
 import random
 import struct
-import subprocess
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from ..cores.roles.contract import AnswerLayout, JobKind, JobLayout
 from ..models.errors import TrebuchetError
 from .build import Source
 from .flat import FlatTop, csr_members
+from .process import run_limited
 
 __all__ = [
     "Answer",
@@ -253,6 +253,8 @@ def run_jobs(
         Cycles without an answer after which the role is at fault.
     scratch : (int, int)
         Address and size of memory that the role may use besides.
+    timeout : float
+        Seconds of processor time.
 
     Raises :class:`RoleFault`, with the cycle and the seed, when a rule is broken.
     """
@@ -279,7 +281,7 @@ def run_jobs(
         command = [str(binary), "--batch", str(folder / "batch"), "--result", str(folder / "out")]
         for key, value in options.items():
             command += [f"--{key}", str(value)]
-        run = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+        run = run_limited(command, timeout)
         if run.returncode:
             said = " ".join(run.stderr.split()) or f"exit code {run.returncode}"
             raise RoleFault(f"the role failed with seed {seed}: {said}")

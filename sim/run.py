@@ -9,12 +9,11 @@
 import json
 import shlex
 import socket
-import subprocess
 import time
 from pathlib import Path
 
 from ..models.errors import TrebuchetError
-from .process import SimulatorProcess
+from .process import SimulatorProcess, run_limited
 
 __all__ = ["Board", "run_batch"]
 
@@ -26,12 +25,11 @@ def run_batch(binary, arguments=(), timeout=300, cwd=None):
     """Run the simulator without network to its end.
 
     Returns ``(exit code, statistics)``; the exit codes are explained in ``harness/simulation.h``.
-    Wrong use raises :class:`TrebuchetError`; too long a run :class:`subprocess.TimeoutExpired`.
+    Wrong use raises :class:`TrebuchetError`; more than ``timeout`` seconds of processor time
+    :class:`subprocess.TimeoutExpired`.
     """
     command = [str(binary), *map(str, arguments), "--stats", "-"]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=timeout, cwd=cwd, check=False
-    )
+    done = run_limited(command, timeout, cwd)
     if done.returncode == EXIT_USAGE or not done.stdout.strip():
         message = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise TrebuchetError(f"{message} (ran: {shlex.join(command)})")
@@ -58,7 +56,7 @@ class Board(SimulatorProcess):
     ready : str or None
         Text on the UART that says that the board is up; the constructor waits for it.
     timeout : float
-        Seconds to wait for that.
+        Simulated seconds to wait for that, as in the methods below.
     cwd : path or None
         Where the simulator runs: memory images are read from there.
     flash : path or None
@@ -85,7 +83,7 @@ class Board(SimulatorProcess):
             self._uart_path = self.folder / "uart.log"
             where = f"file:{self._uart_path}" if uart == "log" else uart
             options = ["--tap", "tap0", "--address", f"{HOST_IP}/24", "--time", time]
-            options += ["--uart", where, "--control", control]
+            options += ["--uart", where, "--control", control, "--progress", self.progress_path]
             options += [] if flash is None else ["--flash", str(Path(flash).resolve())]
             return [Path(binary).resolve(), *options, *arguments]
 
@@ -104,13 +102,13 @@ class Board(SimulatorProcess):
 
     def wait_uart(self, text, timeout=120):
         """Wait until ``text`` has been printed."""
-        deadline = time.monotonic() + timeout
+        end = self.deadline(timeout)
         while text not in self.uart_text():
             self.check()
-            if time.monotonic() > deadline:
+            if not end.left():
                 tail = self.uart_text()[-300:]
                 raise TrebuchetError(
-                    f"the board did not print {text!r} within {timeout} s; its last words: {tail!r}"
+                    f"the board did not print {text!r} within {end}; its last words: {tail!r}"
                 )
             time.sleep(0.02)
 
@@ -120,25 +118,21 @@ class Board(SimulatorProcess):
 
     def wait_port(self, port=7, timeout=120):
         """Wait until the board accepts TCP connections on ``port``."""
-        deadline = time.monotonic() + timeout
+        end = self.deadline(timeout)
         while True:
             self.check()
             try:
                 self.connect(port, timeout=2).close()
                 return
             except OSError as error:
-                if time.monotonic() > deadline:
+                if not end.left():
                     raise TrebuchetError(
-                        f"no connection to the board's port {port} within {timeout} s: {error}"
+                        f"no connection to the board's port {port} within {end}: {error}"
                     ) from None
             time.sleep(0.05)
 
-    def socket(self, family=socket.AF_INET, type=socket.SOCK_STREAM):
-        """An unconnected socket on the simulated network."""
-        return self.namespace.socket(family, type)
-
     def connect(self, port, timeout=120, source_port=0):
-        """A TCP connection to the board."""
+        """A TCP connection to the board; ``timeout`` is that of the socket, too."""
         s = self.socket()
         try:
             s.settimeout(timeout)

@@ -3,13 +3,12 @@
 import os
 import re
 import select
-import time
+
+from patience import Patience
 
 __all__ = ["PROMPT", "Console"]
 
 PROMPT = "trebuchet> "
-#: Seconds: what takes a moment takes long on a busy machine.
-PATIENCE = 240
 
 
 class Console:
@@ -19,13 +18,12 @@ class Console:
         self.file = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
         self.text = ""
 
-    def until(self, pattern, timeout=PATIENCE):
+    def until(self, pattern, seconds=80):
         """Everything up to and with what fits ``pattern``, which is taken away."""
-        deadline = time.monotonic() + timeout
+        patience = Patience(seconds)
         while (found := re.search(pattern, self.text)) is None:
-            left = deadline - time.monotonic()
-            assert left > 0, f"no {pattern!r} in {self.text[-2000:]!r}"
-            if select.select([self.file], [], [], left)[0]:
+            assert not patience.over(), f"no {pattern!r} in {self.text[-2000:]!r}"
+            if select.select([self.file], [], [], 0.2)[0]:
                 self.text += os.read(self.file, 65536).decode()
         taken, self.text = self.text[: found.end()], self.text[found.end() :]
         return taken

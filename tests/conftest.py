@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+pytest_plugins = ["limits"]
+
 ROOT = Path(__file__).resolve().parent.parent
 
 # Tests call tools by their plain names, with no virtual environment activated.

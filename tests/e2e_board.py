@@ -6,6 +6,7 @@ import socket
 import sys
 import time
 
+from patience import Patience, wait_until
 from trebuchet.cores.tcp.config import TcpConfig
 from trebuchet.sim.build import build
 from trebuchet.sim.run import Board
@@ -46,8 +47,8 @@ _TIMES = {
 #: What must be as it was when the board was fresh, by the engine's registers.
 _STORES = ("sessions_used", "half_open", "segments_free", "descriptors_free")
 
-#: More than the board's TIME-WAIT, seconds.
-_QUIET = 1.3
+#: More than the board's TIME-WAIT, in its ticks.
+_QUIET = 1300
 
 _STATIC_ARP = """
 import fcntl, socket, struct, sys
@@ -91,20 +92,6 @@ def board_in_simulation(*arguments):
         yield board
 
 
-#: Times as long as on a machine that has nothing else to do. Nothing is slower for it that passes.
-PATIENCE = 3
-
-
-def wait_until(true, seconds, what):
-    """Poll ``true()`` until it holds; its last value is in the message if it never does."""
-    seconds *= PATIENCE
-    deadline = time.monotonic() + seconds
-    while not (value := true()):
-        assert time.monotonic() < deadline, f"{what} within {seconds} s; last {value!r}"
-        time.sleep(0.05)
-    return value
-
-
 def rise(before, after):
     """Registers that have changed, and by how much (modulo the width of a counter)."""
     return {
@@ -136,9 +123,9 @@ def assert_drained(counters, fresh, seconds=40, pause=0.1):
     ``counters`` is a function that reads them, every ``pause`` seconds; of a board with a CPU it is
     :func:`quiet_counters`.
     """
-    deadline = time.monotonic() + PATIENCE * seconds
+    patience = Patience(seconds)
     while stores(now := counters()) != stores(fresh):
-        assert time.monotonic() < deadline, f"not drained: {stores(now)}, fresh: {stores(fresh)}"
+        assert not patience.over(), f"not drained: {stores(now)}, fresh: {stores(fresh)}"
         time.sleep(pause)
 
 
@@ -166,7 +153,7 @@ def quiet_counters(board):
     The request itself is a session. Asked in quick succession, one finds its predecessors too, so
     stores that are compared are read by this, before and after.
     """
-    time.sleep(_QUIET)
+    board.pass_ticks(_QUIET)
     return status_counters(board)
 
 

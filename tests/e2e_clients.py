@@ -9,7 +9,7 @@ import struct
 import threading
 import traceback
 
-from e2e_board import PATIENCE
+from patience import PATIENCE, Patience, join
 from trebuchet.models.ecg import model
 from trebuchet.models.ecg.synthetic import synthesise
 from trebuchet.models.smp_framing import TYPE_DATA, data_message
@@ -112,7 +112,6 @@ def ask(board, port, request, timeout=90 * PATIENCE):
 
 def run_clients(clients, seconds):
     """Run functions side by side, one thread each; all must return, and in time."""
-    seconds *= PATIENCE
     failures = []
 
     def guarded(number, client):
@@ -124,16 +123,15 @@ def run_clients(clients, seconds):
     threads = [
         threading.Thread(target=guarded, args=item, daemon=True) for item in enumerate(clients)
     ]
-    timer = threading.Event()
-    waiter = threading.Thread(target=lambda: ([t.join() for t in threads], timer.set()))
-    waiter.daemon = True
     for thread in threads:
         thread.start()
-    waiter.start()
-    timer.wait(seconds)
-    hanging = [number for number, thread in enumerate(threads) if thread.is_alive()]
+    patience = Patience(seconds)
+    while hanging := [number for number, thread in enumerate(threads) if thread.is_alive()]:
+        if patience.over():
+            break
+        threads[hanging[0]].join(0.2)
     assert not failures, "\n".join(failures)
-    assert not hanging, f"clients {hanging} hang after {seconds} s"
+    assert not hanging, f"clients {hanging} hang after {patience}"
 
 
 class Witness:
@@ -182,7 +180,6 @@ class Witness:
     def __exit__(self, kind, *_):
         self.stop.set()
         for thread in self.threads:
-            thread.join(60)
+            join(thread, 60, "a session")
         if kind is None:
             assert not self.failures, "\n".join(self.failures)
-            assert not any(thread.is_alive() for thread in self.threads), "a session hangs"

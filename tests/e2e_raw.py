@@ -2,7 +2,6 @@
 
 import socket
 import struct
-import time
 from dataclasses import dataclass
 
 from e2e_board import raw_socket
@@ -70,7 +69,7 @@ class RawPeer:
     """
 
     def __init__(self, board, address="10.0.0.77"):
-        self.address, self.ip = address, board.ip
+        self.board, self.address, self.ip = board, address, board.ip
         self.socket = raw_socket(board)
 
     def __enter__(self):
@@ -89,11 +88,11 @@ class RawPeer:
 
     def receive(self, source_port, seconds=20, wanted=lambda segment: True):
         """The next segment to that port that is ``wanted``."""
-        deadline = time.monotonic() + seconds
+        end = self.board.deadline(seconds)
         mine = socket.inet_aton(self.address)
         while True:
-            left = deadline - time.monotonic()
-            assert left > 0, f"no answer to {self.address}:{source_port} within {seconds} s"
+            left = end.left()
+            assert left > 0, f"no answer to {self.address}:{source_port} within {end}"
             self.socket.settimeout(left)
             try:
                 segment = _parse(self.socket.recv(2000), mine)

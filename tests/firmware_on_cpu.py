@@ -56,7 +56,7 @@ class CpuProgram:
         self._image = image.read_bytes()
 
     def _run(self, command):
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise TrebuchetError(f"{command[0]} failed: {done.stderr}")
         return done.stdout

@@ -1,13 +1,17 @@
 """A GDB remote-serial-protocol client for the tests: packets as GDB sends them, and broken ones."""
 
+import select
 import socket
+
+from patience import Patience
 
 
 class GdbClient:
-    """One debugger; a context manager. Everything waits at most ``timeout`` seconds."""
+    """One debugger; a context manager. Everything waits at most ``seconds``."""
 
-    def __init__(self, port, timeout=120):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=timeout)
+    def __init__(self, port, seconds=40):
+        self.seconds = seconds
+        self.socket = socket.create_connection(("127.0.0.1", port))
         self.buffer = b""
         self.acknowledge = True
 
@@ -23,6 +27,9 @@ class GdbClient:
     def byte(self):
         """The next byte; b"" when the server has hung up."""
         if not self.buffer:
+            patience = Patience(self.seconds)
+            while not select.select([self.socket], [], [], 0.2)[0]:
+                assert not patience.over(), "the server does not answer"
             self.buffer = self.socket.recv(65536)
         byte, self.buffer = self.buffer[:1], self.buffer[1:]
         return byte

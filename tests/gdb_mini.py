@@ -6,10 +6,10 @@ It compiles in a fraction of the board's time; what it lacks are the board's fir
 import contextlib
 import json
 import subprocess
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from patience import wait_until
 from trebuchet.sim.build import Source, build
 from trebuchet.sim.gdb.run import HARNESS
 from trebuchet.sim.gdb.server import GdbServer
@@ -95,16 +95,13 @@ def mini(folder):
 def running(computer, short):
     """Run it with a GDB server; ``short`` is a folder with a short path, for its socket."""
     path = short / "debug"
-    command = [computer.binary, "--debug", path, "--seconds", "300"]
+    command = [computer.binary, "--debug", path, "--seconds", "3600"]
     process = subprocess.Popen(command, cwd=computer.folder, stderr=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + 30
-        while not path.exists():
-            assert process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        wait_until(lambda: path.exists() or process.poll() is not None, 30, "no debug socket")
+        assert process.poll() is None
         with GdbServer(path, computer.csr_json) as server:
             yield server
     finally:
         process.terminate()
-        process.wait(timeout=30)
+        process.wait()

@@ -75,7 +75,7 @@ def build_manage(root, folder, flash=False):
     path = folder / "manage.so"
     include = ["-I", folder, "-I", root / "firmware"]
     command = ["gcc", *FLAGS, *SANITIZE, "-fPIC", "-shared", *include, "-o", path, *sources]
-    subprocess.run(command, check=True, timeout=60)
+    subprocess.run(command, check=True)
     map_memory(RAM_BYTES)
     return ctypes.CDLL(str(path))
 

@@ -76,7 +76,7 @@ def compile_node(root, folder):
     flags = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-fPIC", "-shared"]
     flags += ["-fsanitize=undefined", "-fno-sanitize-recover=undefined", "-static-libubsan"]
     flags += ["-I", generated(folder), root / "firmware" / "node.c"]
-    subprocess.run(["gcc", *flags, "-o", path], check=True, timeout=60)
+    subprocess.run(["gcc", *flags, "-o", path], check=True)
     lib = ctypes.CDLL(str(path))
     lib.node_take.argtypes = [ctypes.POINTER(t) for t in (Node, Piece, Step)]
     lib.node_configured.argtypes = [ctypes.POINTER(Node), u8, ctypes.POINTER(Step)]

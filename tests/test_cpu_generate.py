@@ -225,13 +225,13 @@ def java():
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1500)
+@pytest.mark.cpu_limit(1500)
 def test_the_verilog_is_what_the_sources_generate(java):
     generate.check(offline=True)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1500)
+@pytest.mark.cpu_limit(1500)
 def test_the_cache_has_the_size_that_was_asked_for(java):
     texts = generate.generate(1024, offline=True)
     words = re.search(r"banks_0 \[0:(\d+)\]", texts["VexRiscv_TrebuchetCached.v"])

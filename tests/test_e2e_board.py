@@ -4,12 +4,11 @@ import json
 import random
 import socket
 import struct
-import time
+import sys
 
 import pytest
 from e2e_board import (
     BAD_LINK,
-    PATIENCE,
     assert_drained,
     board_in_simulation,
     quiet_counters,
@@ -33,6 +32,7 @@ from e2e_clients import (
     run_clients,
 )
 from e2e_raw import ACK, RST, SYN, RawPeer, tcp_frame
+from patience import PATIENCE
 from sim_tops import needs_network
 from trebuchet.cores.net.classify import CLASSIFIER_BLOCK
 from trebuchet.cores.roles.framer import SMP_BLOCK
@@ -51,7 +51,10 @@ GET_STATUS = b"GET /status HTTP/1.1\r\nHost: board\r\nUser-Agent: test\r\n\r\n"
 
 DATAGRAMS = """
 import os, socket, sys
-with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+from trebuchet.models.progress import current_simulation
+from trebuchet.models.sockets import SimulatedTimeSocket
+made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+with SimulatedTimeSocket(current_simulation(), made) as s:
     s.settimeout(20)
     for size in map(int, sys.argv[2:]):
         data = os.urandom(size)
@@ -109,7 +112,7 @@ def test_status_request_in_tiny_segments(board, step):
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for at in range(0, len(GET_STATUS), step):
             connection.sendall(GET_STATUS[at : at + step])
-            time.sleep(0.002)
+            board.sleep(0.002)
         head, _, body = read_all(connection).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 200 ")
     assert json.loads(body)["board"] == "sim"
@@ -170,7 +173,7 @@ def test_fixed_page(board):
 
 def test_datagrams_beside_tcp(board):
     sizes = [1, 2, 17, 18, 19, 64, 999, 1471, 1472]
-    done = board.run(["python3", "-c", DATAGRAMS, board.ip, *map(str, sizes)])
+    done = board.run([sys.executable, "-c", DATAGRAMS, board.ip, *map(str, sizes)])
     assert done.stdout == "silent\n", done.stderr
 
 
@@ -219,7 +222,7 @@ def test_client_that_vanishes_half_way(board, rng):
     before = status_counters(board)
     connection = board.connect(SMP)
     connection.sendall(data_message(1, rng.randbytes(8192))[:5000])
-    time.sleep(0.5)
+    board.sleep(0.5)
     reset(connection)
     rises(lambda: status_counters(board), before, tcp__rst_rx=1, smp__aborted=1)
 
@@ -240,12 +243,12 @@ def test_garbage_frames(board, rng):
             head = rng.choice([mac, b"\xff" * 6, rng.randbytes(6)]) + rng.randbytes(6)
             head += rng.choice([b"\x08\0", b"\x08\6", b"\x86\xdd", b"\x81\0", rng.randbytes(2)])
             wire.send(head + rng.randbytes(rng.choice([0, 1, 46, rng.randint(0, 1500)])))
-            time.sleep(0.002)
+            board.sleep(0.002)
         for _ in range(300):
             frame = bytearray(tcp_frame("10.0.0.9", board.ip, 9, ECHO, ACK, payload=bytes(50)))
             frame[rng.randrange(14, len(frame))] ^= 1 << rng.randrange(8)
             wire.send(bytes(frame))
-            time.sleep(0.002)
+            board.sleep(0.002)
     rises(lambda: status_counters(board), before, tcp_rx__tcp_checksum=50, tcp_rx__ip_checksum=10)
 
 
@@ -255,11 +258,11 @@ def test_flood_of_half_open_connections(board):
     with RawPeer(board, "10.0.0.99") as peer:
         for port in ports:
             peer.send(port, ECHO, SYN, seq=port)
-            time.sleep(0.003)
-        time.sleep(1)
+            board.sleep(0.003)
+        board.sleep(1)
         for port in ports:  # else the board would wait for a minute
             peer.send(port, ECHO, RST, seq=port + 1)
-            time.sleep(0.003)
+            board.sleep(0.003)
     rises(
         lambda: status_counters(board),
         before,

@@ -8,7 +8,7 @@ import threading
 import time
 
 import pytest
-from e2e_board import PATIENCE, SESSIONS, assert_drained, fabric_in_simulation, rise, wait_until
+from e2e_board import SESSIONS, assert_drained, fabric_in_simulation, rise
 from e2e_clients import (
     DISCARD,
     ECHO,
@@ -23,6 +23,7 @@ from e2e_clients import (
     reset,
     run_clients,
 )
+from patience import PATIENCE, join, wait_until
 from sim_tops import needs_network
 from trebuchet.models.ecg import model
 from trebuchet.models.smp_framing import data_message
@@ -104,8 +105,7 @@ def test_client_that_does_not_read_and_then_does(board, rng):
             "no probes of the closed window",
         )
         assert read_exactly(connection, len(data)) == data
-        sender.join(30)
-        assert not sender.is_alive()
+        join(sender, 30)
 
 
 def fill(connection, rng):
@@ -132,7 +132,7 @@ def test_slow_sender(board, rng):
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for at in range(0, len(data), 3):
             connection.sendall(data[at : at + 3])
-            time.sleep(0.01)
+            board.sleep(0.01)
         assert read_exactly(connection, len(data)) == data
 
 
@@ -146,8 +146,8 @@ def test_slow_reader(board, rng):
             chunk = connection.recv(1000)
             assert chunk
             back += chunk
-            time.sleep(0.005)
-        sender.join(30)
+            board.sleep(0.005)
+        join(sender, 30)
     assert back == data
 
 
@@ -163,7 +163,7 @@ def test_half_close_returns_the_rest(board, rng, size):
         sender = threading.Thread(target=send, daemon=True)
         sender.start()
         assert read_all(connection) == data
-        sender.join(30)
+        join(sender, 30)
 
 
 def test_half_close_with_jobs_under_way(board, rng):
@@ -250,7 +250,7 @@ def test_more_connections_than_sessions(board, rng):
         rng = random.Random(seed)
         with board.connect(ECHO, timeout=60 * PATIENCE) as connection:
             echo(connection, rng.randbytes(100))
-            full.wait(30)
+            full.wait()
             echo(connection, rng.randbytes(2000))
 
     def release():

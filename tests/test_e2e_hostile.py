@@ -3,7 +3,6 @@
 import random
 import socket
 import struct
-import time
 
 import pytest
 from e2e_board import (
@@ -13,10 +12,10 @@ from e2e_board import (
     raw_socket,
     rise,
     rises,
-    wait_until,
 )
 from e2e_clients import ECHO, PAGE_PORT, SMP, Witness, ecg_blocks, ecg_job, read_all, reset
 from e2e_raw import ACK, FIN, PSH, RST, SYN, RawPeer, tcp_frame
+from patience import wait_until
 from sim_tops import needs_network
 from trebuchet.cores.tcp.config import TINY
 from trebuchet.models.smp_framing import (
@@ -129,7 +128,7 @@ def test_reset_half_way_through_a_message(board, rng, sent):
     connection = board.connect(SMP)
     connection.sendall(message[:sent])
     wait_until(lambda: board.counters()["tcp.sessions_used"] >= 3, 10, "no third session")
-    time.sleep(0.1)
+    board.sleep(0.1)
     reset(connection)
     rises(board.counters, before, tcp__rst_rx=1, smp__aborted=1)
 
@@ -224,7 +223,7 @@ def test_flood_of_half_open_connections(board, rng):
         for number in range(400):
             source = f"10.0.{1 + number % 200}.{rng.randint(1, 250)}"
             wire.send(tcp_frame(source, board.ip, 1024 + number, ECHO, SYN, seq=number))
-            time.sleep(0.002)
+            board.sleep(0.002)
     rises(board.counters, before, tcp__syn_rx=100, tcp__cookies_sent=50)
     assert board.counters()["tcp.half_open"] < SESSIONS
     wait_until(lambda: board.counters()["tcp.half_open"] == 0, 30, "half-open sessions stay")
@@ -256,7 +255,7 @@ def test_mutated_segments(board, rng):
             flags = rng.choice([ACK, ACK | PSH, ACK | FIN, SYN, rng.randrange(256)])
             frame = peer.frame(8000, SMP, flags, payload=payload, **place)
             peer.socket.send(mutated(rng, frame))
-            time.sleep(0.0005)
+            board.sleep(0.0005)
         peer.send(8000, SMP, RST, seq=place["seq"])
     risen = rise(before, board.counters())
     assert sum(risen.get(name, 0) for name in risen if name.startswith("tcp_rx.")) > 500, risen
@@ -278,7 +277,7 @@ def test_random_segments_with_right_checksums(board, rng):
                 payload=rng.randbytes(rng.choice([0, 1, rng.randint(0, 1400)])),
                 options=options,
             )
-            time.sleep(0.0005)
+            board.sleep(0.0005)
     risen = rise(before, board.counters())
     assert risen["tcp.unknown"] > 100
     assert risen["tcp.rst_tx"] > 100
@@ -293,5 +292,5 @@ def test_garbage_frames(board, rng):
             head = rng.choice([mac, b"\xff" * 6, rng.randbytes(6)]) + rng.randbytes(6)
             head += rng.choice([b"\x08\0", b"\x08\6", b"\x86\xdd", b"\x81\0", rng.randbytes(2)])
             wire.send(head + rng.randbytes(rng.choice([0, 1, 46, rng.randint(0, 1500)])))
-            time.sleep(0.0005)
+            board.sleep(0.0005)
     rises(board.counters, before, classifier__other_frames=500)

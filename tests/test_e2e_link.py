@@ -4,8 +4,9 @@ import random
 import socket
 
 import pytest
-from e2e_board import BAD_LINK, PATIENCE, assert_drained, fabric_in_simulation
+from e2e_board import BAD_LINK, assert_drained, fabric_in_simulation
 from e2e_clients import ECHO, SMP, ecg_blocks, ecg_job, echo, read_all, run_clients
+from patience import PATIENCE
 from sim_tops import needs_network
 
 pytestmark = needs_network

@@ -2,7 +2,6 @@
 
 import json
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -49,7 +48,7 @@ def test_connections_that_break_off_leave_nothing_behind(board):
             for i, part in enumerate(np.split(samples, 3))
         )
         connection.sendall(parts[: 2 * end])
-        time.sleep(0.2)
+        board.sleep(0.2)
         connection.close()
     assert_drained(lambda: quiet_counters(board), fresh, seconds=60)
     stream, decoder = RecordStream(), smp.Decoder()

@@ -11,7 +11,7 @@ from trebuchet.sim.build import build
 from trebuchet.sim.roles import Job, role_source, run_jobs
 
 #: Compiling counts, too, and takes its time on a busy machine.
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.slow, pytest.mark.cpu_limit(1500)]
 
 PRESETS = {preset.name: preset for preset in (model.FAITHFUL, SECOND)}
 #: Real beats that each preset must get right.

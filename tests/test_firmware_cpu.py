@@ -112,7 +112,7 @@ def expected(root, sources, tmp_path_factory):
         "-std=gnu11 -Wall -Wextra -Werror -O1 -fPIC -shared -fsanitize=undefined -static-libubsan"
     )
     command = ["gcc", *flags.split(), "-fno-sanitize-recover=undefined", f"-I{root / 'firmware'}"]
-    subprocess.run([*command, "-o", path, *sources], check=True, timeout=60)
+    subprocess.run([*command, "-o", path, *sources], check=True)
     library = ctypes.CDLL(str(path))
     library.run_cases.restype = ctypes.c_size_t
     data = b"".join(all_cases())
@@ -139,7 +139,7 @@ def test_the_cpu_says_the_same(root, sources, expected, tmp_path):
     software = files.elf.parent.parent
     with (
         debugged(build(files.source), files, ready="ready", timeout=240) as (board, server),
-        GdbClient(server.port, timeout=300) as gdb,
+        GdbClient(server.port, seconds=100) as gdb,
     ):
         with CpuProgram(gdb, software, sources, root / "firmware", tmp_path) as program:
             data = b"".join(all_cases())

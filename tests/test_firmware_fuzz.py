@@ -26,7 +26,7 @@ void fuzz_one(const char *data, size_t length)
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_no_fault(target, tmp_path):
-    code, text, _ = fuzz(target, INPUTS, 1, tmp_path, timeout=300)
+    code, text, _ = fuzz(target, INPUTS, 1, tmp_path)
     assert code == 0, text
     assert json.loads(text)["inputs"] == INPUTS
 
@@ -52,7 +52,7 @@ def test_the_driver_sees_faults_and_keeps_the_input(tmp_path, monkeypatch, fault
     for name in ("fuzz.h", "driver.c"):
         (tmp_path / name).write_text((FOLDER / name).read_text())
     monkeypatch.setattr("firmware_fuzz.FOLDER", tmp_path)
-    code, text, kept = fuzz("faulty", 100_000, 1, tmp_path, timeout=60)
+    code, text, kept = fuzz("faulty", 100_000, 1, tmp_path)
     assert code != 0
     assert message in text
     assert kept.read_bytes()[:1] == b"x"
@@ -68,7 +68,7 @@ def test_the_target_node_uses_numbers_of_lost_connections_again(tmp_path, monkey
     assert text.count(lines) == 1
     (firmware / "node.c").write_text(text.replace(lines, lines.replace("= false", "= true")))
     monkeypatch.setattr("firmware_fuzz.FIRMWARE", firmware)
-    code, text, _ = fuzz("node", len(corpus("node")), 1, tmp_path, timeout=60)
+    code, text, _ = fuzz("node", len(corpus("node")), 1, tmp_path)
     assert code != 0
     assert "not true: !again || !node->busy" in text
 

@@ -138,7 +138,7 @@ class BusFirmware(Firmware):
     async def __call__(self, ctx):
         self.thread.start()
         while True:
-            address, value = self.asked.get(timeout=60)
+            address, value = self.asked.get()
             await self.pause(ctx, self.cycles if address else self.rng.randint(5, 40))
             if address is None:
                 self.uptime.value += 10

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from gdb_client import GdbClient
 from gdb_mini import mini, running
+from patience import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -105,11 +106,15 @@ def test_registers_and_memory_are_written(gdb):
     gdb.write(RAM + 0x101, data)
     assert gdb.read(RAM + 0x101, 1500) == data, f"seed {seed}"
     gdb.ok("P9=00000100")
-    gdb.send("c")
-    time.sleep(0.1)
-    gdb.raw(b"\x03")
-    assert gdb.receive() == b"S02"
-    assert gdb.registers()[S1] > 0x1_0000
+
+    def counted():
+        gdb.send("c")
+        time.sleep(0.1)
+        gdb.raw(b"\x03")
+        assert gdb.receive() == b"S02"
+        return gdb.registers()[S1] > 0x1_0000
+
+    wait_until(counted, 20, "it does not count from the number written")
     assert number(gdb) > 0x1_0000
 
 
@@ -144,16 +149,19 @@ def test_detaching_lets_it_go_on(server):
         gdb.ok("Z0,0,4")
         gdb.write(RAM, bytes(4))
         gdb.ok("D")
-    time.sleep(0.1)
-    with GdbClient(server.port) as gdb:
-        gdb.ask("?")
-        assert number(gdb) > 0
-        assert gdb.read(0, 4) != b"\x73\x00\x10\x00"
+
+    def counted():
+        with GdbClient(server.port) as gdb:
+            gdb.ask("?")
+            assert gdb.read(0, 4) != b"\x73\x00\x10\x00"
+            return number(gdb)
+
+    wait_until(counted, 20, "it does not go on")
 
 
 SCRIPT = """\
 set pagination off
-set remotetimeout 60
+set remotetimeout 3600
 target remote :{port}
 monitor status
 x/3i $pc
@@ -189,7 +197,7 @@ def test_gdb_itself(computer, server, tmp_path):
     script = tmp_path / "script.gdb"
     script.write_text(SCRIPT.format(port=server.port))
     command = [GDB, "-batch", "-nx", "-x", script, computer.elf]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     text = done.stdout + done.stderr
     assert done.returncode == 0, text
     for line in (

@@ -239,8 +239,6 @@ def test_random_packets_never_break_the_session(session):
 @pytest.fixture
 def stream():
     ours, theirs = socket.socketpair()
-    ours.settimeout(10)
-    theirs.settimeout(10)
     with ours, theirs:
         yield PacketStream(ours), theirs
 
@@ -307,7 +305,7 @@ def test_an_oversized_packet_is_left_out(stream):
 def server(model, monkeypatch):
     """The server in its thread, with the model in the place of the harness's socket."""
     name = "trebuchet.sim.gdb.server"
-    monkeypatch.setattr(f"{name}.DebugPort", lambda path: contextlib.nullcontext(model))
+    monkeypatch.setattr(f"{name}.DebugPort", lambda path, simulation: contextlib.nullcontext(model))
     memory_map = MemoryMap((ROM, RAM), RESET)
     monkeypatch.setattr(f"{name}.MemoryMap.load", lambda path: memory_map)
     with GdbServer("no socket", "no map") as made:
@@ -321,11 +319,11 @@ def test_the_server_survives_an_error_of_one_connection(server, monkeypatch, cap
 
     with monkeypatch.context() as patch:
         patch.setattr(Session, method, broken)
-        with GdbClient(server.port, timeout=10) as client:
+        with GdbClient(server.port) as client:
             client.send("?" if method == "answer" else "k")
             while client.byte():
                 pass  # until it hangs up
     assert "an error that nobody thought of" in caplog.text
-    with GdbClient(server.port, timeout=10) as client:
+    with GdbClient(server.port) as client:
         assert client.ask("?") == "S05"
         client.ok("D")

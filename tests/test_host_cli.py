@@ -18,7 +18,6 @@ def run(*args, env=None):
         [sys.executable, "-c", code, *args],
         capture_output=True,
         text=True,
-        timeout=120,
         env={**os.environ, **(env or {})},
     )
 

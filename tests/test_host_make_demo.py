@@ -11,7 +11,7 @@ WALL_SECONDS = 300
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1500)
+@pytest.mark.cpu_limit(1500)
 def test_make_demo_runs_as_written(root):
     picture = root / "build" / "demo" / "ecg.png"
     picture.unlink(missing_ok=True)

@@ -103,7 +103,7 @@ def test_a_drop_of_data_now_and_then_does_not_keep_a_client(begin):
         peer, _ = server.accept()
         with peer:
             peer.sendall(begin)
-            for _ in range(60):
+            for _ in range(600):
                 if done.wait(0.05):
                     return
                 peer.sendall(b" ")
@@ -112,10 +112,10 @@ def test_a_drop_of_data_now_and_then_does_not_keep_a_client(begin):
         thread = threading.Thread(target=drip, args=(server,), daemon=True)
         thread.start()
         board = f"127.0.0.1:{server.getsockname()[1]}"
-        with pytest.raises(TrebuchetError, match=f"^{board} did not answer within 0.5 s$"):
-            fetch_status(board, timeout=0.5)
+        with pytest.raises(TrebuchetError, match=f"^{board} did not answer within 2 s$"):
+            fetch_status(board, timeout=2)
         done.set()
-        thread.join(10)
+        thread.join()
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_drop_of_data_now_and_then_does_not_keep_a_client(begin):
 )
 def test_bad_addresses(board, message):
     with pytest.raises(TrebuchetError, match=message):
-        fetch_status(board, timeout=1)
+        fetch_status(board, timeout=600)
 
 
 def test_what_a_board_says_is_no_markup(capsys):
@@ -151,7 +151,7 @@ def test_a_peer_that_speaks_no_http():
         thread.start()
         board = f"127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(TrebuchetError, match="cannot read http://"):
-            fetch_status(board, timeout=5)
+            fetch_status(board, timeout=600)
         thread.join()
 
 

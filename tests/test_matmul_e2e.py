@@ -5,12 +5,10 @@ import json
 import random
 import socket
 import sys
-import time
 
 import pytest
 from e2e_board import (
     BAD_LINK,
-    PATIENCE,
     assert_drained,
     know_address,
     quiet_counters,
@@ -18,7 +16,6 @@ from e2e_board import (
     rises,
     status,
     status_counters,
-    wait_until,
 )
 from e2e_clients import (
     ECHO,
@@ -30,6 +27,7 @@ from e2e_clients import (
     reset,
     run_clients,
 )
+from patience import PATIENCE, wait_until
 from sim_tops import needs_network
 from trebuchet.models import matmul
 from trebuchet.models.smp_framing import TYPE_DATA, data_message, error_message
@@ -177,7 +175,7 @@ def test_reset_in_the_middle_of_an_operand(fabric, rng, sent):
     wait_until(
         lambda: rise(before, fabric.counters()).get("tcp.sessions_used", 0) >= 1, 10, "no session"
     )
-    time.sleep(0.3)
+    fabric.sleep(0.3)
     reset(connection)
     rises(fabric.counters, before, tcp__rst_rx=1, smp__aborted=1)
 

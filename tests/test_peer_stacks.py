@@ -7,8 +7,9 @@ link, where each takes minutes.
 import os
 
 import pytest
-from e2e_board import PATIENCE, assert_drained
+from e2e_board import assert_drained
 from e2e_clients import ECHO
+from patience import PATIENCE
 from peer_stacks import STACKS, command, large_fabric
 from sim_tops import needs_network
 from trebuchet.sim.run import Board

@@ -11,6 +11,7 @@ import urllib.request
 
 import pytest
 from board_console import PROMPT, Console
+from patience import Patience, wait_until
 from sim_tops import needs_network
 from trebuchet.models.renode import find_renode
 from trebuchet.sim.build import build
@@ -74,9 +75,7 @@ def start(machine):
     machine.do(f"sysbus.uart CreateFileBackend @{log} true")
     begin = time.monotonic()
     machine.do("start")
-    while "ready" not in (log.read_text() if log.exists() else ""):
-        assert time.monotonic() < begin + 60, log.read_text() if log.exists() else "nothing printed"
-        time.sleep(0.02)
+    wait_until(lambda: log.exists() and "ready" in log.read_text(), 60, "the firmware is not up")
     return log.read_text(), time.monotonic() - begin
 
 
@@ -88,13 +87,13 @@ class RenodeConsole:
 
     def until(self, text):
         """Everything up to and with ``text``."""
-        deadline = time.monotonic() + 60
+        patience = Patience(60)
         while True:
             printed = (self.machine.folder / "uart.log").read_text()[self.taken :]
             if (end := printed.find(text) + len(text)) >= len(text):
                 self.taken += end
                 return printed[:end]
-            assert time.monotonic() < deadline, f"no {text!r} in {printed[-2000:]!r}"
+            assert not patience.over(), f"no {text!r} in {printed[-2000:]!r}"
             time.sleep(0.02)
 
     def run(self, line):
@@ -158,7 +157,7 @@ def test_the_same_session_as_on_the_verilated_board(machine):
 
 
 def ask(port, request):
-    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+    with socket.create_connection(("127.0.0.1", port)) as connection:
         connection.sendall(request)
         answer = b""
         while part := connection.recv(4096):
@@ -170,16 +169,16 @@ def ask(port, request):
 def test_status_page_through_the_mailbox(board_build, machine):
     start(machine)
     port = int(machine.do("sysbus.mailbox Port"), 16)
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/status", timeout=30) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/status") as answer:
         status = json.load(answer)
     assert status["board"] == board_build.board
     assert status["engines"]["mailbox"]["requests"] == 1
     # In two parts, and one that breaks off: answered all the same.
     assert ask(port, b"GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n").startswith(b"HTTP/1.1 404 ")
     assert ask(port, b"G" * 1024).startswith(b"HTTP/1.1 4")
-    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+    with socket.create_connection(("127.0.0.1", port)) as connection:
         connection.sendall(b"GET")
         connection.shutdown(socket.SHUT_WR)
         assert connection.recv(100).startswith(b"HTTP/1.1 400 ")
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/status", timeout=30) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/status") as answer:
         assert json.load(answer)["engines"]["mailbox"]["requests"] == 5

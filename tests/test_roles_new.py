@@ -18,7 +18,7 @@ NAME = "probe_one"
 
 def trebuchet(*arguments, **options):
     command = [sys.executable, "-m", "trebuchet.host.cli", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, **options)
+    return subprocess.run(command, capture_output=True, text=True, **options)
 
 
 @pytest.fixture(scope="module")
@@ -40,9 +40,7 @@ def run(copy):
 
     def run(*command):
         command = [sys.executable, "-m", *map(str, command)]
-        result = subprocess.run(
-            command, cwd=copy, env=environment, capture_output=True, text=True, timeout=500
-        )
+        result = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True)
         assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-2000:]
         return result.stdout
 

@@ -4,6 +4,7 @@ import random
 import threading
 
 import pytest
+from patience import join
 from sim_tops import needs_network
 from trebuchet.sim.build import build
 from trebuchet.sim.run import Board, run_batch
@@ -69,6 +70,6 @@ def test_kernel_tcp_beside_arp(fabric):
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(timeout=120)
+            join(thread, 120)
         assert results == dict.fromkeys(range(4), True)
         assert board.counters()["classifier.other_frames"] > 0

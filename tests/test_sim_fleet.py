@@ -1,12 +1,11 @@
 """Four whole boards on a switch, with firmware of their own each, and this machine beside them."""
 
 import json
-import socket
 import subprocess
 import sys
-import time
 
 import pytest
+from patience import wait_until
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.sim.fleet.build import build_fleet, fleet_source
 from trebuchet.sim.fleet.firmware import _replace, board_folder
@@ -15,7 +14,7 @@ from trebuchet.sim.fleet.topology import PEERS, parse
 from trebuchet.sim.tops import source
 
 #: Compiling four boards, and waiting for them, takes minutes.
-pytestmark = pytest.mark.timeout(1500)
+pytestmark = pytest.mark.cpu_limit(1500)
 
 COMMAND = [sys.executable, "-m", "trebuchet.host.cli"]
 BAD_LINK = {"loss": "5%", "reorder": "5%", "duplicate": "2%", "delay": 20, "rate": 500}
@@ -46,7 +45,7 @@ def take(s, data):
 
 def meet(fleet, board, port, data):
     """A TCP connection that meets itself in the mirror (sim/mirror.py): all comes back."""
-    with fleet.namespace.socket(socket.AF_INET, socket.SOCK_STREAM) as s:
+    with fleet.socket() as s:
         s.settimeout(60)
         s.bind((fleet.topology.host_ip, port))
         s.connect((board.ip, port))
@@ -96,11 +95,10 @@ def fleet():
         yield fleet
 
 
-def ask(fleet, *command, timeout=300):
-    child = fleet.popen([*COMMAND, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    out, errors = child.communicate(timeout=timeout)
-    assert child.returncode == 0, errors.decode()
-    return json.loads(out)
+def ask(fleet, *command):
+    done = fleet.run([*COMMAND, *command], timeout=300)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
 
 
 def status(fleet, board):
@@ -110,16 +108,16 @@ def status(fleet, board):
 
 def connect(fleet, board):
     """To the echo service; the kernel asks three times for a board's address, and then gives up."""
-    deadline = time.monotonic() + 120
+    end = fleet.deadline(120)
     while True:
-        s = fleet.namespace.socket(socket.AF_INET, socket.SOCK_STREAM)
+        s = fleet.socket()
         s.settimeout(120)
         try:
             s.connect((board.ip, 7))
             return s
         except OSError:
             s.close()
-            if time.monotonic() > deadline:
+            if not end.left():
                 raise
 
 
@@ -157,12 +155,13 @@ def test_a_board_that_restarts_is_taken_back(fleet):
     before = joined(fleet)
     assert min(before) >= 3
     command = [*COMMAND, "manage", second.ip, "reset", "--timeout", "200"]
-    assert fleet.popen(command).wait(timeout=300) == 0
+    assert fleet.run(command, timeout=300).returncode == 0
     wanted = [before[0] + 1, before[1] + 3, before[2] + 1, before[3] + 1]
-    deadline = time.monotonic() + 400
-    while any(now < then for now, then in zip(joined(fleet), wanted, strict=True)):
-        assert time.monotonic() < deadline, (joined(fleet), wanted)
-        time.sleep(1)
+
+    def all_joined():
+        return all(now >= then for now, then in zip(joined(fleet), wanted, strict=True))
+
+    wait_until(all_joined, 400, f"{joined(fleet)} peers have joined, not {wanted}", pause=0.5)
     assert ") is new" in fleet.uart_path(first.name).read_text()
     jobs = status(fleet, first)["engines"]["peer1"]["jobs"]
     options = ["--minutes", "1", "--json", "--independent", "--outstanding", "2"]

@@ -7,8 +7,10 @@ import time
 from contextlib import contextmanager, suppress
 
 import pytest
+from simulated_time import Simulator
 from trebuchet.host import smp
 from trebuchet.models.errors import TrebuchetError
+from trebuchet.models.progress import VARIABLE
 from trebuchet.models.status import DESCRIPTIONS, Status
 
 
@@ -138,7 +140,7 @@ def test_connection_carries_messages_both_ways():
         while data := connection.recv(77):
             connection.sendall(data)
 
-    with peer(echo) as (address, port), smp.Connection(address, port, timeout=10) as connection:
+    with peer(echo) as (address, port), smp.Connection(address, port, timeout=600) as connection:
         for message in sent:
             connection.send(message)
             assert connection.receive() == message
@@ -156,7 +158,7 @@ def test_connection_tells_a_cut_message_from_a_clean_end():
 
 def test_connection_times_out():
     done = threading.Event()
-    with peer(lambda c: done.wait(10)) as where, smp.Connection(*where, timeout=0.1) as c:
+    with peer(lambda c: done.wait(600)) as where, smp.Connection(*where, timeout=0.1) as c:
         with pytest.raises(TrebuchetError, match="sent nothing for 0.1 s$"):
             c.receive()
         done.set()
@@ -168,13 +170,13 @@ def test_a_drop_of_data_now_and_then_does_not_keep_a_client():
 
     def drip(connection):
         connection.sendall(smp.HEADER.pack(6, 60000))
-        for _ in range(60):
+        for _ in range(600):
             if done.wait(0.05):
                 return
             connection.sendall(b"x")
 
-    with peer(drip) as where, smp.Connection(*where, timeout=0.5) as c:
-        with pytest.raises(TrebuchetError, match="sent no whole message within 0.5 s$"):
+    with peer(drip) as where, smp.Connection(*where, timeout=2) as c:
+        with pytest.raises(TrebuchetError, match="sent no whole message within 2 s$"):
             c.receive()
         done.set()
 
@@ -184,7 +186,7 @@ def test_a_late_answer_is_not_taken_for_that_to_the_next_message():
 
     def answer(connection):
         connection.recv(100)
-        late.wait(10)
+        late.wait(600)
         with suppress(ConnectionError):
             connection.sendall(smp.data_message(1, b"late").pack())
 
@@ -211,9 +213,9 @@ def test_a_refusal_is_received_though_the_peer_hung_up_while_it_was_sent_to():
         connection.close()
         hung_up.set()
 
-    with peer(refuse) as where, smp.Connection(*where, timeout=10) as c:
+    with peer(refuse) as where, smp.Connection(*where, timeout=600) as c:
         c.send(smp.data_message(7, bytes(100)))
-        assert hung_up.wait(10)
+        assert hung_up.wait(600)
         for answer in answers:
             c.send(smp.data_message(8, bytes(100)))
             assert c.receive() == answer
@@ -229,9 +231,9 @@ def test_a_refusal_is_received_though_the_peer_takes_no_more():
     def refuse(connection):
         connection.recv(8)
         connection.sendall(refusal.pack())
-        done.wait(10)
+        done.wait(600)
 
-    with peer(refuse) as where, smp.Connection(*where, timeout=0.5) as c:
+    with peer(refuse) as where, smp.Connection(*where, timeout=2) as c:
         c.send(smp.data_message(7, bytes(1 << 24)))
         assert c.receive() == refusal
         done.set()
@@ -246,28 +248,31 @@ def test_what_is_no_answer_is_named_though_the_peer_hung_up():
         connection.close()
         hung_up.set()
 
-    with peer(speak_http) as where, smp.Connection(*where, timeout=10) as c:
+    with peer(speak_http) as where, smp.Connection(*where, timeout=600) as c:
         c.send(smp.data_message(7, bytes(100)))
-        assert hung_up.wait(10)
+        assert hung_up.wait(600)
         with pytest.raises(smp.ProtocolError, match="type must be 1 to 6, not 72$"):
             c.send(smp.data_message(8, bytes(100)))
 
 
-def test_a_peer_that_takes_data_slowly_but_steadily_is_waited_for():
+def test_a_peer_that_takes_data_slowly_but_steadily_is_waited_for(tmp_path, monkeypatch):
+    simulator = Simulator(tmp_path / "progress")
+    monkeypatch.setenv(VARIABLE, str(simulator.path))
     taken = []
 
     def sip(connection):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)
         while data := connection.recv(1 << 16):
             taken.append(data)
-            time.sleep(0.05)
+            time.sleep(0.01)
+            simulator.advance(0.05)
 
-    message = smp.data_message(1, bytes(5 << 17))
+    message = smp.data_message(1, bytes(9 << 17))
     with peer(sip) as where, smp.Connection(*where, timeout=0.3) as c:
         c.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 17)
-        begin = time.monotonic()
+        begin = simulator.seconds
         c.send(message)
-        assert time.monotonic() - begin > 0.6, "the peer is too quick for this test"
+        assert simulator.seconds - begin > 0.6, "the peer is too quick for this test"
         c.socket.shutdown(socket.SHUT_WR)
         c.timeout = 20  # what the kernel has taken is still on its way
         assert c.receive() is None
@@ -276,7 +281,7 @@ def test_a_peer_that_takes_data_slowly_but_steadily_is_waited_for():
 
 def test_a_peer_that_takes_nothing_is_named():
     done = threading.Event()
-    with peer(lambda c: done.wait(10)) as where, smp.Connection(*where, timeout=0.2) as c:
+    with peer(lambda c: done.wait(600)) as where, smp.Connection(*where, timeout=0.2) as c:
         with pytest.raises(TrebuchetError, match="took no data for 0.2 s$"):
             c.send(smp.data_message(1, bytes(1 << 24)))
         with pytest.raises(TrebuchetError, match="for 0.2 s; the connection is closed since then$"):

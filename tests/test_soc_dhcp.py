@@ -7,10 +7,10 @@ to end with their address need the whole board.
 import json
 import re
 import sys
-import time
 
 import pytest
 from dhcp_server import DhcpServer
+from patience import wait_until
 from scapy.layers.dhcp import BOOTP
 from scapy.layers.l2 import ARP, Ether
 from soc_placeholder import PlaceholderShell
@@ -27,7 +27,10 @@ MAC = "02:00:00:00:00:02"
 
 PING = """
 import socket, struct, sys
+from trebuchet.models.progress import current_simulation
+from trebuchet.models.sockets import SimulatedTimeSocket
 s = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+s = SimulatedTimeSocket(current_simulation(), s)
 s.settimeout(float(sys.argv[2]))
 s.sendto(bytes.fromhex("0800f7ff00000000"), (sys.argv[1], 0))
 try:
@@ -94,10 +97,7 @@ def hold(board, ip):
 
 
 def wait_for(condition, seconds=90):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.1)
+    wait_until(condition, seconds, "it did not happen")
 
 
 def check_reset(peer):

@@ -5,7 +5,6 @@ import re
 import socket
 import struct
 import sys
-import time
 
 import pytest
 from e2e_board import (
@@ -14,9 +13,9 @@ from e2e_board import (
     quiet_counters,
     status,
     status_counters,
-    wait_until,
 )
 from e2e_clients import read_all, read_message, reset
+from patience import wait_until
 from sim_tops import needs_network
 from trebuchet.host.smp import (
     Configuration,
@@ -149,7 +148,7 @@ def test_twenty_requests_on_one_connection(board):
         first = read_message(connection)
         for at in range(0, 60, 7):
             connection.sendall(stream[at : min(at + 7, 60)])
-            time.sleep(0.002)
+            board.sleep(0.002)
         connection.sendall(stream[60:])
         assert [read_message(connection) for _ in range(19)] == [first] * 19
         connection.sendall(b"GET /status HTTP/1.1\r\nHost: board\r\n\r\n")
@@ -254,7 +253,7 @@ def test_a_client_that_vanishes_in_mid_configuration(board, ecg_base, after):
     """By RST: nobody is told. Its session's number, or patience's end, frees the node."""
     connection = board.connect(PORT)
     connection.sendall(configuration(ecg_base, image=bytes(3000))[:after])
-    time.sleep(0.2)
+    board.sleep(0.2)
     reset(connection)
     assert_reachable(board)
 

@@ -4,8 +4,9 @@ import socket
 import sys
 
 import pytest
-from e2e_board import assert_drained, quiet_counters, wait_until
+from e2e_board import assert_drained, quiet_counters
 from e2e_clients import read_message, reset
+from patience import wait_until
 from sim_tops import needs_network
 from trebuchet.boards import load_board
 from trebuchet.host.smp import Message, MessageType, parse_reply

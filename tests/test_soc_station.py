@@ -7,6 +7,7 @@ import threading
 
 import pytest
 from e2e_clients import ECHO, echo, run_clients
+from patience import join
 from sim_tops import needs_network
 from trebuchet.sim.bridge import BridgeBoard, bridge_source
 from trebuchet.sim.build import build
@@ -23,16 +24,16 @@ def board(request):
         yield running
 
 
-def _connect(namespace, address, port, timeout=60):
-    made = namespace.socket(socket.AF_INET, socket.SOCK_STREAM)
+def _connect(board, namespace, address, port, timeout=60):
+    made = board.socket(within=namespace)
     made.settimeout(timeout)
     made.connect((address, port))
     return made
 
 
-def _serve(namespace, address, port):
+def _serve(board, namespace, address, port):
     """An echo server of this machine's kernel in ``namespace``, for one client."""
-    listener = namespace.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener = board.socket(within=namespace)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind((address, port))
     listener.listen()
@@ -51,11 +52,10 @@ def _serve(namespace, address, port):
 
 def _through(board, client, server, address, length):
     """Echo between the two kernels, which only the board joins."""
-    thread = _serve(server, address, 5000)
-    with _connect(client, address, 5000) as peer:
+    thread = _serve(board, server, address, 5000)
+    with _connect(board, client, address, 5000) as peer:
         echo(peer, os.urandom(length))
-    thread.join(60)
-    assert not thread.is_alive()
+    join(thread, 60)
 
 
 def test_the_host_reaches_the_network_through_the_board(board):
@@ -72,7 +72,7 @@ def test_the_network_reaches_the_host_through_the_board(board):
 def test_the_board_answers_both_sides(board, side):
     namespace = board.namespace if side == "network" else board.host
     for length in (1, 1460, 100_000):
-        with _connect(namespace, board.ip, ECHO) as peer:
+        with _connect(board, namespace, board.ip, ECHO) as peer:
             echo(peer, os.urandom(length))
 
 
@@ -82,7 +82,7 @@ def test_all_at_once(board):
     def ask(namespace, seed):
         rng = random.Random(seed)
         for _ in range(4):
-            with _connect(namespace, board.ip, ECHO) as peer:
+            with _connect(board, namespace, board.ip, ECHO) as peer:
                 echo(peer, rng.randbytes(20_000))
 
     run_clients(
@@ -97,8 +97,8 @@ def test_all_at_once(board):
 
 def test_datagrams_and_pings_cross_it(board):
     """UDP between the kernels; each says what it got."""
-    far = board.namespace.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    near = board.host.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    far = board.socket(type=socket.SOCK_DGRAM)
+    near = board.socket(type=socket.SOCK_DGRAM, within=board.host)
     with far, near:
         far.bind((board.host_ip, 6000))
         for made in (far, near):

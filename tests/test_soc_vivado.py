@@ -440,7 +440,7 @@ def test_a_wrong_pin_leaves_no_project(tmp_path, litex, vivado):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(3600)
+@pytest.mark.cpu_limit(3600)
 def test_a_project_from_beginning_to_end(root, no_vivado):
     """With the placeholder in the shell's place, which shortens the mapping."""
     directory = root / "build" / "test_vivado"

@@ -4,11 +4,11 @@ import random
 import resource
 import selectors
 import socket
-import time
 
 import pytest
-from e2e_board import PATIENCE, assert_drained, know_address, wait_until
+from e2e_board import assert_drained, know_address
 from e2e_clients import ECHO, echo, run_clients
+from patience import PATIENCE, Patience, wait_until
 from peer_stacks import large_fabric
 from sim_tops import needs_network
 from trebuchet.sim.run import Board
@@ -57,14 +57,14 @@ class Client:
 
 def crowd(board, seconds):
     """All connect; when all are there, all send; each must get its own back."""
-    deadline = time.monotonic() + PATIENCE * seconds
+    patience = Patience(seconds)
     clients = [Client(board, number) for number in range(CONNECTIONS)]
     both = selectors.EVENT_READ | selectors.EVENT_WRITE
     with selectors.DefaultSelector() as poll:
         for client in clients:
             poll.register(client.socket, selectors.EVENT_WRITE, client)
         while waiting := sum(not c.connected for c in clients):
-            assert time.monotonic() < deadline, f"{waiting} have not connected"
+            assert not patience.over(), f"{waiting} have not connected"
             for key, mask in poll.select(1):
                 key.data.ready(mask)
                 poll.modify(key.fileobj, selectors.EVENT_READ, key.data)
@@ -72,7 +72,7 @@ def crowd(board, seconds):
         for client in clients:
             poll.modify(client.socket, both, client)
         while waiting := sum(not c.done for c in clients):
-            assert time.monotonic() < deadline, f"{waiting} hang"
+            assert not patience.over(), f"{waiting} hang"
             for key, mask in poll.select(1):
                 client = key.data
                 client.ready(mask & selectors.EVENT_READ)
@@ -129,28 +129,28 @@ def test_eight_megabytes_both_ways():
 STREAMS, BYTES = 4, 500_000
 
 
-def seconds(*link):
-    """How long the kernel's connections take to have so many bytes echoed, all at once."""
+def cycles(*link):
+    """In how many clock cycles the kernel's connections have so many bytes echoed, all at once."""
     with Board(large_fabric(), [*link, "--seed", str(SEED)], uart="none") as board:
         know_address(board)
         texts = [random.Random(f"{SEED} {n}").randbytes(BYTES) for n in range(STREAMS)]
         connections = [board.connect(ECHO, timeout=60 * PATIENCE) for _ in texts]
         for connection in connections:
             echo(connection, b"there")
-        start = time.monotonic()
+        start = board.simulation.cycles
         pairs = zip(connections, texts, strict=True)
         run_clients([lambda c=c, t=t: echo(c, t) for c, t in pairs], 100)
         for connection in connections:
             connection.close()
-        return time.monotonic() - start
+        return board.simulation.cycles - start
 
 
 @needs_network
 def test_goodput_with_one_percent_of_loss():
     """At least half of what it is without loss. Another job on the machine may spoil one try."""
     for _ in range(3):
-        clean, lossy = seconds(), seconds("--loss", "1%")
-        print(f"{clean:.1f} s clean, {lossy:.1f} s with loss: {clean / lossy:.2f}")
+        clean, lossy = cycles(), cycles("--loss", "1%")
+        print(f"{clean} cycles clean, {lossy} with loss: {clean / lossy:.2f}")
         if lossy <= 2 * clean:
             return
     pytest.fail("less than half of the goodput")

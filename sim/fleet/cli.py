@@ -31,8 +31,7 @@ def _announce(fleet: Fleet, console: Console) -> None:
         console.print(
             f"[bold]{board.name}[/bold] at {board.ip}, {board.mac}{calls}", highlight=False
         )
-    inside = " ".join(fleet.namespace.enter([], tether=False))
-    console.print(f"A shell on their network: {inside}")
+    console.print(f"A shell on their network: {fleet.inside()}")
     console.print(f"Their consoles: {fleet.folder}/*.uart\nCtrl-C ends it.")
 
 

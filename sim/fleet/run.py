@@ -28,6 +28,7 @@ def plan_text(
     control: int | None = None,
     idle_sleep: bool = False,
     cycles: int = 0,
+    progress: Path | None = None,
 ) -> str:
     """The plan for the harness (``harness/plan.h``): the host's port first, then the boards."""
     lines = [f"seed {seed}", f"time {time_mode}"]
@@ -35,6 +36,7 @@ def plan_text(
     lines += [f"control {control}"] if control is not None else []
     lines += ["idle_sleep"] if idle_sleep else []
     lines += [f"cycles {cycles}"] if cycles else []
+    lines += [f"progress {progress}"] if progress else []
     lines.append(topology.host_link.plan("host", topology.clock_mhz))
     for board, folder, uart in zip(topology.boards, folders, uarts, strict=True):
         lines.append(board.link.plan(board.name, topology.clock_mhz))
@@ -84,6 +86,7 @@ class Fleet(SimulatorProcess):
                     time_mode=time_mode,
                     control=control,
                     idle_sleep=idle_sleep,
+                    progress=self.progress_path,
                 )
             )
             return [str(Path(binary).resolve()), str(plan)]
@@ -95,13 +98,16 @@ class Fleet(SimulatorProcess):
         return self.folder / f"{name}.uart"
 
     def wait_ready(self, timeout: float = 120) -> None:
-        """Wait until the firmware of every board says that it is up, and has joined its peers."""
-        deadline = time.monotonic() + timeout
+        """Wait until the firmware of every board says that it is up, and has joined its peers.
+
+        ``timeout`` is in simulated seconds.
+        """
+        end = self.deadline(timeout)
         for board in self.topology.boards:
             while (missing := self._missing(board)) is not None:
                 self.check()
-                if time.monotonic() > deadline:
-                    raise TrebuchetError(f"board {board.name!r} {missing} within {timeout:g} s")
+                if not end.left():
+                    raise TrebuchetError(f"board {board.name!r} {missing} within {end}")
                 time.sleep(0.05)
 
     def _missing(self, board: BoardSpec) -> str | None:

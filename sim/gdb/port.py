@@ -6,6 +6,8 @@ import struct
 from pathlib import Path
 
 from ...models.errors import TrebuchetError
+from ...models.progress import Simulation
+from ...models.sockets import SimulatedTimeSocket
 
 __all__ = ["FLAGS", "INSTRUCTION", "DebugPort", "PortClosed", "idle", "read", "rom", "write"]
 
@@ -44,10 +46,15 @@ def rom(writable: bool) -> bytes:
 
 
 class DebugPort:
-    """The client's end; a context manager. Not for several threads at once."""
+    """The client's end; a context manager. Not for several threads at once.
 
-    def __init__(self, path: Path) -> None:
+    With ``simulation``, waits are limited by its progress, else by the wall clock.
+    """
+
+    def __init__(self, path: Path, simulation: Simulation | None = None) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
+        if simulation is not None:
+            self._socket = SimulatedTimeSocket(simulation, self._socket)
         try:
             self._socket.settimeout(_PATIENCE)
             self._socket.connect(str(path))

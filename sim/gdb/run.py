@@ -79,6 +79,6 @@ def debugged(
         options = {"cwd": files.source.folder, **options}
         with (
             Board(binary, [*arguments, "--debug", str(path)], **options) as board,
-            GdbServer(path, files.csr_json, port) as server,
+            GdbServer(path, files.csr_json, port, board.simulation) as server,
         ):
             yield board, server

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ...models.errors import TrebuchetError
+from ...models.progress import Simulation
 from .packets import MAX_PACKET, Event, PacketStream, escape, unescape
 from .port import DebugPort, PortClosed
 from .target import CSRS, PC, MemoryMap, OutOfMemoryMap, Stop, Target, TargetError
@@ -326,9 +327,17 @@ class GdbServer:
         The board's map of memories.
     port : int
         TCP port on 127.0.0.1; 0 for any. :attr:`port` says which.
+    simulation : Simulation or None
+        Progress of the simulator, which limits the waits for it.
     """
 
-    def __init__(self, socket_path: Path, csr_json: Path, port: int = 0) -> None:
+    def __init__(
+        self,
+        socket_path: Path,
+        csr_json: Path,
+        port: int = 0,
+        simulation: Simulation | None = None,
+    ) -> None:
         self._memory_map = MemoryMap.load(csr_json)
         with contextlib.ExitStack() as stack:
             self._stop_reader, self._stop_writer = map(stack.enter_context, socket.socketpair())
@@ -338,7 +347,7 @@ class GdbServer:
                 reason = f"GDB cannot be served on port {port}: {error.strerror}"
                 raise TrebuchetError(reason) from None
             self.port: int = self._listener.getsockname()[1]
-            self._debug_port = stack.enter_context(DebugPort(socket_path))
+            self._debug_port = stack.enter_context(DebugPort(socket_path, simulation))
             self._resources = stack.pop_all()
         self._thread = threading.Thread(target=self._serve, name="gdb", daemon=True)
         self._thread.start()

@@ -32,6 +32,9 @@ class Dut {
     }
     // The Verilog called $finish.
     virtual bool finished() const { return false; }
+    // Cycles that an idle reference machine, a cloud server of 2024, simulates in about a second: the
+    // unit of limits in simulated time (progress.h).
+    virtual double nominal_hz() const { return 1e6; }
 
   protected:
     void link_error(const std::string& what) {

@@ -21,6 +21,7 @@ class DutBoard : public VerilatedTop {
     bool can_send() const override { return link_.can_send(); }
     void send(Frame&& frame) override { link_.send(std::move(frame)); }
     void cycle(bool tick) override { clock(tick); }
+    double nominal_hz() const override { return 9e4; }
 
   protected:
     // A second port's part of a cycle; not called while the constructor resets the board.

@@ -1,6 +1,6 @@
 // The fabric top: the Amaranth shell and a memory model. Frames are packet streams
 // (cores/stream.py) as wide as the data path. `fabric_ports.h` is generated next to the Verilog
-// (sim/fabric.py): TREBUCHET_WIDTH, TREBUCHET_OTHER, TREBUCHET_COUNTERS(X).
+// (sim/fabric.py): TREBUCHET_WIDTH, TREBUCHET_OTHER, TREBUCHET_NOMINAL_HZ, TREBUCHET_COUNTERS(X).
 #include "arp.h"
 #include "fabric_ports.h"
 #include "lanes.h"
@@ -117,6 +117,7 @@ class DutFabric : public VerilatedTop {
         rx_.start(std::move(frame));
     }
     void cycle(bool tick) override { clock(tick); }
+    double nominal_hz() const override { return TREBUCHET_NOMINAL_HZ; }
 
     Json counters() const override {
         Json j;

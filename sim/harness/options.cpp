@@ -191,6 +191,7 @@ Table option_table(Options& o) {
     text("--pcap", "FILE", o.pcap, "capture what passes the board's port");
     text("--trace", "FILE", o.trace, "write waves (FST); needs the traced build");
     text("--events", "FILE", o.events, "write what the Verilog prints here, not to standard output");
+    text("--progress", "FILE", o.progress, "publish the cycles simulated so far here (progress.h)");
     text("--stats", "FILE", o.stats, "write statistics as JSON ('-': standard output)");
     flash_options(t, o);
     link_options(t, o);

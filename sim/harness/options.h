@@ -38,6 +38,7 @@ struct Options {
     double clock_hz = 50e6;
     double max_rate = 0;  // cycles a second; 0: as fast as it goes
     bool idle_sleep = false;
+    std::string progress;  // file for progress.h
     bool tick_wall = false;
     Cycle tick_cycles = 0;  // 0: no ticks from here
     double line_rate = 0;   // fabric: bytes a cycle on the wire, each way; 0: as the streams go

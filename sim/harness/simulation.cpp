@@ -43,6 +43,7 @@ void Simulation::setup() {
         tracing_ = true;
     }
     if (options_.control_fd >= 0) control_.open(options_.control_fd);
+    if (!options_.progress.empty()) progress_.open(options_.progress, dut_->nominal_hz());
     initial_counters_ = dut_->counters();
     fprintf(stderr, "sim: seed %llu\n", static_cast<unsigned long long>(options_.seed));
     if (!uart_.path().empty()) fprintf(stderr, "sim: UART at %s\n", uart_.path().c_str());
@@ -65,7 +66,8 @@ ExitCode Simulation::run() {
             tracing_ = true;
         }
         const bool tick = ticker_.step(cycle_);
-        if (tick && load_) load_->tick(cycle_, ++tick_);
+        tick_ += tick;
+        if (tick && load_) load_->tick(cycle_, tick_);
         move_frames();
         dut_->cycle(tick);
         ++cycle_;
@@ -110,7 +112,8 @@ void Simulation::move_frames() {
 
 void Simulation::poll_often() {
     if (has_tap_) read_tap();
-    ticker_.poll();
+    ticker_.poll(cycle_, dut_->nominal_hz());
+    progress_.publish(cycle_, tick_);
     if (load_ && load_->draining() && !healed_) {
         to_board_.heal();
         from_board_.heal();
@@ -144,11 +147,14 @@ void Simulation::poll_seldom() {
 void Simulation::nap(double now) {
     if (options_.max_rate > 0) {
         const double ahead = double(cycle_) / options_.max_rate - (now - start_);
-        if (ahead > 0) usleep(useconds_t(std::min(ahead, 0.1) * 1e6));
+        if (ahead > 0) {
+            usleep(useconds_t(std::min(ahead, 0.1) * 1e6));
+            ticker_.rested(wall_seconds() - now);
+        }
     }
     if (load_) return;
     const uint64_t traffic = to_board_.stats().frames + from_board_.stats().frames + uart_.bytes_out();
-    idler_.nap(traffic != last_traffic_, now, tap_.fd());
+    ticker_.rested(idler_.nap(traffic != last_traffic_, now, tap_.fd()));
     last_traffic_ = traffic;
 }
 

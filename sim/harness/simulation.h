@@ -8,6 +8,7 @@
 #include "impair.h"
 #include "loadgen.h"
 #include "pcap.h"
+#include "progress.h"
 #include "tap.h"
 #include "ticker.h"
 #include "uart.h"
@@ -44,6 +45,7 @@ class Simulation {
     Uart uart_;
     Pcap pcap_;
     Control control_;
+    Progress progress_;
     Ticker ticker_;
     Idler idler_;
     Json initial_counters_;

@@ -22,12 +22,16 @@ double wall_seconds() {
     return double(t.tv_sec) + double(t.tv_nsec) * 1e-9;
 }
 
-void Ticker::poll() {
+void Ticker::poll(Cycle cycle, double nominal_hz) {
     if (!wall_) return;
-    const double elapsed = (wall_seconds() - last_ms_) * 1e3;
-    if (elapsed < 1) return;
-    const uint64_t whole = uint64_t(elapsed);
-    last_ms_ += double(whole) * 1e-3;
+    const double now = wall_seconds(), elapsed = now - last_;
+    if (elapsed < 1e-3) return;
+    earned_ += 1e3 * std::min(elapsed, double(cycle - counted_) / nominal_hz + rested_);
+    last_ = now;
+    counted_ = cycle;
+    rested_ = 0;
+    const uint64_t whole = uint64_t(earned_);
+    earned_ -= double(whole);
     // After a suspension the board does not have to live through all of it.
     late_ = std::min(late_ + whole, kMaxLateTicks);
 }
@@ -43,11 +47,12 @@ bool Ticker::step(Cycle cycle) {
     return true;
 }
 
-void Idler::nap(bool busy, double now, int fd) {
+double Idler::nap(bool busy, double now, int fd) {
     if (busy) last_activity_ = now;
-    if (!enabled_ || now - last_activity_ < kIdleAfter) return;
+    if (!enabled_ || now - last_activity_ < kIdleAfter) return 0;
     pollfd wake{fd, POLLIN, 0};
     ::poll(&wake, 1, kNapMs);
+    return wall_seconds() - now;
 }
 
 }  // namespace sim

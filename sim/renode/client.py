@@ -41,7 +41,7 @@ class Renode:
         Seconds that it may take to come up.
     """
 
-    def __init__(self, environment: Mapping[str, str] | None = None, timeout: float = 120) -> None:
+    def __init__(self, environment: Mapping[str, str] | None = None, timeout: float = 600) -> None:
         launcher = need_renode()
         self._cleanup = contextlib.ExitStack()
         folder = Path(tempfile.mkdtemp(prefix="trebuchet-renode-"))

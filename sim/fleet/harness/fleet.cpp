@@ -13,6 +13,7 @@
 #include "control.h"
 #include "dut.h"
 #include "plan.h"
+#include "progress.h"
 #include "switch.h"
 #include "tap.h"
 #include "ticker.h"
@@ -52,6 +53,8 @@ class Fleet {
     void poll_often();
     void poll_seldom();
     bool faulty() const;
+    // All boards have the processor that one of them would have alone.
+    double nominal_hz() const { return boards_.front()->nominal_hz() / double(boards_.size()); }
     Json json() const;
 
     Options options_;
@@ -61,9 +64,11 @@ class Fleet {
     Tap tap_;
     bool has_tap_ = false;
     Control control_;
+    Progress progress_;
     Ticker ticker_;
     Idler idler_;
     Cycle cycle_ = 0;
+    uint64_t ticks_ = 0;
     uint64_t traffic_ = 0, last_traffic_ = 0;
     double start_ = 0;
     bool ends_ = false;
@@ -82,6 +87,8 @@ Fleet::Fleet(const Plan& plan)
         tap_.open(options_.tap, options_.address);
         has_tap_ = true;
     }
+    if (!options_.progress.empty())
+        progress_.open(options_.progress, nominal_hz());
     if (options_.control_fd < 0) return;
     control_.open(options_.control_fd);
     Json ready;
@@ -122,6 +129,7 @@ void Fleet::cycle() {
         if (has_tap_ && !frame.bad_fcs) tap_.write(frame);
     if (!switch_.idle() || traffic_ != last_traffic_ || cycle_ % kOften == 0) switch_.step(cycle_);
     const bool tick = ticker_.step(cycle_);
+    ticks_ += tick;
     for (auto& board : boards_) board->cycle(tick);
 }
 
@@ -131,7 +139,8 @@ void Fleet::poll_often() {
         switch_.put(0, std::move(frame), cycle_);
         ++traffic_;
     }
-    ticker_.poll();
+    ticker_.poll(cycle_, nominal_hz());
+    progress_.publish(cycle_, ticks_);
     if (cycle_ % kSeldom == 0) poll_seldom();
 }
 
@@ -143,7 +152,8 @@ void Fleet::poll_seldom() {
         uarts_[k]->flush();
     }
     if (!control_.serve([this] { return json().str(); })) ends_ = true;
-    idler_.nap(traffic_ != last_traffic_ || !switch_.idle(), wall_seconds(), tap_.fd());
+    const bool busy = traffic_ != last_traffic_ || !switch_.idle();
+    ticker_.rested(idler_.nap(busy, wall_seconds(), tap_.fd()));
     last_traffic_ = traffic_;
 }
 

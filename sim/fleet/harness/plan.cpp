@@ -75,6 +75,7 @@ Plan read_plan(const std::string& path) {
         else if (what == "cycles") o.cycles = Cycle(number(what, first));
         else if (what == "control") o.control_fd = int(number(what, first));
         else if (what == "idle_sleep") o.idle_sleep = true;
+        else if (what == "progress") o.progress = line.substr(9);
         else if (what == "tap") o.tap = first, o.address = second;
         else if (what == "board") plan.boards.push_back({first, second, ip, mac});
         else if (what == "time" && first == "wall") o.tick_wall = true;

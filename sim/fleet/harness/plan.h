@@ -1,6 +1,7 @@
 // What to simulate: a text that Python writes from a topology file, one item a line.
 //
 //   seed N | time MODE | tap NAME ADDRESS | control FD | idle_sleep | cycles N
+//   progress FILE                publish the cycles simulated so far there (progress.h)
 //   port NAME KEY=VALUE …        a port of the switch; the first one is the host's
 //   board FOLDER UART IP MAC     a board on the port of the same number: 1 for the first board
 #pragma once

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from ....models.errors import TrebuchetError
+from ....models.sockets import SimulatedTimeSocket
 from ...build import Source, build
 from ...run import Board
 from ...tops import board_source
@@ -52,15 +53,15 @@ class GatewareBus:
         self._lines = self._socket.makefile("r")
 
     def _connect(self) -> socket.socket:
-        deadline = time.monotonic() + 20
+        end = self.board.deadline(20)
         while True:
             self.board.check()
-            s = socket.socket(socket.AF_UNIX)
+            s = SimulatedTimeSocket(self.board.simulation, socket.socket(socket.AF_UNIX))
             try:
                 s.connect(self.path)
             except OSError:
                 s.close()
-                if time.monotonic() > deadline:
+                if not end.left():
                     raise
                 time.sleep(0.05)
             else:

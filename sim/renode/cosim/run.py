@@ -72,11 +72,11 @@ class CosimulatedBoard:
 
     def start(self, ready: str = "ready", timeout: float = 600) -> float:
         """Start the processor; wait until it has printed ``ready``; returns the seconds it took."""
-        begin = time.monotonic()
+        begin, end = time.monotonic(), self.board.deadline(timeout)
         self.renode.do("start")
         while ready not in self.uart_text():
             self.board.check()
-            if time.monotonic() > begin + timeout:
+            if not end.left():
                 raise TrebuchetError(f"the firmware has printed only {self.uart_text()!r}")
             time.sleep(0.02)
         return time.monotonic() - begin
