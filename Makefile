@@ -2,14 +2,15 @@
 
 PYTHON3 ?= python3
 BIN     := .venv/bin
-PYTEST  := $(BIN)/python -m pytest -q
-# Files in the order of tests/conftest.py, not by their numbers of tests. A worker that dies ends the
-# run: pytest-xdist 3.8 may wait for ever for the one in its place (its issue 1378).
-PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
+# What passed with the same inputs is not run again (tests/reuse.py). Files in the order of
+# tests/conftest.py, not by their numbers of tests. A worker that dies ends the run: pytest-xdist 3.8
+# may wait for ever for the one in its place (its issue 1378).
+PYTEST  := $(BIN)/python -m pytest -q --reuse
+PARALLEL := -n 2 --dist loadgroup --no-loadscope-reorder --max-worker-restart 0
 TYPED   := host models bench sim
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test check fuzz lint format types fast prove boards bench lock clean
+.PHONY: help venv demo test check nightly fuzz lint format types fast prove boards bench lock clean
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
@@ -20,11 +21,14 @@ venv: ## set up only: .venv, locked Python packages, Debian packages
 demo: venv ## classify a real ECG on the simulated board
 	@$(BIN)/trebuchet demo $(ARGS)
 
-test: lint types ## everything: lint, types, all tests, ledgers (under 50 minutes)
-	$(PYTEST) $(PARALLEL)
+test: lint types ## everything that a change can break (20 minutes; later only what it touches)
+	$(PYTEST) $(PARALLEL) -m "not nightly"
 
 check: lint types ## the quick part, for the edit loop (under 3 minutes)
-	$(PYTEST) $(PARALLEL) -m "not slow"
+	$(PYTEST) $(PARALLEL) -m "not slow and not nightly"
+
+nightly: venv ## what is noisy or takes hours; resumable; ARGS="board_versa_ecp5 prove:tcp tests"
+	@$(BIN)/trebuchet nightly $(ARGS)
 
 fuzz: venv ## the firmware's parsers: 10 million inputs each, or ARGS="TARGET --inputs N --seed N"
 	PYTHONPATH=tests $(BIN)/python tests/firmware_fuzz.py $(ARGS)
@@ -46,8 +50,8 @@ prove: venv ## all proofs and their mutants; updates ledger and page
 	$(BIN)/trebuchet prove --all
 	$(BIN)/trebuchet prove --all --mutants
 
-boards: venv ## build every real board; updates the ledger
-	$(BIN)/trebuchet bench board --fresh
+boards: venv ## build every real board with three seeds; updates the ledger
+	$(BIN)/trebuchet nightly board_
 
 bench: venv ## measure what is new or changed; updates the ledger
 	$(BIN)/trebuchet bench

@@ -65,6 +65,9 @@ COMMANDS = {
     "scale": LazyEntry("trebuchet.host.scale:scale", "Model LTL in a data centre of 250,000."),
     "prove": LazyEntry("trebuchet.formal.cli:prove", "Prove the properties of the cores."),
     "bench": LazyEntry("trebuchet.bench.cli:bench", "Measure, and compare with the budgets."),
+    "nightly": LazyEntry(
+        "trebuchet.bench.nightly:nightly", "Measure what is noisy or takes hours; resumable."
+    ),
     "doctor": LazyEntry("trebuchet.host.doctor:doctor", "Say which tools are here, which are not."),
 }
 

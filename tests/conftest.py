@@ -34,6 +34,8 @@ LONGEST = (
     "ltl_verilator",
     "ecg_transaction",
     "ecg_stream",
+    "prove_current",
+    "bench_ledger",
     "prove_runner",
     "ecg_role_verilator",
     "matmul_e2e",
