@@ -19,6 +19,7 @@ INSTEAD = {
     "make demo": ("run by test_make_demo_runs_as_written", "make -n demo"),
     "make test": ("is what runs this test", "make -n test"),
     "make check": ("is what runs this test", "make -n check"),
+    'make nightly ARGS="prove:tcp"': ("could take hours", "trebuchet nightly --list prove:skid"),
     "make format": ("would change the tree under test", "make -n format"),
     "trebuchet build versa_ecp5": ("minutes of place and route: `make boards`", None),
     "trebuchet load versa_ecp5": ("needs the board on this machine", "trebuchet load --help"),
@@ -48,8 +49,11 @@ def commands(document):
 
 
 def marked(command, document):
-    slow = command.startswith("trebuchet sim ")
-    marks = [pytest.mark.slow, pytest.mark.cpu_limit(LIMIT)] if slow else []
+    marks = []
+    if command.startswith("trebuchet sim "):
+        marks = [pytest.mark.slow, pytest.mark.cpu_limit(LIMIT)]
+    if "--boards" in command:  # four boards in one process; tests/test_sim_fleet.py has two
+        marks.append(pytest.mark.nightly)
     return pytest.param(command, document, marks=marks)
 
 

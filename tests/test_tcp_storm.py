@@ -218,7 +218,7 @@ def test_cache_for_two_sessions(seed):
     storm(seed, count=3, size=400, loss=0, limit=700, cache=2)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @seeds(1)
 def test_bad_link_with_a_cache_for_two_sessions(seed):
     # So few that whatever is fetched ahead throws out what is at work: time-outs must be longer.
@@ -234,7 +234,7 @@ def test_bad_link_with_all_options(cache, seed):
     storm(seed, count=6, size=2000, loss=0.06, limit=1500, **options)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @seeds(2)
 def test_long_storm(seed):
     storm(seed, count=16, size=4000, loss=0.05, limit=8000)
