@@ -12,7 +12,6 @@ A group's function returns a :class:`~.job.Job`, for dated figures a :class:`~.j
 """
 
 import importlib
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Any
 
 from ..boards import BUILT
 from ..models.errors import TrebuchetError
+from ..models.ledger import unique_json
 from .job import Job, Sampled, Values
 
 __all__ = ["BOARD_FIGURES", "BUDGETS", "COLLECTIONS", "GROUPS", "LEDGER", "LOSSES", "MAX_AGE"]
@@ -122,10 +122,11 @@ def load_budgets(path: Path | None = None) -> dict[str, Budget]:
     """Return the budgets by name of figure; raise :class:`TrebuchetError` if the file is bad."""
     path = path or BUDGETS
     try:
-        entries: dict[str, Any] = json.loads(path.read_text())
+        entries: dict[str, Any] = unique_json(path.read_text())
         return {name: Budget(**entry) for name, entry in entries.items()}
-    except (ValueError, TypeError, AttributeError) as error:
-        raise TrebuchetError(f"bench/{path.name}: {error}; restore it with git") from error
+    except (ValueError, TypeError, AttributeError, KeyError) as error:
+        reason = error.args[0] if isinstance(error, KeyError) else error
+        raise TrebuchetError(f"bench/{path.name}: {reason}; restore it with git") from error
 
 
 def _cells(name: str) -> tuple[str, ...]:

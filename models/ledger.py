@@ -18,6 +18,7 @@ import contextlib
 import hashlib
 import json
 import subprocess
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,7 +28,7 @@ from .errors import TrebuchetError
 from .files import write_whole
 from .lock import FileLock
 
-__all__ = ["GATEWARE", "ROOT", "Ledger", "gateware_commits_since", "origin"]
+__all__ = ["GATEWARE", "ROOT", "Ledger", "gateware_commits_since", "origin", "unique_json"]
 
 #: The top folder of the tree.
 ROOT = Path(__file__).resolve().parent.parent
@@ -65,16 +66,11 @@ class Ledger:
                 self.rows[name], self.groups[name] = row, path.stem
 
     def _rows_of(self, path: Path) -> dict[str, dict[str, Any]]:
-        def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-            names = [name for name, _ in pairs]
-            for name in names:
-                if names.count(name) > 1:
-                    self._refuse(path, f"{name!r} is there {names.count(name)} times")
-            return dict(pairs)
-
         try:
-            rows = json.loads(path.read_text(), object_pairs_hook=unique)
-        except (ValueError, UnicodeDecodeError) as error:
+            rows = unique_json(path.read_text())
+        except KeyError as error:
+            self._refuse(path, str(error.args[0]))
+        except ValueError as error:
             self._refuse(path, f"it is not JSON: {error}")
         if not isinstance(rows, dict):
             self._refuse(path, "it must hold one object, with a row for each name")
@@ -140,6 +136,18 @@ class Ledger:
         ]
         self.folder.mkdir(parents=True, exist_ok=True)
         write_whole(path, ("{\n" + ",\n".join(lines) + "\n}\n").encode())
+
+
+def unique_json(text: str) -> Any:
+    """Parse JSON; raise :class:`KeyError` for a name that an object has twice."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        for name, count in Counter(name for name, _ in pairs).items():
+            if count > 1:
+                raise KeyError(f"{name!r} is there {count} times")
+        return dict(pairs)
+
+    return json.loads(text, object_pairs_hook=unique)
 
 
 def _sum(name: str, row: dict[str, Any]) -> str:

@@ -165,6 +165,12 @@ class Reuse:
             self.known[path] = _passed(path)
         return item.name in self.known[path]
 
+    def pytest_collection_finish(self, session):
+        """Compute all keys now: what is edited later is not what these tests imported."""
+        if self.active:
+            for item in session.items:
+                self.file(item)
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item):
         if not self.active or not self.reused(item):

@@ -252,6 +252,24 @@ def test_a_loss_is_not_recorded(lab, capfd):
     assert Ledger(lab.ledger.folder).rows["t.one"]["value"] == 2000
 
 
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("{", "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
+        ('{"a": {}, "a": {}}', "'a' is there 2 times"),
+        ('{"a": {"budget": 1}}', "missing 2 required positional arguments: 'unit' and 'better'"),
+        ("[]", "'list' object has no attribute 'items'"),
+    ],
+)
+def test_bad_budgets_are_one_line(tmp_path, text, fault):
+    path = tmp_path / "budgets.json"
+    path.write_text(text)
+    with pytest.raises(TrebuchetError) as refused:
+        registry.load_budgets(path)
+    assert str(refused.value).startswith("bench/budgets.json: ")
+    assert str(refused.value).endswith(f"{fault}; restore it with git")
+
+
 def test_loss_from_nothing():
     assert Budget(10, "DSP", "lower").loss(0, 0) == 0
     assert Budget(10, "DSP", "lower").loss(0, 1) == 1

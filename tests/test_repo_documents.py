@@ -104,7 +104,9 @@ def test_paths_and_links_exist(document):
             assert (ROOT / path).exists(), f"{document} names {path}"
 
 
-@pytest.mark.parametrize("target", ["venv", "demo", "test", "check", "nightly", "prove", "boards", "bench"])
+@pytest.mark.parametrize(
+    "target", ["venv", "demo", "test", "check", "nightly", "prove", "boards", "bench"]
+)
 def test_make_knows_the_target(target):
     subprocess.run(["make", "-n", target], cwd=ROOT, check=True, capture_output=True)
     listed = subprocess.run(["make", "help"], cwd=ROOT, check=True, capture_output=True, text=True)
