@@ -19,7 +19,7 @@ from .build import ROOT, environment, generate_locked, locked
 from .inputs import files_of, input_hash
 from .netlist import design_key, kept_netlist, placed_from, synthesise
 from .pins import check_pins
-from .place import ClocksMissed, Placement, check_room, place_once, routed, usage
+from .place import ClocksMissed, Placement, check_room, place_once, usage, usage_of
 from .processes import run_group
 from .reports import read_report, write_report
 from .toolchain import own_tools, provide_tools, require_tool, version_of
@@ -123,7 +123,7 @@ def _placed(placement, seed, kept):
     seconds = kept["seconds"] + time.monotonic() - began
     for suffix in (f"_seed{seed}.config", f"_seed{seed}_placed.json", ".json", "_names.json"):
         placement.path(suffix).unlink(missing_ok=True)
-    found = routed(report, placement.sys_clk_hz)
+    found = usage_of(report, placement.sys_clk_hz)
     if found["sys_mhz"] is None:
         raise TrebuchetError(f"none of the clocks in {report} is {placement.sys_clk_hz} Hz")
     peak = max(kept["peak_bytes"], placement.peaks[-1])

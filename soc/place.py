@@ -25,7 +25,7 @@ from .timing import clock_name
 from .toolchain import PLACE_AND_ROUTE
 
 __all__ = ["LEAVE_OUT", "ROOM", "ClocksMissed", "Placement", "check_room", "pack", "place"]
-__all__ += ["place_once", "routed", "seeds_at_once", "usage"]
+__all__ += ["place_once", "seeds_at_once", "usage", "usage_of"]
 
 #: What to do when a board's FPGA is too small.
 LEAVE_OUT = (
@@ -329,10 +329,10 @@ def usage(placement, routed):
             "sys_mhz": None,
             "clocks": {},
         }
-    return routed(placement.path("_pnr.json"), placement.sys_clk_hz)
+    return usage_of(placement.path("_pnr.json"), placement.sys_clk_hz)
 
 
-def routed(report, sys_clk_hz):
+def usage_of(report, sys_clk_hz):
     """Cells and clocks as :func:`usage` returns them, by a report file of nextpnr."""
     report = json.loads(report.read_text())
     used = {name: cell["used"] for name, cell in report["utilization"].items()}

@@ -10,6 +10,7 @@ from trebuchet.boards import load_board
 from trebuchet.boards.neighbours import neighbours
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.soc import build as build_module
+from trebuchet.soc import inputs as inputs_module
 from trebuchet.soc.board_calls import make_platform
 from trebuchet.soc.inputs import files_of
 from trebuchet.soc.toolchain import own_tools, provide_tools, tool_names
@@ -109,6 +110,28 @@ def test_a_fault_in_a_module_beside_the_board_file(users):
 def test_modules_of_python_go_before_those_beside_the_board_file(users):
     with pytest.raises(TrebuchetError, match=r"AttributeError: module 'platform' has no"):
         make_platform(load_board(users(module="platform")))
+
+
+def test_comments_and_layout_are_no_inputs(tmp_path, monkeypatch):
+    """So a comment rebuilds neither the simulated board nor its firmware."""
+    files = {"soc/a.py": "x = 1\n", "firmware/a.c": "int a = 1;\n", "cores/a.v": "wire a;\n"}
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(inputs_module, "ROOT", tmp_path)
+
+    def hashed():
+        return inputs_module.input_hash("options", folders=("cores", "firmware", "soc"))
+
+    before = hashed()
+    comments = {"soc/a.py": "# b\n\n", "firmware/a.c": "/* b\n */\n", "cores/a.v": "// b\n"}
+    for name, comment in comments.items():
+        (tmp_path / name).write_text(comment + files[name])
+        assert hashed() == before, name
+    for name, text in files.items():
+        (tmp_path / name).write_text(text.replace("1", "2").replace("wire", "reg"))
+        assert hashed() != before, name
+        (tmp_path / name).write_text(text)
 
 
 # --- tools ----------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ import re
 
 import pytest
 from real_tools import SCRIPT, small_design
+from trebuchet.boards import load_board
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.soc import netlist as netlist_module
 from trebuchet.soc.canonical import canonical_constraints
@@ -18,7 +19,8 @@ from trebuchet.soc.netlist import (
     synthesis_key,
     synthesise,
 )
-from trebuchet.soc.place import Placement, place
+from trebuchet.soc.place import Placement, place, usage
+from trebuchet.soc.placed import place_unless_kept
 from trebuchet.soc.rom import PLACED
 from trebuchet.soc.timing import clock_name
 
@@ -117,6 +119,30 @@ def test_what_nextpnr_writes_has_the_designs_names(request, monkeypatch):
     assert not any(re.search("cell_[0-9]{6}", path.read_text()) for path in logs)
 
 
+def test_a_comment_does_not_place_again(request, monkeypatch):
+    """Real tools: nothing is run for a comment; logic is placed again, and so is another seed."""
+    board = load_board("versa_ecp5")
+    placement = small_design(request, monkeypatch, "test_netlist/placed", VERILOG)
+    ran = []
+    run = Placement.run
+    monkeypatch.setattr(
+        Placement, "run", lambda self, words, *rest: ran.append(words[0]) or run(self, words, *rest)
+    )
+    tools = ["nextpnr-ecp5", "yosys", "nextpnr-ecp5"]  # the first checks the pins
+    assert place_unless_kept(placement, board, [3], fresh=False) == (3, False)
+    assert ran == tools
+    used, floorplan = usage(placement, routed=True), placement.path(".svg").read_text()
+    assert used["sys_mhz"] > 50
+    placement.path(".v").write_text(COMMENTED)
+    assert place_unless_kept(placement, board, [3], fresh=False) == (3, True)
+    assert ran == tools
+    assert usage(placement, routed=True) == used
+    assert placement.path(".svg").read_text() == floorplan
+    placement.path(".v").write_text(OTHER)
+    assert place_unless_kept(placement, board, [3], fresh=False) == (3, False)
+    assert ran == tools * 2
+
+
 def test_a_module_inside_is_an_error(tmp_path):
     path = tmp_path / "netlist.json"
     modules = {
@@ -186,7 +212,7 @@ def test_keys_have_every_input_but_the_seed(design, file, change, keys):
 
 def test_the_code_of_our_own_steps_is_in_the_keys(design, monkeypatch):
     before = design_key(design()), synthesis_key(design())
-    monkeypatch.setattr(netlist_module, "significant_bytes", lambda path: b"other steps")
+    monkeypatch.setattr(netlist_module, "significant", lambda source: "other steps")
     after = design_key(design()), synthesis_key(design())
     assert all(a != b for a, b in zip(before, after, strict=True))
 
