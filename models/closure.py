@@ -38,11 +38,15 @@ def module_path(name: str, root: Path = ROOT) -> Path | None:
 
 
 def closure(
-    modules: Iterable[str | Path], folders: Collection[str] | None = None, root: Path = ROOT
+    modules: Iterable[str | Path],
+    folders: Collection[str] | None = None,
+    root: Path = ROOT,
+    computed: bool = True,
 ) -> set[Path]:
     """Return the files of ``modules``, given by full name or path, and of all that they import.
 
     ``folders``: only modules of these top folders are taken and followed; None: of all.
+    ``computed``: imports of computed names count; False if ``modules`` has what they import.
     """
     found: set[Path] = set()
     paths = (name if isinstance(name, Path) else module_path(name, root) for name in modules)
@@ -53,17 +57,17 @@ def closure(
         if path in found or (folders is not None and top not in folders):
             continue
         found.add(path)
-        waiting += _imported(path, root)
+        waiting += _imported(path, root, computed)
     return found
 
 
 @functools.cache
-def _imported(path: Path, root: Path) -> tuple[Path, ...]:
+def _imported(path: Path, root: Path, computed: bool) -> tuple[Path, ...]:
     """The files that a file imports or names as modules, and its packages."""
-    return tuple(dict.fromkeys(_find_imported(path, root)))
+    return tuple(dict.fromkeys(_find_imported(path, root, computed)))
 
 
-def _find_imported(path: Path, root: Path) -> Iterator[Path]:
+def _find_imported(path: Path, root: Path, computed: bool) -> Iterator[Path]:
     facts = _FACTS.value(path)
     package = [PACKAGE, *path.relative_to(root).parts[:-1]]
     for name, level in facts["imports"]:
@@ -77,7 +81,7 @@ def _find_imported(path: Path, root: Path) -> Iterator[Path]:
     for text in facts["strings"]:
         if text.startswith(f"{PACKAGE}."):
             yield from _named(text, root)
-    if facts["computes"] and path.with_name("__init__.py").exists():
+    if computed and facts["computes"] and path.with_name("__init__.py").exists():
         yield from _package(path.parent)
 
 

@@ -51,11 +51,42 @@ def test_an_edited_digest_is_ignored(calls):
 def test_changed_sources_make_it_invalid(calls, monkeypatch):
     calls()
     monkeypatch.setattr(memo, "KEY", "other sources")
+    monkeypatch.setattr(memo, "_key", lambda *_: "other sources")
     assert calls() == "2"
     # The sources are no longer those that this process has imported: nothing is kept.
     assert calls() == "3"
     monkeypatch.setattr(memo, "sources_key", lambda: "other sources")
     assert [calls(), calls()] == ["4", "4"]
+
+
+@pytest.mark.parametrize(
+    ("file", "stale"),
+    [
+        ("cores/tcp/receive.py", True),
+        ("cores/tcp/record.py", True),
+        ("formal/tcp_receive.py", True),
+        ("formal/stream.py", True),
+        ("models/errors.py", True),
+        ("cores/roles/matmul/lane.py", False),
+        ("formal/matmul_lane.py", False),
+    ],
+)
+def test_a_proof_depends_on_what_its_core_and_harness_import(monkeypatch, file, stale):
+    key = memo._key.__wrapped__
+    names = ("trebuchet.cores.tcp.receive", "trebuchet.formal.tcp_receive")
+    before = key(*names)
+    changed = {path: "x" if path == memo.ROOT / file else v for path, v in memo._CONTENTS.items()}
+    assert changed != memo._CONTENTS
+    monkeypatch.setattr(memo, "_CONTENTS", changed)
+    assert (key(*names) != before) is stale
+
+
+def test_data_beside_a_core_counts(monkeypatch):
+    names = ("trebuchet.cores.roles.ecg.network", "trebuchet.formal.ecg")
+    before = memo._key.__wrapped__(*names)
+    weights = memo.ROOT / "models" / "ecg" / "weights.json"
+    monkeypatch.setattr(memo, "_CONTENTS", {**memo._CONTENTS, weights: "x"})
+    assert memo._key.__wrapped__(*names) != before
 
 
 def test_a_harness_elsewhere_has_no_memo(calls):

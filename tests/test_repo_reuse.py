@@ -136,7 +136,7 @@ def project(request):
     shutil.rmtree(top, ignore_errors=True)
     (top / "tests").mkdir(parents=True)
     shutil.copytree(ROOT / "models", top / "models", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("reuse.py", "conftest.py"):
+    for name in reuse.COMMON:
         shutil.copy(ROOT / "tests" / name, top / "tests")
     (top / "__init__.py").write_text("")
     (top / "pyproject.toml").write_text(
