@@ -15,7 +15,7 @@ from ..boards.presets import TCP_PRESETS
 from ..boards.sim import with_bridge, with_role, without_cpu
 from ..boards.sim_debug import with_debug_port
 from ..models.errors import TrebuchetError
-from ..models.files import make_folder, writing_to
+from ..models.files import check_no_space, make_folder, writing_to
 from ..models.lock import FileLock
 from .firmware import FirmwareBuilder
 from .floorplan import draw
@@ -128,6 +128,7 @@ def locked(directory):
         raise TrebuchetError(
             f"a build needs a folder of its own, not {directory}; choose another folder"
         )
+    check_no_space(directory)
     with FileLock(directory.with_name(f"{directory.name}.lock")):
         make_folder(directory)
         yield
