@@ -397,6 +397,8 @@ def _build_board(board, directory, shell, synth_only, seeds, fresh):
     began = time.monotonic()
     kept = False
     with environment(directory):
+        for name in names:
+            require_tool(name)
         soc = _build_soc(board, shell, directory, **_FLOW_OPTIONS)
         placement = _placement(board, soc, directory)
         seed = application = None

@@ -140,6 +140,11 @@ def require_tool(name):
     found = shutil.which(name)
     if found is None and name in VENDORS:
         raise TrebuchetError(f"the tool {name!r} is not on PATH; {VENDORS[name]}")
+    if found is None and name in LINKS:
+        raise TrebuchetError(
+            f"the tool {name!r} is not installed and neither is its stand-in {LINKS[name]!r}; "
+            "install it with: pip install 'trebuchet[gateware]' (in a checkout: make venv)"
+        )
     if found is None:
         package = PACKAGES.get(name, name)
         raise TrebuchetError(
