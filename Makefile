@@ -2,10 +2,13 @@
 
 PYTHON3 ?= python3
 BIN     := .venv/bin
+# Not the scripts of $(BIN): they name their interpreter by its path, in which a space may be.
+PYTHON  := $(BIN)/python
+TREBUCHET := $(PYTHON) -m trebuchet.host.cli
 # What passed with the same inputs is not run again (tests/reuse.py). Files in the order of
 # tests/conftest.py, not by their numbers of tests. A worker that dies ends the run: pytest-xdist 3.8
 # may wait for ever for the one in its place (its issue 1378).
-PYTEST  := $(BIN)/python -m pytest -q --reuse
+PYTEST  := $(PYTHON) -m pytest -q --reuse
 PARALLEL := -n 2 --dist loadgroup --no-loadscope-reorder --max-worker-restart 0
 TYPED   := host models bench sim
 
@@ -15,11 +18,12 @@ TYPED   := host models bench sim
 help: ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
 
-venv: ## set up only: .venv, locked Python packages, Debian packages
+venv: ## set up only: .venv with all locked Python packages, Debian packages
 	@$(PYTHON3) tools/bootstrap.py
 
-demo: venv ## classify a real ECG on the simulated board
-	@$(BIN)/trebuchet demo $(ARGS)
+demo: ## classify a real ECG on the simulated board; sets up only what that needs
+	@$(PYTHON3) tools/bootstrap.py simulation
+	@$(TREBUCHET) demo $(ARGS)
 
 test: lint types ## everything that a change can break (20 minutes; later only what it touches)
 	$(PYTEST) $(PARALLEL) -m "not nightly"
@@ -28,38 +32,36 @@ check: lint types ## the quick part, for the edit loop (under 3 minutes)
 	$(PYTEST) $(PARALLEL) -m "not slow and not nightly"
 
 nightly: venv ## what is noisy or takes hours; resumable; ARGS="board_versa_ecp5 prove:tcp tests"
-	@$(BIN)/trebuchet nightly $(ARGS)
+	@$(TREBUCHET) nightly $(ARGS)
 
 fuzz: venv ## the firmware's parsers: 10 million inputs each, or ARGS="TARGET --inputs N --seed N"
-	PYTHONPATH=tests $(BIN)/python tests/firmware_fuzz.py $(ARGS)
+	PYTHONPATH=tests $(PYTHON) tests/firmware_fuzz.py $(ARGS)
 
 lint: venv ## ruff: rules and format
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
 
 types: venv ## mypy on the pure-Python parts
 	@# mypy finds packages by folder, and the checkout need not be called trebuchet.
 	@mkdir -p build/types && ln -sfn ../.. build/types/trebuchet
-	MYPYPATH=build/types $(BIN)/mypy $(TYPED:%=-p trebuchet.%)
+	MYPYPATH=build/types $(PYTHON) -m mypy $(TYPED:%=-p trebuchet.%)
 
 format: venv ## let ruff rewrite what it can
-	$(BIN)/ruff check --fix .
-	$(BIN)/ruff format .
+	$(PYTHON) -m ruff check --fix .
+	$(PYTHON) -m ruff format .
 
 prove: venv ## all proofs and their mutants; updates ledger and page
-	$(BIN)/trebuchet prove --all
-	$(BIN)/trebuchet prove --all --mutants
+	$(TREBUCHET) prove --all
+	$(TREBUCHET) prove --all --mutants
 
 boards: venv ## build every real board with three seeds; updates the ledger
-	$(BIN)/trebuchet nightly board_
+	@$(TREBUCHET) nightly board_
 
 bench: venv ## measure what is new or changed; updates the ledger
-	$(BIN)/trebuchet bench
+	$(TREBUCHET) bench
 
-lock: venv ## requirements.in -> requirements.lock
-	$(BIN)/python -m pip install -q uv
-	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-annotate \
-		requirements.in -o requirements.lock
+lock: venv ## requirements/*.in -> requirements.lock and requirements/*.lock
+	$(PYTHON) tools/lock.py
 
 clean: ## remove what was built; .venv stays
 	rm -rf build .pytest_cache .mypy_cache .ruff_cache

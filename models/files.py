@@ -11,7 +11,7 @@ from pathlib import Path
 
 from .errors import TrebuchetError
 
-__all__ = ["make_folder", "read_file", "write_whole", "writing_to"]
+__all__ = ["check_no_space", "make_folder", "read_file", "write_whole", "writing_to"]
 
 #: No board's flash is larger, so no file that is asked for is; a device has no end.
 MAX_FILE = 1 << 28
@@ -29,6 +29,15 @@ def writing_to(folder: Path) -> Iterator[None]:
         raise TrebuchetError(
             f"cannot write {folder}: {reason}; choose another folder, or make it writable"
         ) from error
+
+
+def check_no_space(folder: Path) -> None:
+    """Raise :class:`TrebuchetError` if the makefiles of LiteX and Verilator cannot work there."""
+    if any(character.isspace() for character in str(folder)):
+        raise TrebuchetError(
+            f"make cannot build in {str(folder)!r}, which has a space in it; "
+            "move the checkout to a folder without"
+        )
 
 
 def make_folder(folder: Path) -> Path:

@@ -18,10 +18,11 @@ from importlib.metadata import version
 from pathlib import Path
 
 from ..models.errors import TrebuchetError
+from ..models.files import check_no_space
 from ..models.kept import kept
 from ..models.sources import content_hash
 
-__all__ = ["Source", "build", "build_folder", "harness_files", "key"]
+__all__ = ["Source", "build", "build_folder", "harness_files", "key", "make_libraries"]
 
 HARNESS = Path(__file__).resolve().parent / "harness"
 _CXXFLAGS = ["-std=c++17", "-O2", "-Wall", "-Wextra"]
@@ -71,7 +72,9 @@ class Source:
 def build_folder():
     """Where build products go."""
     default = Path(__file__).resolve().parent.parent / "build"
-    return Path(os.environ.get("TREBUCHET_BUILD", default)) / "verilator"
+    folder = Path(os.environ.get("TREBUCHET_BUILD", default)) / "verilator"
+    check_no_space(folder)
+    return folder
 
 
 def harness_files():
@@ -244,19 +247,33 @@ def key(source):
     return state.hexdigest()
 
 
+def _make_harness(parts):
+    return kept(_folder("harness", parts), _compile_harness)
+
+
+def _make_libraries(harness_parts, trace):
+    """Folders of harness and runtime, and what both were made with."""
+    tools = [("verilator", _verilator_root()), ("options", [*_VERILATOR, *_MAKE]), ("trace", trace)]
+    folder = _folder("runtime", [*tools, ("g++", _compiler_version())])
+    library = _make_harness(harness_parts)
+    return library, kept(folder, lambda f: _compile_runtime(f, trace)), tools
+
+
+def make_libraries(trace=False):
+    """Compile what all tops have in common, unless that was done before."""
+    _make_libraries(_harness_parts(), trace)
+
+
 def build(source, trace=False):
     """Compile ``source`` unless that was done before; returns the path of the executable.
 
     ``trace`` makes the variant that can write waves; it is slower to compile and to run.
     """
     harness_parts = _harness_parts()
-    library = kept(_folder("harness", harness_parts), _compile_harness)
     if source.kind == "wire":
-        folder = _folder("wire", harness_parts)
+        library, folder = _make_harness(harness_parts), _folder("wire", harness_parts)
         return kept(folder, lambda f: _compile_wire(f, library)) / "sim"
-    tools = [("verilator", _verilator_root()), ("options", [*_VERILATOR, *_MAKE]), ("trace", trace)]
-    folder = _folder("runtime", [*tools, ("g++", _compiler_version())])
-    runtime = kept(folder, lambda f: _compile_runtime(f, trace))
+    library, runtime, tools = _make_libraries(harness_parts, trace)
     libraries = (library / "libharness.a", runtime / "libverilated.a")
     parts = [*harness_parts, *sorted(source.texts.items())]
     parts += [(p.name, Path(p).read_bytes()) for p in source.files]

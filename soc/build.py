@@ -16,7 +16,7 @@ from ..boards.sim import with_bridge, with_role, without_cpu
 from ..boards.sim_debug import with_debug_port
 from ..models.ending import catch_termination
 from ..models.errors import TrebuchetError
-from ..models.files import make_folder, writing_to
+from ..models.files import check_no_space, make_folder, writing_to
 from ..models.lock import FileLock
 from .firmware import FirmwareBuilder
 from .inputs import ROOT, files_of, input_hash
@@ -133,6 +133,7 @@ def locked(directory):
         raise TrebuchetError(
             f"a build needs a folder of its own, not {directory}; choose another folder"
         )
+    check_no_space(directory)
     with FileLock(directory.with_name(f"{directory.name}.lock")):
         make_folder(directory)
         with catch_termination():
@@ -403,6 +404,8 @@ def _build_board(board, directory, shell, synth_only, seeds, fresh):
     began = time.monotonic()
     kept = False
     with environment(directory):
+        for name in names:
+            require_tool(name)
         soc = _build_soc(board, shell, directory, **_FLOW_OPTIONS)
         placement = _placement(board, soc, directory)
         seed = application = None

@@ -5,10 +5,11 @@ import socket
 import threading
 from contextlib import contextmanager, suppress
 
+import matplotlib
 import numpy as np
 import pytest
 from trebuchet.host import smp
-from trebuchet.host.ecg import cli, client, figures, plot, weights
+from trebuchet.host.ecg import cli, client, fetch, figures, plot, weights
 from trebuchet.models.ecg import data, model
 from trebuchet.models.ecg import record as record_model
 from trebuchet.models.ecg.words import ORDERS, weight_words
@@ -349,6 +350,15 @@ def test_pictures_are_drawn_for_every_record(tmp_path, minutes, annotated):
     assert path.stat().st_size > 10_000
 
 
+def test_the_picture_names_its_record(tmp_path, record):
+    path = tmp_path / "ecg.svg"
+    with matplotlib.rc_context({"svg.fonttype": "none"}):
+        plot.draw(record, client.read_with_model(record), path)
+    text = path.read_text()
+    assert "ECG record synthetic, 1.0 min" in text
+    assert record.source in text
+
+
 def test_command_line_run_against_a_board(tmp_path):
     picture = tmp_path / "ecg.png"
     args = ["run", "127.0.0.1", "--record", "synthetic", "--minutes", "1", "--independent"]
@@ -383,6 +393,7 @@ def test_the_time_out_is_for_the_status_too(monkeypatch):
 
 def test_command_line_says_that_the_record_is_synthetic(tmp_path, monkeypatch):
     monkeypatch.setenv(data.VARIABLE, str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     shown = CliRunner().invoke(cli.app, ["run", "--minutes", "0.5"])
     assert shown.exit_code == 0, shown.output
     text = " ".join(shown.output.split())
@@ -413,7 +424,7 @@ def test_minutes_have_bounds(minutes, record):
     ],
 )
 def test_a_picture_that_cannot_be_is_known_before_the_run(monkeypatch, tmp_path, picture, message):
-    monkeypatch.setattr(cli, "load_or_default", lambda *_: pytest.fail("it ran"))
+    monkeypatch.setattr(cli, "record_or_default", lambda *_: pytest.fail("it ran"))
     (tmp_path / "file").touch()
     (tmp_path / "folder.png").mkdir()
     result = CliRunner().invoke(cli.app, ["run", "--plot", str(tmp_path / picture)])
@@ -431,7 +442,9 @@ def test_a_picture_that_becomes_impossible_is_one_line(tmp_path, record):
 def test_a_folder_that_cannot_be_made_is_one_line(monkeypatch, tmp_path, name):
     (tmp_path / "file").touch()
     with pytest.raises(TrebuchetError, match=r"^cannot write .*/file"):
-        data.fetch(tmp_path / name)
+        fetch.fetch_database(tmp_path / name)
+    with pytest.raises(TrebuchetError, match=r"^cannot write .*/file"):
+        fetch.fetch_demo(tmp_path / name)
     monkeypatch.setattr(data, "list_records", lambda _: ["119", *dict(figures.EXAMPLES)])
     with pytest.raises(TrebuchetError, match=r"^cannot write .*/file"):
         figures.draw_figures(tmp_path / name)

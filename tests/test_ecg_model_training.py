@@ -9,6 +9,7 @@ from trebuchet.models.ecg.adam import Recipe
 from trebuchet.models.ecg.presets import PRESETS, preset_named
 from trebuchet.models.ecg.scoring import match, peaks_score, score
 from trebuchet.models.ecg.synthetic import synthesise
+from trebuchet.models.ecg.wfdb_files import Annotations
 from trebuchet.models.errors import TrebuchetError
 
 
@@ -100,24 +101,6 @@ def test_score_counts_every_beat_once():
     assert result.predictivity == 3 / 4
 
 
-def test_records_are_looked_for_where_the_docs_say(tmp_path, monkeypatch):
-    monkeypatch.setenv(data.VARIABLE, str(tmp_path / "none"))
-    with pytest.raises(TrebuchetError, match="^TREBUCHET_MITDB names .*none, which is not a f"):
-        data.find_folder()
-    monkeypatch.setenv(data.VARIABLE, str(tmp_path))
-    assert data.find_folder() == tmp_path
-    assert data.default_record() == "synthetic"
-    with pytest.raises(TrebuchetError, match="^there is no record 100: .*trebuchet ecg fetch"):
-        data.load("100")
-    for end in ("hea", "dat"):
-        (tmp_path / f"x1.{end}").write_bytes(b"garbage")
-    assert data.list_records(tmp_path) == []
-    (tmp_path / "x1.atr").write_bytes(b"")
-    assert data.list_records(tmp_path) == ["x1"]
-    with pytest.raises(TrebuchetError, match="^cannot read record x1 in "):
-        data.load("x1")
-
-
 def test_synthetic_record_is_known_and_repeatable():
     record = data.load("synthetic", 2)
     again = data.load("synthetic", 2)
@@ -130,17 +113,6 @@ def test_synthetic_record_is_known_and_repeatable():
     assert first.positions.max() < 60 * 360
     with pytest.raises(TrebuchetError, match="must be above 0 and at most 1440, not 0$"):
         record.first(0)
-
-
-def test_fetch_explains_a_missing_network(tmp_path, monkeypatch):
-    import wfdb  # noqa: PLC0415 - slow to import
-
-    def fail(*args):
-        raise OSError("Name or service not known")
-
-    monkeypatch.setattr(wfdb, "dl_database", fail)
-    with pytest.raises(TrebuchetError, match="^cannot fetch mitdb from physionet.org .*not known"):
-        data.fetch(tmp_path / "new")
 
 
 @pytest.fixture(scope="module", params=list(PRESETS))
@@ -251,11 +223,8 @@ def test_flutter_is_left_out_of_the_r_peaks():
 
 
 def test_episodes_of_flutter_are_between_their_marks():
-    class Notes:
-        sample = np.array([10, 20, 30, 40, 50, 60])
-        symbol = "N[!]N["
-
-    assert data.episodes(Notes, 100) == ((20, 40), (60, 99))
+    notes = Annotations(np.array([10, 20, 30, 40, 50, 60]), tuple("N[!]N["))
+    assert data.episodes(notes, 100) == ((20, 40), (60, 99))
     record = data.Record("x", "", np.zeros(100), np.array([10]), np.array([0]), ((20, 40),))
     assert record.first(0.25 / 60 / 360 * 100).flutter == ((20, 40),)
     assert record.first(10 / 60 / 360).flutter == ()

