@@ -58,7 +58,7 @@ boards: venv ## build every real board with three seeds; updates the ledger
 	@$(TREBUCHET) nightly board_
 
 bench: venv ## measure what is new or changed; updates the ledger
-	$(TREBUCHET) bench
+	$(TREBUCHET) bench --record
 
 lock: venv ## requirements/*.in -> requirements.lock and requirements/*.lock
 	$(PYTHON) tools/lock.py

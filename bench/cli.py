@@ -48,14 +48,18 @@ def bench(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Measure again.")] = False,
+    record: Annotated[
+        bool, typer.Option("--record", help="Put good figures into the ledger and onto the page.")
+    ] = False,
     accept: Annotated[
-        bool, typer.Option("--accept", help="Put figures that are too bad into the ledger, too.")
+        bool, typer.Option("--accept", help="As --record, and figures that are too bad as well.")
     ] = False,
 ) -> None:
     """Compare figures with the budgets in bench/budgets.json; measure gating ones that are stale.
 
-    What is measured goes into bench/ledger and onto the page docs/resources.md. Dated figures
-    (clocks, boards, long runs) are shown with date and age; `trebuchet nightly` measures them.
+    What is measured is kept on this machine, and with --record goes into bench/ledger and onto the
+    page docs/resources.md. Dated figures (clocks, boards, long runs) are shown with date and age;
+    `trebuchet nightly` measures them.
     Exit code 1 if a budget is missed, or if an area has grown by more than 3 % since its best; the
     ledger then keeps the old rows.
     """
@@ -66,9 +70,10 @@ def bench(
 
     groups, ledger = select(group), load_ledger()
     gating = [g for g in groups if not g.dated]
-    results = figures(gating, fresh, ledger, progress=progress, accept=accept)
+    record = record or accept
+    results = figures(gating, fresh, ledger, progress=progress, record=record, accept=accept)
     results |= known([g for g in groups if g.dated], ledger)
-    if PAGE.read_text() != (text := page()):
+    if record and PAGE.read_text() != (text := page()):
         PAGE.write_text(text)
     if as_json:
         typer.echo(json.dumps(results, indent=2))

@@ -179,9 +179,10 @@ def figures(
     fresh: bool = False,
     ledger: Ledger | None = None,
     progress: Progress = lambda group: None,
+    record: bool = False,
     accept: bool = False,
 ) -> dict[str, dict[str, Any]]:
-    """Return what is known of each gating figure, by its name; write it into the ledger.
+    """Return what is known of each gating figure, by its name; with ``record`` write it down.
 
     That is its ``value``, ``unit``, ``budget``, whether that is ``kept``, its key (``inputs``), and
     ``was``, the best value since one was accepted: so small losses add up. A group with a figure
@@ -207,7 +208,7 @@ def figures(
                 "inputs": outcome.inputs,
             }
         result |= mine
-        if outcome.source != "ledger" and (accept or not (lost(mine) or missed(mine))):
+        if record and outcome.source != "ledger" and (accept or not (lost(mine) or missed(mine))):
             made = origin()
             new = {}
             for figure, known in mine.items():

@@ -53,7 +53,7 @@ def test_every_figure_has_a_group_and_a_budget():
 
 
 def test_the_page_is_current():
-    assert PAGE.read_text() == page(), "run `trebuchet bench` for any group: it writes the page"
+    assert PAGE.read_text() == page(), "run `trebuchet bench --record`: it writes the page"
 
 
 def test_a_page_of_other_figures(tmp_path, monkeypatch):

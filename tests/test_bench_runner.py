@@ -56,7 +56,7 @@ class Lab:
 
 
 def test_measures_what_is_missing_and_keeps_it(lab):
-    row = runner.figures([lab.group])["t.one"]
+    row = runner.figures([lab.group], record=True)["t.one"]
     assert row == {
         "kind": "gating",
         "value": 3,
@@ -67,7 +67,7 @@ def test_measures_what_is_missing_and_keeps_it(lab):
         "inputs": runner.key_of(lab.group),
         **{name: Ledger(lab.ledger.folder).rows["t.one"][name] for name in ("date", "commit")},
     }
-    assert runner.figures([lab.group])["t.one"] == row
+    assert runner.figures([lab.group], record=True)["t.one"] == row
     assert lab.runs == 1
     assert runner.gating(lab.group, Ledger(lab.ledger.folder)).source == "ledger"
 
@@ -82,7 +82,7 @@ def test_what_this_machine_measured_is_used_again(lab):
     assert runner.gating(lab.group, lab.ledger).source == "kept"
     assert Ledger(lab.ledger.folder).rows == {}
     # The command writes what was kept into the ledger, and measures nothing.
-    runner.figures([lab.group])
+    runner.figures([lab.group], record=True)
     assert lab.runs == 2
     assert Ledger(lab.ledger.folder).rows["t.one"]["value"] == 3
 
@@ -106,14 +106,21 @@ def test_a_broken_file_is_no_result(lab, broken):
     assert runner.gating(lab.group, lab.ledger).source == "measured"
 
 
+def test_without_record_the_ledger_stays_as_it_is(lab):
+    bench("t")
+    assert Ledger(lab.ledger.folder).rows == {}
+    bench("t", record=True)
+    assert (lab.runs, set(Ledger(lab.ledger.folder).rows)) == (1, {"t.one", "t.two"})
+
+
 def test_changed_inputs_and_fresh_measure_again(lab):
-    runner.figures([lab.group])
+    runner.figures([lab.group], record=True)
     lab.change("2")
     lab.values["t.one"] = 4
-    assert runner.figures([lab.group])["t.one"]["value"] == 4
+    assert runner.figures([lab.group], record=True)["t.one"]["value"] == 4
     lab.values["t.one"] = 5
-    assert runner.figures([lab.group])["t.one"]["value"] == 4
-    assert runner.figures([lab.group], fresh=True)["t.one"]["value"] == 5
+    assert runner.figures([lab.group], record=True)["t.one"]["value"] == 4
+    assert runner.figures([lab.group], fresh=True, record=True)["t.one"]["value"] == 5
     assert lab.runs == 3
 
 
@@ -135,13 +142,13 @@ def test_json_is_all_that_comes_on_stdout(lab, capfd):
 def test_rows_of_unknown_figures_are_refused(lab, group, name, message):
     lab.ledger.record(group, name, "1", value=1)
     with pytest.raises(TrebuchetError, match=message):
-        bench("t")
+        bench("t", record=True)
 
 
 def test_table_says_which_budgets_are_kept(lab, capfd):
     lab.values["t.two"] = 12
     with pytest.raises(typer.Exit) as stopped:
-        bench("t")
+        bench("t", record=True)
     assert stopped.value.exit_code == 1
     out, err = capfd.readouterr()
     lines = [line.split() for line in out.splitlines()]
@@ -151,10 +158,10 @@ def test_table_says_which_budgets_are_kept(lab, capfd):
 
 
 def test_a_missed_budget_is_not_recorded(lab, capfd):
-    bench("t")
+    bench("t", record=True)
     lab.values["t.two"] = 12
     with pytest.raises(typer.Exit):
-        bench("t", fresh=True, as_json=True)
+        bench("t", fresh=True, record=True, as_json=True)
     out, _ = capfd.readouterr()
     rows = json.loads(out[out.index("{") :])
     assert {name: row["kept"] for name, row in rows.items()} == {"t.one": True, "t.two": False}
@@ -166,7 +173,7 @@ def test_a_missed_budget_is_not_recorded(lab, capfd):
     entry["t.two"]["pending"] = "later"
     registry.BUDGETS.write_text(json.dumps(entry))
     lab.values["t.two"] = 99
-    bench("t", fresh=True)
+    bench("t", fresh=True, record=True)
     assert Ledger(lab.ledger.folder).rows["t.two"]["value"] == 99
 
 
@@ -175,28 +182,28 @@ def test_small_losses_add_up(lab):
     area = {"budget": 10_000, "unit": "LUT4", "better": "lower"}
     registry.BUDGETS.write_text(json.dumps({"t.one": area, "t.two": area}))
     lab.values = {"t.one": 1000, "t.two": 1000}
-    bench("t")
+    bench("t", record=True)
     lab.values["t.one"] = 1020
-    bench("t", fresh=True)
+    bench("t", fresh=True, record=True)
     lab.values["t.one"] = 1040
     with pytest.raises(typer.Exit):
-        bench("t", fresh=True)
+        bench("t", fresh=True, record=True)
     assert Ledger(lab.ledger.folder).rows["t.one"]["value"] == 1020
     bench("t", fresh=True, accept=True)
     lab.values["t.one"] = 1070
-    bench("t", fresh=True)
+    bench("t", fresh=True, record=True)
     assert Ledger(lab.ledger.folder).rows["t.one"]["value"] == 1070
     lab.values["t.one"] = 900
-    bench("t", fresh=True)
+    bench("t", fresh=True, record=True)
     lab.values["t.one"] = 928
     with pytest.raises(typer.Exit):
-        bench("t", fresh=True)
+        bench("t", fresh=True, record=True)
 
 
 def test_a_measurement_must_yield_its_figures(lab):
     del lab.values["t.two"]
     with pytest.raises(RuntimeError, match=r"must measure \['t.one', 't.two'\], not \['t.one'\]"):
-        runner.figures([lab.group])
+        runner.figures([lab.group], record=True)
 
 
 def test_unknown_group():
@@ -235,17 +242,17 @@ def test_a_loss_is_not_recorded(lab, capfd):
     area = {"budget": 10_000, "unit": "LUT4", "better": "lower"}
     registry.BUDGETS.write_text(json.dumps({"t.one": area, "t.two": cycles}))
     lab.values = {"t.one": 1000, "t.two": 5}
-    bench("t")
+    bench("t", record=True)
     lab.values = {"t.one": 1031, "t.two": 9}
     with pytest.raises(typer.Exit) as stopped:
-        bench("t", fresh=True)
+        bench("t", fresh=True, record=True)
     assert stopped.value.exit_code == 1
     errors = capfd.readouterr().err
     assert "t.one was 1,000 and is 1,031 LUT4: 3.1% worse; not recorded" in errors
     assert "t.two was" not in errors
     assert Ledger(lab.ledger.folder).rows["t.one"]["value"] == 1000
     lab.values["t.one"] = 1030
-    bench("t", fresh=True)
+    bench("t", fresh=True, record=True)
     assert Ledger(lab.ledger.folder).rows["t.one"]["value"] == 1030
     lab.values["t.one"] = 2000
     bench("t", fresh=True, accept=True)
