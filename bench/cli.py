@@ -9,7 +9,7 @@ from rich.table import Table
 
 from .dated import known
 from .registry import Group, load_budgets
-from .resources import PAGE, page
+from .resources import PAGE, number, page
 from .runner import figures, load_ledger, lost, missed, select
 
 __all__ = ["bench"]
@@ -17,13 +17,16 @@ __all__ = ["bench"]
 
 def _table(results: dict[str, dict[str, Any]]) -> Table:
     budgets = load_budgets()
-    table = Table("figure", "value", "budget", "unit", "", "measured", box=None)
+    # Columns are as wide as what they hold; the last gives way.
+    table = Table(box=None)
+    for heading in ("figure", "value", "budget", "unit", "", "measured"):
+        table.add_column(heading, no_wrap=heading != "measured")
     for name, result in results.items():
         value = result["value"]
         table.add_row(
             name,
-            "-" if value is None else f"{value:,}",
-            f"{budgets[name].bound} {result['budget']:,}",
+            "-" if value is None else number(value),
+            f"{budgets[name].bound} {number(result['budget'])}",
             result["unit"],
             "[green]kept[/]" if result["kept"] else "[red]missed[/]",
             _measured(result),

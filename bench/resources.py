@@ -9,7 +9,7 @@ from ..models.ledger import ROOT, Ledger
 from .dated import seeds_of
 from .registry import BUDGETS, LEDGER, Budget, load_budgets
 
-__all__ = ["PAGE", "REFERENCES", "page"]
+__all__ = ["PAGE", "REFERENCES", "number", "page"]
 
 PAGE = ROOT / "docs" / "resources.md"
 #: ``{figure: [value, where it is from]}``; only figures that mean the same on both sides.
@@ -43,7 +43,8 @@ _PARTS = {
 }
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """Return a figure as tables show it."""
     return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
@@ -60,21 +61,21 @@ def _rows(
         value = _value(row) if row else budget.pending or "-"
         sign = "≤" if budget.better == "lower" else "≥"
         theirs = references.get(figure)
-        source = f"{_number(theirs[0])}, {theirs[1]}" if theirs else ""
-        bound = f"{sign} {_number(budget.budget)} {budget.unit}"
+        source = f"{number(theirs[0])}, {theirs[1]}" if theirs else ""
+        bound = f"{sign} {number(budget.budget)} {budget.unit}"
         yield f"| `{figure}` | {value} | {bound} | {source} | {_origin(row) if row else ''} |"
 
 
 def _value(row: dict[str, Any]) -> str:
     """The value of a row; of a dated one median, least value and seeds."""
     if "median" not in row:
-        return _number(row["value"])
+        return number(row["value"])
     seeds = seeds_of(row)
     least = (
-        "" if row["minimum"] in (None, row["median"]) else f"{_number(row['minimum'])} the least, "
+        "" if row["minimum"] in (None, row["median"]) else f"{number(row['minimum'])} the least, "
     )
     which = f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {', '.join(map(str, seeds))}"
-    return f"{_number(row['median'])} ({least}{which})"
+    return f"{number(row['median'])} ({least}{which})"
 
 
 def _origin(row: dict[str, Any]) -> str:
