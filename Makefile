@@ -9,7 +9,8 @@ TREBUCHET := $(PYTHON) -m trebuchet.host.cli
 # tests/conftest.py, not by their numbers of tests. A worker that dies ends the run: pytest-xdist 3.8
 # may wait for ever for the one in its place (its issue 1378).
 PYTEST  := $(PYTHON) -m pytest -q --reuse
-PARALLEL := -n 2 --dist loadgroup --no-loadscope-reorder --max-worker-restart 0
+# Twice as many workers as cores: simulated boards often wait for time to pass.
+PARALLEL := -n $(shell expr 2 \* $$(nproc)) --dist loadgroup --no-loadscope-reorder --max-worker-restart 0
 TYPED   := host models bench sim
 
 .DEFAULT_GOAL := help

@@ -1,10 +1,8 @@
 """lwIP and smoltcp against our engine, which opens connections or has them opened to it.
 
-With ``TREBUCHET_HOSTILE`` above 1 there are longer transfers, too: 8 MB, and 1 MB over the bad
+In the nightly tier there are longer transfers, too: 8 MB, and 1 MB over the bad
 link, where each takes minutes.
 """
-
-import os
 
 import pytest
 from e2e_board import assert_drained
@@ -19,8 +17,7 @@ pytestmark = [pytest.mark.slow, needs_network]
 #: Ten times as bad as the links that TCP is made for.
 BAD = ("--loss", "10%", "--reorder", "5%", "--duplicate", "2%", "--corrupt", "2%", "--seed", "3")
 SIZES = {"clean": (1, 2, 1459, 1460, 1461, 65_536, 1_000_000), "bad": (1, 1461, 20_000, 40_000)}
-if int(os.environ.get("TREBUCHET_HOSTILE", "1")) > 1:
-    SIZES = {"clean": (*SIZES["clean"], 8_000_000), "bad": (*SIZES["bad"], 1_000_000)}
+LONG = {"clean": (8_000_000,), "bad": (1_000_000,)}
 #: A peer listens here for the board.
 LISTENS = 5007
 SECONDS = 100
@@ -37,9 +34,20 @@ def link(request):
 @pytest.mark.parametrize("stack", STACKS)
 def test_transfers_with_an_independent_stack(link, stack, role):
     """Byte-exact both ways at once, an orderly end each, and nothing stays in the engine."""
+    transfer(link, stack, role, SIZES[link[0]])
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("role", ["client", "server"])
+@pytest.mark.parametrize("stack", STACKS)
+def test_long_transfers_with_an_independent_stack(link, stack, role):
+    transfer(link, stack, role, LONG[link[0]])
+
+
+def transfer(link, stack, role, sizes):
+    """Move ``sizes`` bytes both ways over connections that ``role`` serves or opens."""
     kind, board, fresh = link
     before = board.counters()
-    sizes = SIZES[kind]
     port = ECHO if role == "client" else LISTENS
     seconds = SECONDS + max(sizes) // 5_000
     done = board.run(command(stack, board, role, port, sizes), timeout=PATIENCE * seconds)

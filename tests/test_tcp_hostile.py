@@ -1,11 +1,9 @@
 """A flood of SYNs and a mass of random and mutated frames: nobody honest suffers, nothing leaks.
 
 The fabric top is the impatient one of the end-to-end tests: what vanished is given up within
-seconds. ``TREBUCHET_HOSTILE=n`` makes both n times as long: 5 is 100,000 SYNs, 125 a million
-frames.
+seconds. In the nightly tier there are 100,000 SYNs and a million frames.
 """
 
-import os
 import random
 import threading
 
@@ -27,11 +25,13 @@ from trebuchet.sim.run import run_batch
 pytestmark = pytest.mark.slow
 
 SEED = 31
-TIMES = int(os.environ.get("TREBUCHET_HOSTILE", "1"))
-SYNS, BURST = 20_000 * TIMES, 400
+#: SYNs of a flood, and how many of them at once.
+SYNS, BURST = 20_000, 400
 #: Attack frames and transactions of one run; ticks after the last of these, for the last of the
 #: vanished peers to be given up (``retries`` time-outs, doubled each time).
 FRAMES, TRANSACTIONS, DRAIN = 8_000, 400, 40_000
+#: Runs that send a million frames.
+MILLION = 1_000_000 // FRAMES
 
 
 class Talk:
@@ -90,7 +90,7 @@ def flood(board, count):
     """
     rng = random.Random(SEED)
     seen = start = board.counters()["tcp.syn_rx"]
-    patience = Patience(60 * TIMES)
+    patience = Patience(60 * count // SYNS)
     with raw_socket(board) as wire:
         while seen - start < count:
             assert not patience.over(), f"the engine has seen {seen - start} SYNs only"
@@ -104,14 +104,15 @@ def flood(board, count):
 
 
 @needs_network
-def test_flood_of_syns():
+@pytest.mark.parametrize("count", [SYNS, pytest.param(5 * SYNS, marks=pytest.mark.nightly)])
+def test_flood_of_syns(count):
     """Sessions that are there go on, and new ones are served while it lasts (RFC 4987, 3.6)."""
     with fabric_in_simulation("--seed", str(SEED), impatient=True) as board:
         fresh = board.counters()
         talks = [Talk(board, number) for number in range(4)]
         before, rounds = board.counters(), [talk.rounds for talk in talks]
         newcomers = Newcomers(board)
-        flood(board, SYNS)
+        flood(board, count)
         after = board.counters()
         newcomers.end()
         assert all(talk.rounds > least for talk, least in zip(talks, rounds, strict=True))
@@ -125,7 +126,10 @@ def test_flood_of_syns():
         assert_drained(board.counters, fresh)
 
 
-@pytest.mark.parametrize("part", range(TIMES))
+@pytest.mark.apart
+@pytest.mark.parametrize(
+    "part", [0, *(pytest.param(n, marks=pytest.mark.nightly) for n in range(1, MILLION))]
+)
 def test_random_and_mutated_frames(part):
     """Five frames of attackers for each of an honest client; all stores are as before, after."""
     options = ["--load", "hostile", "--port", ECHO, "--time", "cycles:120", "--clients", 8]
