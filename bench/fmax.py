@@ -23,7 +23,7 @@ from amaranth.lib.wiring import In, Out
 from ..models.ending import catch_termination
 from ..models.errors import TrebuchetError
 from ..models.kept import kept
-from ..models.ledger import significant
+from ..models.sources import content_hash
 from ..soc import canonical, netlist
 from ..soc.processes import run_group
 from ..soc.synthesis import plain_verilog
@@ -206,7 +206,7 @@ class Design:
         parts += tool_names(tools, own_tools(tools))
         state = hashlib.sha256(repr(parts).encode())
         for module in (canonical, netlist):
-            state.update(significant(Path(str(module.__file__)).read_text()).encode())
+            state.update(content_hash(Path(str(module.__file__))).encode())
         self.key = state.hexdigest()[:16]
 
     def place(self, seed: int) -> Placed:

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from ..models.errors import TrebuchetError
-from ..models.ledger import significant
+from ..models.sources import content_hash
 from .canonical import Names, canonical_constraints, canonicalise, constrained
 from .global_reset import promote_resets
 from .reports import read_report, write_report
@@ -81,7 +81,7 @@ def synthesis_inputs(placement):
     """
     script, code, contents = _read(placement)
     keep = sorted(constrained(placement.path(".lpf").read_text()))
-    steps = [significant(Path(__file__).with_name(name).read_text()) for name in _CODE]
+    steps = [content_hash(Path(__file__).with_name(name)) for name in _CODE]
     settings = json.dumps(ROUTERS[placement.router])
     return "\n".join([script, *code, *contents, *keep, settings, *steps])
 
