@@ -211,7 +211,7 @@ class Reuse:
         return report
 
     def pytest_report_teststatus(self, report, config):
-        if ("reused", True) in report.user_properties:
+        if ("reused", True) in getattr(report, "user_properties", ()):
             return "reused", "", "REUSED"
         return None
 

@@ -38,6 +38,7 @@ def test_the_harness_sees_faults():
         RouterSimulator(wrong).run()
 
 
+@pytest.mark.nightly
 def test_a_saturated_mesh():
     config = LinkConfig(vcs=2, buffer_flits=16, dest_width=4)
     simulator = RouterSimulator(Network(mesh(3, 3), config))

@@ -121,7 +121,7 @@ def connect(fleet, board):
                 raise
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_boards_do_each_others_jobs(fleet):
     """One client at one board; the answers are the golden model's, whoever gave them."""
     first, *others = fleet.topology.boards
@@ -148,7 +148,7 @@ def joined(fleet):
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_board_that_restarts_is_taken_back(fleet):
     """Alone: its peers greet it anew, and it does their jobs again (docs/network.md, Greeting)."""
     first, second, *_ = fleet.topology.boards
@@ -172,7 +172,7 @@ def test_a_board_that_restarts_is_taken_back(fleet):
     assert [engines[f"peer{p}"]["errors"] for p in (1, 2, 3)] == [0, 0, 0]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_every_board_has_its_own_addresses(fleet):
     for board in fleet.topology.boards:
         before = fleet.stats()["ports"][board.name]["in"]
@@ -184,7 +184,7 @@ def test_every_board_has_its_own_addresses(fleet):
         assert "ltl: 3 peers" in console
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_frames_reach_only_the_board_that_they_are_for(fleet):
     """The switch has learned where each board is: the others see nothing of an exchange."""
     first, second = fleet.topology.boards[:2]
@@ -201,7 +201,7 @@ def test_frames_reach_only_the_board_that_they_are_for(fleet):
     assert grown(second.name) <= 1  # an ARP request at most
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_boards_echo_at_the_same_time(fleet):
     """TCP to all of them at once, each byte back; the last one's link is a bad one."""
     sockets, data = [connect(fleet, board) for board in fleet.topology.boards], bytes(2048)
