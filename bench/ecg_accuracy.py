@@ -18,6 +18,7 @@ from ..models.ecg.scoring import Score, peaks_score
 from ..models.ecg.train import gather, halves, join, split_score, total, train
 from ..models.errors import TrebuchetError
 from .job import Job, Sampled, Values
+from .needs import Unmeasurable
 
 __all__ = ["accuracy", "peaks", "require_records", "split", "training"]
 
@@ -31,7 +32,7 @@ def require_records() -> Path:
     folder = data.find_folder()
     count = len(data.list_records(folder))
     if folder is None or count < RECORDS:
-        raise TrebuchetError(
+        raise Unmeasurable(
             f"accuracy is measured on {RECORDS} records of MIT-BIH, and {count} are here: set "
             f"{data.VARIABLE}, or get them with `trebuchet ecg fetch`"
         )

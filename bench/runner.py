@@ -23,6 +23,7 @@ from ..models.ledger import ROOT, Ledger, origin
 from ..models.lock import FileLock
 from ..models.sources import content_hash, files_below, tree_hash
 from .job import Values
+from .needs import Unmeasurable
 from .registry import COLLECTIONS, GROUPS, LEDGER, UNITS, Group, load_budgets
 
 __all__ = ["Outcome", "Progress", "figures", "gating", "key_of", "kept_values", "load_ledger"]
@@ -187,14 +188,21 @@ def figures(
     That is its ``value``, ``unit``, ``budget``, whether that is ``kept``, its key (``inputs``), and
     ``was``, the best value since one was accepted: so small losses add up. A group with a figure
     that has lost more than :data:`.registry.LOSSES` allow, or misses its budget, keeps its old rows
-    in the ledger, unless ``accept``.
+    in the ledger, unless ``accept``. Of several groups, those that cannot be measured here are left
+    out.
     """
     ledger = load_ledger() if ledger is None else ledger
     budgets = load_budgets()
     result: dict[str, dict[str, Any]] = {}
-    for group in groups:
+    for group in (groups := list(groups)):
         rows = {name: ledger.rows[name] for name in group.figures if name in ledger.rows}
-        outcome = gating(group, ledger, fresh, progress)
+        try:
+            outcome = gating(group, ledger, fresh, progress)
+        except Unmeasurable as error:
+            if len(groups) == 1:
+                raise
+            print(f"{group.name} is left out: {error}", file=sys.stderr)
+            continue
         mine = {}
         for figure, value in outcome.values.items():
             budget, row = budgets[figure], rows.get(figure, {})

@@ -10,6 +10,7 @@ import typer
 from trebuchet.bench import registry, runner
 from trebuchet.bench.cli import bench
 from trebuchet.bench.job import Job
+from trebuchet.bench.needs import Unmeasurable
 from trebuchet.bench.registry import Budget, Group
 from trebuchet.boards import BUILT
 from trebuchet.models.errors import TrebuchetError
@@ -204,6 +205,18 @@ def test_a_measurement_must_yield_its_figures(lab):
     del lab.values["t.two"]
     with pytest.raises(RuntimeError, match=r"must measure \['t.one', 't.two'\], not \['t.one'\]"):
         runner.figures([lab.group], record=True)
+
+
+def test_what_cannot_be_measured_here_is_left_out(lab, monkeypatch, capfd):
+    def job():
+        raise Unmeasurable("get the records")
+
+    monkeypatch.setattr(lab, "job", job)
+    with pytest.raises(Unmeasurable, match="get the records"):
+        runner.figures([lab.group])
+    other = dataclasses.replace(lab.group, name="u")
+    assert runner.figures([lab.group, other]) == {}
+    assert "t is left out: get the records" in capfd.readouterr().err
 
 
 def test_unknown_group():

@@ -149,10 +149,18 @@ def test_select():
         runner.select(registry.PROOFS, ["###"], False)
 
 
+def _tiers(proofs):
+    """One in five with the others of `make test`, by way of example; all in the nightly tier."""
+    for number, proof in enumerate(proofs):
+        marks = [pytest.mark.nightly] if number % 5 else []
+        yield pytest.param(proof, marks=marks, id=proof.name)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("proof", QUICK, ids=lambda proof: proof.name)
+@pytest.mark.apart
+@pytest.mark.parametrize("proof", _tiers(QUICK))
 def test_quick_set(proof):
-    """Each property holds, each cover is reached, each mutant is caught."""
+    """Each property holds, each cover is reached, each mutant is caught; without the ledger."""
     tasks = runner.tasks_of(proof) + runner.tasks_of(proof, mutants=True)
     for result in runner.run_tasks(tasks, jobs=2):
         assert result.good, f"{result.task.name} is {result.status}, see {result.folder}"
