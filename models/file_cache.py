@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from .files import write_whole
 
@@ -29,7 +29,10 @@ class FileCache(Generic[T]):
         again. Of two processes that end at once one's values may be lost; they are computed again.
     """
 
+    _all: ClassVar[list["FileCache"]] = []
+
     def __init__(self, name: str, compute: Callable[[Path], T]) -> None:
+        self._all.append(self)
         self._name = name
         self._compute = compute
         self._values: dict[str, list[Any]] | None = None
@@ -62,6 +65,12 @@ class FileCache(Generic[T]):
             isinstance(entry, list) and len(entry) == 4 for entry in values.values()
         )
         return values if good else {}
+
+    @classmethod
+    def write_all(cls) -> None:
+        """Keep what is new in all caches now, for processes that are about to start."""
+        for cache in cls._all:
+            cache.write()
 
     def write(self) -> None:
         """Keep what is new for other processes; a tree that takes no files has no cache."""

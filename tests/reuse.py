@@ -20,11 +20,13 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from trebuchet.models.closure import closure, strings_of
+from trebuchet.models.file_cache import FileCache
 from trebuchet.models.sources import ROOT, content_hash, files_below
 
 TESTS = ROOT / "tests"
@@ -127,10 +129,18 @@ def environment() -> str:
 def key(path: Path, whole: bool) -> str:
     """Return the hash of what a file of tests depends on; ``whole``: of every byte of the tree."""
     state = hashlib.sha256(environment().encode())
+    if whole:
+        state.update(_tracked())
     for file in sorted(tree() if whole else inputs(path) | _locks()):
         content = hashlib.sha256(file.read_bytes()).hexdigest() if whole else _hash(file)
         state.update(f"{file.relative_to(ROOT)}\0{content}\0".encode())
     return state.hexdigest()[:20]
+
+
+def _tracked() -> bytes:
+    """Names of the files that git tracks; empty without git."""
+    command = ["git", "ls-files", "-z"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).stdout
 
 
 @functools.cache
@@ -144,6 +154,12 @@ class Reuse:
     def __init__(self, config) -> None:
         self.active = config.getoption("reuse")
         self.known: dict[Path, set[str]] = {}
+        #: Names of the tests that the marks choose, by the file of their results.
+        self.chosen: dict[Path, list[str]] = {}
+        #: Results of files that were not even imported.
+        self.left_out = 0
+        chosen = config.getoption("keyword", "") or any("::" in word for word in config.args)
+        self.choice = None if chosen else config.getoption("markexpr", "")
         self.opened: set[str] = set()
         self.watching = False
         if self.active:
@@ -153,23 +169,45 @@ class Reuse:
         if self.watching and event == "open" and isinstance(arguments[0], str):
             self.opened.add(arguments[0])
 
-    def file(self, item) -> Path:
-        """Return where the results of an item's file are kept."""
-        whole = item.get_closest_marker("whole_tree") is not None
-        return KEPT / f"{item.path.stem}-{key(item.path, whole)}.jsonl"
+    def file(self, path: Path) -> Path:
+        """Return where the results of a file of tests are kept."""
+        return KEPT / f"{path.stem}-{key(path, 'mark.whole_tree' in path.read_text())}.jsonl"
+
+    def pytest_sessionstart(self, session):
+        """With pytest-xdist, count what the workers leave out; they find the hashes made."""
+        if self.active and session.config.getoption("numprocesses", None):
+            for path in sorted(TESTS.glob("test_*.py")):
+                self.left_out += self._complete(path)
+            FileCache.write_all()
+
+    def pytest_ignore_collect(self, collection_path, config):
+        """Leave out a file if all its tests of these marks passed with the same inputs."""
+        if not self.active or not collection_path.match("test_*.py"):
+            return None
+        count = self._complete(collection_path)
+        self.left_out += count
+        return True if count else None
+
+    def _complete(self, file: Path) -> int:
+        """Number of tests of a file, if all passed with the same inputs; else 0."""
+        if self.choice is None:
+            return 0
+        path = self.file(file)
+        expected = _read(path.with_suffix(".json")).get(self.choice, ())
+        return len(expected) if set(expected) <= _passed(path) else 0
 
     def reused(self, item) -> bool:
         """Return whether an item passed with the same inputs."""
-        path = self.file(item)
+        path = self.file(item.path)
         if path not in self.known:
             self.known[path] = _passed(path)
         return item.name in self.known[path]
 
     def pytest_collection_finish(self, session):
         """Compute all keys now: what is edited later is not what these tests imported."""
-        if self.active:
+        if self.active and self.choice is not None:
             for item in session.items:
-                self.file(item)
+                self.chosen.setdefault(self.file(item.path), []).append(item.name)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item):
@@ -206,7 +244,7 @@ class Reuse:
                 report.user_properties.append(("strays", sorted(strays)))
             else:
                 KEPT.mkdir(parents=True, exist_ok=True)
-                with self.file(item).open("a") as file:
+                with self.file(item.path).open("a") as file:
                     file.write(json.dumps(item.name) + "\n")
         return report
 
@@ -216,10 +254,10 @@ class Reuse:
         return None
 
     def pytest_terminal_summary(self, terminalreporter):
-        reused = terminalreporter.getreports("reused")
+        reused = len(terminalreporter.getreports("reused")) + self.left_out
         if reused:
             terminalreporter.write_line(
-                f"{len(reused)} results reused: nothing that these tests depend on has changed"
+                f"{reused} results reused: nothing that these tests depend on has changed"
             )
         for report in terminalreporter.getreports("passed"):
             for name, strays in report.user_properties:
@@ -229,9 +267,26 @@ class Reuse:
                         "(tests/reuse.py), so its result is not kept"
                     )
 
-    def pytest_sessionfinish(self, session):
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session, exitstatus):
+        # Not before: other workers may still collect, and all must find the same tests.
+        if os.environ.get("PYTEST_XDIST_WORKER", "gw0") == "gw0":
+            for path, names in self.chosen.items():
+                about = path.with_suffix(".json")
+                KEPT.mkdir(parents=True, exist_ok=True)
+                about.write_text(json.dumps({**_read(about), self.choice: names}))
         if self.active and not hasattr(session.config, "workerinput"):
             _drop_old()
+            if self.left_out and exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+                session.exitstatus = pytest.ExitCode.OK
+
+
+def _read(path: Path) -> dict:
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _passed(path: Path) -> set[str]:
@@ -263,3 +318,4 @@ def _drop_old() -> None:
     for paths in by_file.values():
         for path in sorted(paths, key=lambda p: p.stat().st_mtime)[:-GENERATIONS]:
             path.unlink(missing_ok=True)
+            path.with_suffix(".json").unlink(missing_ok=True)

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.whole_tree
+
 #: A folder of the build, because a file system of /tmp may be another; and what lies in it.
 PLACES = {"name": "trebuchet", "path": "mein Ordner ü/x"}
 

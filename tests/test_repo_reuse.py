@@ -155,8 +155,8 @@ def run(project, *options, code=0):
     env = {"PYTHONPATH": str(project.parent), "PATH": "/usr/bin:/bin"}
     done = subprocess.run(command, cwd=project, capture_output=True, text=True, env=env)
     assert done.returncode == code, done.stdout + done.stderr
-    last = done.stdout.strip().splitlines()[-1]
-    words = last.replace(",", "").split()
+    lines = [line for line in done.stdout.splitlines() if " in " in line and line[0].isdigit()]
+    words = lines[-1].replace(",", "").split() if lines else []
     counts = {word: int(words[k - 1]) for k, word in enumerate(words) if words[k - 1].isdigit()}
     return counts, done.stdout
 
@@ -170,6 +170,23 @@ def test_what_passed_is_not_run_again(project, options):
     assert again["passed"] == 1
     assert "3 results reused" in text
     assert "opens secret.md: not among its inputs" in text
+
+
+@pytest.mark.parametrize("options", [(), ("-n", "2", "--dist", "loadgroup")])
+def test_a_file_of_which_all_passed_is_not_imported(project, options):
+    path = project / "tests" / "test_small.py"
+    path.write_text(PROJECT[: PROJECT.index("def test_reads")] + "print('imported')\n")
+    run(project, *options)
+    counts, text = run(project, "-s", *options)
+    assert counts == {}
+    assert "3 results reused" in text
+    assert "imported" not in text
+    # One test of a file is chosen by name: it is imported, and its result reused.
+    assert run(project, "-k", "adds")[0]["reused"] == 1
+    # With other marks other tests are chosen.
+    assert run(project, "-m", "not slow", *options)[0]["reused"] == 3
+    (project / "tests" / "limit.txt").write_text("xx\n")
+    assert run(project, *options)[0]["passed"] == 3
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,9 @@ import pytest
 from packaging.requirements import Requirement
 from trebuchet.host.cli import COMMANDS
 
+#: Comments are held to the rules as well.
+pytestmark = pytest.mark.whole_tree
+
 #: What a folder must never import, directly or from Trebuchet's own folders (docs/architecture.md).
 FORBIDDEN = {
     "cores": {"litex", "liteeth", "litedram", "migen", "litex_boards"}
