@@ -19,7 +19,8 @@ from typing import Any
 
 from ..boards import load_board
 from ..models.ledger import Ledger, gateware_commits_since, origin
-from .job import Sampled, version
+from .job import Sampled
+from .keys import version
 from .registry import MAX_AGE, Budget, Group, load_budgets
 from .runner import keep_values, kept_values, key_of, stdout_to_stderr
 

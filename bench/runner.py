@@ -23,6 +23,7 @@ from ..models.ledger import ROOT, Ledger, origin
 from ..models.lock import FileLock
 from ..models.sources import content_hash, files_below, tree_hash
 from .job import Values
+from .keys import job_key
 from .needs import Unmeasurable
 from .registry import COLLECTIONS, GROUPS, LEDGER, UNITS, Group, load_budgets
 
@@ -112,7 +113,7 @@ def key_of(group: Group) -> str:
     if found.get("sources") == state and isinstance(found.get("key"), str):
         return found["key"]
     with stdout_to_stderr():
-        key = group.job().key(group.target)
+        key = job_key(group.job(), group.target)
     _write(path, {"sources": state, "key": key})
     return key
 

@@ -14,21 +14,20 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 
 from ..models.errors import TrebuchetError
 from ..models.files import check_no_space
 from ..models.kept import kept
-from ..models.sources import content_hash
 
-__all__ = ["Source", "build", "build_folder", "harness_files", "key", "make_libraries"]
+__all__ = ["HARNESS", "VERILATOR_OPTIONS", "Source", "build", "build_folder", "harness_files"]
+__all__ += ["make_libraries"]
 
 HARNESS = Path(__file__).resolve().parent / "harness"
 _CXXFLAGS = ["-std=c++17", "-O2", "-Wall", "-Wextra"]
-_VERILATOR = ["--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--threads", "1"]
+VERILATOR_OPTIONS = ["--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--threads", "1"]
 # Generated Verilog is not written for a linter; errors still stop.
-_VERILATOR += ["--noassert", "-Wno-fatal", "-Wno-lint", "-Wno-style", "--prefix", "Vtop"]
+VERILATOR_OPTIONS += ["--noassert", "-Wno-fatal", "-Wno-lint", "-Wno-style", "--prefix", "Vtop"]
 # With -O2 a board takes three times as long to compile, and is 7 % faster; "slow" runs once.
 _MAKE = ["OPT_FAST=-O1", "OPT_SLOW=-O0", "OPT_GLOBAL=-O2"]
 # The wheel's configuration lacks the flag by which split models include their compiled header.
@@ -183,7 +182,7 @@ def _verilate(folder, top, files, trace, options=()):
         include, link = _trace_flags(folder)
         flags += include
     root = _verilator_root()
-    command = [root / "bin" / "verilator_bin", *_VERILATOR, "--top-module", top]
+    command = [root / "bin" / "verilator_bin", *VERILATOR_OPTIONS, "--top-module", top]
     command += ["--Mdir", folder / "obj", *options]
     command += ["--trace-fst"] if trace else []
     for f in flags:
@@ -231,29 +230,17 @@ def _compile_wire(folder, library):
     _run([*command, library / "libharness.a"], folder / "build.log")
 
 
-def key(source):
-    """Return the hash of what decides a simulation's results, the same on every machine.
-
-    That is ``source``, the harness (comments left out), and Verilator's version and options; the
-    C++ compiler is no part of it.
-    """
-    state = hashlib.sha256(f"{version('verilator')} {_VERILATOR}".encode())
-    files = [p for p in sorted(HARNESS.rglob("*")) if p.is_file()]
-    files += sorted(source.main.parent.iterdir()) if source.main else []
-    for path in [*files, *source.files]:
-        state.update(f"{Path(path).name} {content_hash(Path(path))}\0".encode())
-    for name, text in [*sorted(source.texts.items()), ("kind", source.kind), ("top", source.top)]:
-        state.update(f"{name} {len(text)}\0{text}".encode())
-    return state.hexdigest()
-
-
 def _make_harness(parts):
     return kept(_folder("harness", parts), _compile_harness)
 
 
 def _make_libraries(harness_parts, trace):
     """Folders of harness and runtime, and what both were made with."""
-    tools = [("verilator", _verilator_root()), ("options", [*_VERILATOR, *_MAKE]), ("trace", trace)]
+    tools = [
+        ("verilator", _verilator_root()),
+        ("options", [*VERILATOR_OPTIONS, *_MAKE]),
+        ("trace", trace),
+    ]
     folder = _folder("runtime", [*tools, ("g++", _compiler_version())])
     library = _make_harness(harness_parts)
     return library, kept(folder, lambda f: _compile_runtime(f, trace)), tools
