@@ -29,7 +29,7 @@ from trebuchet.models.ecg import model
 from trebuchet.models.smp_framing import data_message
 from trebuchet.sim.tops import PAGE
 
-pytestmark = needs_network
+pytestmark = [pytest.mark.slow, needs_network]
 
 SEED = 30
 GET = b"GET / HTTP/1.1\r\nHost: board\r\n\r\n"

@@ -27,7 +27,7 @@ from trebuchet.models.smp_framing import (
 )
 from trebuchet.models.status import Status
 
-pytestmark = needs_network
+pytestmark = [pytest.mark.slow, needs_network]
 
 SEED = 40
 

@@ -11,6 +11,8 @@ from trebuchet.models.ecg import model
 from trebuchet.models.ecg.record import KEPT, MAX_PART, RecordStream
 from trebuchet.models.status import Status
 
+pytestmark = pytest.mark.slow
+
 
 def cut(rng, samples, longest=MAX_PART):
     """Cut a record into parts of random size, short ones and long ones."""

@@ -12,6 +12,8 @@ from tcp_bench import ACK, FIN, M32, RST, SMALL, SYN, Peer, Service, World
 from test_tcp_close import fin_of, kinds, opened
 from test_tcp_flow import noise, until_data
 
+pytestmark = pytest.mark.slow
+
 URG = 32
 
 

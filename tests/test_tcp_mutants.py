@@ -15,6 +15,8 @@ import test_tcp_regressions as data
 import test_tcp_regressions_life as life
 from trebuchet.formal.proof import Mutant, mutated
 
+pytestmark = pytest.mark.slow
+
 PACKAGE = "trebuchet.cores.tcp"
 
 

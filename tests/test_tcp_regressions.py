@@ -5,9 +5,12 @@ What is tested elsewhere has no twin here: the table in docs/tcp-tests.md names 
 
 from dataclasses import replace
 
+import pytest
 from streams import seeds
 from tcp_bench import ACK, FIN, M32, SMALL, Peer, World
 from test_tcp_flow import noise, opened, until_data
+
+pytestmark = pytest.mark.slow
 
 # --- A1: retransmission reads the session's own memory -------------------------------------------
 

@@ -13,6 +13,8 @@ from test_tcp_close import fin_of, kinds, opened
 from test_tcp_parser import check
 from trebuchet.models.net import parse_segment
 
+pytestmark = pytest.mark.slow
+
 # --- A8: closing ---------------------------------------------------------------------------------
 
 

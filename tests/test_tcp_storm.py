@@ -8,6 +8,8 @@ from net_frames import tag_of
 from streams import make_rng, seeds
 from tcp_bench import ACK, FIN, M32, RST, SMALL, SYN, Service, World
 
+pytestmark = pytest.mark.slow
+
 
 def ahead(a, b):
     """``a`` - ``b`` in sequence space, with sign."""
