@@ -127,6 +127,7 @@ _FEATURE = """
 [[feature]]
 name = "the @name@ role equals its golden model"
 part = "roles"
+tier = "check"
 tests = ["roles_@name@"]
 """
 
