@@ -66,6 +66,8 @@ def pytest_configure(config):
     config.pluginmanager.register(Reuse(config))
 
 
+# Before pytest-xdist's own, which reads the groups.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     ranks = {f"test_{name}.py": rank for rank, name in enumerate(LONGEST)}
     items.sort(key=lambda item: ranks.get(item.path.name, len(LONGEST)))
