@@ -10,7 +10,7 @@ TREBUCHET := $(PYTHON) -m trebuchet.host.cli
 # may wait for ever for the one in its place (its issue 1378).
 PYTEST  := $(PYTHON) -m pytest -q --reuse
 # Twice as many workers as cores: simulated boards often wait for time to pass.
-PARALLEL := -n $(shell expr 2 \* $$(nproc)) --dist loadgroup --no-loadscope-reorder --max-worker-restart 0
+PARALLEL := -n $(shell expr 2 \* $$(nproc)) --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 TYPED   := host models bench sim
 
 .DEFAULT_GOAL := help

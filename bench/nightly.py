@@ -127,7 +127,7 @@ def perform(name: str) -> None:
 def _run_tests() -> None:
     command = [sys.executable, "-m", "pytest", "-q", "--reuse", "-m", "nightly"]
     # Twice as many workers as cores: simulated boards often wait for time to pass.
-    command += ["-n", str(2 * _cores()), "--dist", "loadgroup", "--no-loadscope-reorder", "tests"]
+    command += ["-n", str(2 * _cores()), "--dist", "loadfile", "--no-loadscope-reorder", "tests"]
     code = subprocess.run(command, cwd=ROOT, check=False).returncode
     if code not in (0, 5):  # 5: no test has the mark
         raise TrebuchetError(f"pytest ended with code {code}")
