@@ -66,16 +66,9 @@ def pytest_configure(config):
     config.pluginmanager.register(Reuse(config))
 
 
-# Before pytest-xdist's own, which reads the groups.
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     ranks = {f"test_{name}.py": rank for rank, name in enumerate(LONGEST)}
     items.sort(key=lambda item: ranks.get(item.path.name, len(LONGEST)))
-    for item in items:
-        # A worker takes the tests of a file together, with their fixtures, unless each stands for
-        # itself (mark `apart`).
-        apart = item.get_closest_marker("apart") is not None
-        item.add_marker(pytest.mark.xdist_group(item.nodeid if apart else item.path.stem))
 
 
 @pytest.fixture(scope="session")

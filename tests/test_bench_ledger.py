@@ -18,7 +18,6 @@ DATED = [figure for group in GROUPS.values() if group.dated for figure in group.
 
 
 @pytest.mark.slow
-@pytest.mark.apart
 @pytest.mark.parametrize("group", GATING, ids=lambda group: group.name)
 def test_gating_figures_keep_their_budgets(group):
     """Measured here unless the ledger or this machine has the result for what the tools read."""

@@ -20,14 +20,12 @@ def ledger():
     return Ledger(runner.LEDGER)
 
 
-@pytest.mark.apart
 @by_name
 def test_proof(proof, ledger):
     """Its properties hold, its cover statements are reached."""
     _hold(runner.check_current(proof, longest=LONGEST, ledger=ledger))
 
 
-@pytest.mark.apart
 @by_name
 def test_mutants(proof, ledger):
     """Each is caught."""

@@ -157,7 +157,6 @@ def _tiers(proofs):
 
 
 @pytest.mark.slow
-@pytest.mark.apart
 @pytest.mark.parametrize("proof", _tiers(QUICK))
 def test_quick_set(proof):
     """Each property holds, each cover is reached, each mutant is caught; without the ledger."""

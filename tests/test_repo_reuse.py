@@ -139,9 +139,7 @@ def project(request):
     for name in reuse.COMMON:
         shutil.copy(ROOT / "tests" / name, top / "tests")
     (top / "__init__.py").write_text("")
-    (top / "pyproject.toml").write_text(
-        '[tool.pytest.ini_options]\nmarkers = ["whole_tree", "apart"]\n'
-    )
+    (top / "pyproject.toml").write_text('[tool.pytest.ini_options]\nmarkers = ["whole_tree"]\n')
     (top / "secret.md").write_text("text\n")
     (top / "tests" / "added.py").write_text("VALUE = 1  # one\n")
     (top / "tests" / "limit.txt").write_text("x\n")

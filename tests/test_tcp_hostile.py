@@ -128,7 +128,6 @@ def test_flood_of_syns(count):
         assert_drained(board.counters, fresh)
 
 
-@pytest.mark.apart
 @pytest.mark.parametrize(
     "part", [0, *(pytest.param(n, marks=pytest.mark.nightly) for n in range(1, MILLION))]
 )
