@@ -120,6 +120,12 @@ def roles_header(regions):
     )
 
 
+def _run_make(folder, makefile):
+    """Run make, which ends with all that it started when this is ended."""
+    command = ["make", f"-j{os.cpu_count()}", "-C", str(folder), "-f", str(makefile)]
+    run_group(command).check_returncode()
+
+
 class FirmwareBuilder(Builder):
     """LiteX's builder with our firmware where LiteX puts its BIOS, and our headers beside its own.
 
@@ -148,12 +154,7 @@ class FirmwareBuilder(Builder):
                 self._share(name, patterns)
             for name, source in self.software_packages:
                 if compile_bios or name != "bios":
-                    self._make(Path(self.software_dir) / name, Path(source) / "Makefile")
-
-    def _make(self, folder, makefile):
-        """Run make, which ends with all that it started when this is ended."""
-        command = ["make", f"-j{os.cpu_count()}", "-C", str(folder), "-f", str(makefile)]
-        run_group(command).check_returncode()
+                    _run_make(Path(self.software_dir) / name, Path(source) / "Makefile")
 
     def _share(self, name, patterns):
         """Leave in the build what is compiled of a package for CPUs like this one."""
@@ -170,7 +171,7 @@ class FirmwareBuilder(Builder):
             shutil.rmtree(own)  # of another kind of CPU, or broken off
             own.mkdir()
             makefile = Path(dict(self.software_packages)[name]) / "Makefile"
-            self._make(own, makefile)
+            _run_make(own, makefile)
             for pattern in patterns:
                 for path in own.glob(pattern):
                     shutil.copy2(path, folder)
