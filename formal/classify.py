@@ -2,8 +2,9 @@
 
 *Match*, what the header says: a frame gets exactly one verdict, one cycle after the beat that
 settles it; the verdict is that of a comparison of the whole header, written here from the
-standards' fields: our address, Ethertype 0800, version 4, protocol 6, no fragment (neither offset
-nor more to come), our IP address, at least 34 bytes, and only while enabled.
+standards' fields: our address, from a source that is neither a group nor ourselves, Ethertype 0800,
+version 4, protocol 6, no fragment (neither offset nor more to come), our IP address, from another
+one, at least 34 bytes, and only while enabled.
 
 *Dispatch*, what happens to frames and verdicts that wait: one verdict is used for each frame; the
 stream rules hold at both outputs; every beat of a frame for the engine goes to ``toe`` unchanged
@@ -71,6 +72,9 @@ class MatchProof(Elaboratable):
             & (byte[14] >> 4 == 4)
             & (fragment == 0)
             & (byte[23] == 6)
+            & ~byte[6][0]
+            & (whole[48:96] != dut.mac)
+            & (Cat(byte[29], byte[28], byte[27], byte[26]) != dut.ip)
             & (Cat(byte[33], byte[32], byte[31], byte[30]) == dut.ip)
         )
         size = Signal(range((beats + 1) * n + 1))
@@ -104,6 +108,15 @@ class MatchProof(Elaboratable):
         wrong[20] = header.word_select(20, 8)[:6] != 0
         wrong[21] = header.word_select(21, 8) != 0
         so_far = Cat((have > k // n) & miss for k, miss in wrong.items()).any()
+        so_far |= (have > 6 // n) & header[48]
+        own = {6 + k: dut.mac.word_select(k, 8) for k in range(6)}
+        own |= {26 + k: dut.ip.word_select(3 - k, 8) for k in range(4)}
+        for first, last in ((6, 11), (26, 29)):
+            same = {k: header.word_select(k, 8) == own[k] for k in range(first, last + 1)}
+            so_far |= (have > last // n) & Cat(*same.values()).all()
+            for beat in range(first // n + 1, last // n + 1):
+                begun = Cat(same[k] for k in range(first, beat * n)).all()
+                m.d.comb += Assert((have != beat) | (dut.differs == ~begun))
         m.d.comb += [Assert(dut.index == have), Assert(have <= -(-HEADER // n))]
         with m.If(have != -(-HEADER // n)):
             m.d.comb += Assert(dut.miss == so_far)
@@ -288,6 +301,8 @@ PROOFS = (
                 ),
                 Mutant("takes_udp", "23: 6}", "23: 17}"),
                 Mutant("ip_reversed", "self.ip.word_select(3 - i, 8)", "self.ip.word_select(i, 8)"),
+                Mutant("takes_groups", "terms.append(byte[6][0])", "pass"),
+                Mutant("takes_itself", "terms.append(~other)", "pass"),
                 Mutant("takes_runts", "& ~(last & short)", ""),
                 Mutant("keeps_miss", "[index.eq(0), miss.eq(0)]", "[index.eq(0)]", 16),
             ),

@@ -107,10 +107,13 @@ def is_for_toe(frame, mac, ip, enable=True):
         enable
         and len(frame) >= 34
         and frame[0:6] == mac
+        and not frame[6] & 1
+        and frame[6:12] != mac
         and frame[12:14] == b"\x08\x00"
         and frame[14] >> 4 == 4
         and _number(frame[20:22]) & 0x3FFF == 0
         and frame[23] == 6
+        and _number(frame[26:30]) != ip
         and _number(frame[30:34]) == ip
     )
 

@@ -36,7 +36,8 @@ class Classifier(wiring.Component):
     member       dir   width           meaning
     ===========  ====  ==============  =============================================================
     ``rx``       In    packet stream   frames from the MAC
-    ``toe``      Out   packet stream   IPv4/TCP frames to ``mac`` and ``ip`` that are no fragments
+    ``toe``      Out   packet stream   IPv4/TCP frames to ``mac`` and ``ip`` that are no fragments,
+                                       from a station that can be answered
     ``other``    Out   packet stream   all other frames (ARP, ICMP, UDP, broadcast, …)
     ``mac``      In    48              this board's address, first byte on the wire in bits 7..0
     ``ip``       In    32              this board's address as a number (192.168.1.50 = 0xC0A80132)
@@ -44,6 +45,8 @@ class Classifier(wiring.Component):
     ``csr``      In    CsrSignature    counters, :data:`CLASSIFIER_BLOCK`
     ===========  ====  ==============  =============================================================
 
+    A station can be answered unless its MAC address is that of a group or ours, or its IP address
+    is ours (RFC 1122, 3.3.6 and 3.2.1.3): the engine sends to the source of what it takes.
     ``mac``, ``ip`` and ``enable`` may change at any time; frames under way then go to either
     output, but whole. IP options, a wrong header length or checksum do not matter here: the
     parser judges them. A frame shorter than 34 bytes goes to ``other``. ``error`` is handed on.
@@ -118,25 +121,33 @@ class Classifier(wiring.Component):
         n = self.width // 8
         index = Signal(range(beats + 1))
         miss = Signal()
+        self.differs = Signal()  # the source address under way is not ours
         verdict, decided = Signal(), Signal()
         self.index, self.miss = index, miss  # for the invariants of the proofs, like those below
         m.d.sync += decided.eq(0)
         ip = Cat(self.ip.word_select(3 - i, 8) for i in range(4))
-        wanted = {12: 0x08, 13: 0x00, 23: 6}
-        wanted |= {i: self.mac.word_select(i, 8) for i in range(6)}
+        mac = [self.mac.word_select(i, 8) for i in range(6)]
+        wanted = {12: 0x08, 13: 0x00, 23: 6} | dict(enumerate(mac))
         wanted |= {30 + i: ip.word_select(i, 8) for i in range(4)}
-        wrong = Signal()
+        # Our own addresses at the places of a frame's source.
+        own = [{6 + i: byte for i, byte in enumerate(mac)}]
+        own.append({26 + i: ip.word_select(i, 8) for i in range(4)})
+        wrong, differing = Signal(), Signal()
         with m.Switch(index):
             for beat in range(beats):
                 byte = {beat * n + i: seen.data[8 * i : 8 * i + 8] for i in range(n)}
                 terms = [byte[i] != w for i, w in wanted.items() if i in byte]
+                if 6 in byte:
+                    terms.append(byte[6][0])
                 if 14 in byte:
                     terms.append(byte[14][4:] != 4)
                 if 20 in byte:  # more fragments, or an offset
                     terms.append(Cat(byte[20][:6], byte[21]) != 0)
                 with m.Case(beat):
+                    terms += self._source_is_ours(m, own, byte, differing)
                     m.d.comb += wrong.eq(Cat(*terms).any() if terms else 0)
         with m.If(take):
+            m.d.sync += self.differs.eq(differing)
             last = seen.last
             short = index * n + (n - seen.empty) < _HEADER_BYTES
             with m.If(index != beats):
@@ -149,6 +160,23 @@ class Classifier(wiring.Component):
             with m.If(last):
                 m.d.sync += [index.eq(0), miss.eq(0)]
         m.d.comb += [verdicts.w_en.eq(decided), verdicts.w_data.eq(verdict)]
+
+    def _source_is_ours(self, m, own, byte, differing):
+        """Terms that are 1 where a source address ends and all its bytes were those of ``own``.
+
+        ``own`` are addresses, bytes by their places in a frame; ``byte`` are those of this beat. An
+        address that began in an earlier beat has left there in ``differs`` whether it is another.
+        """
+        terms = []
+        for address in own:
+            here = [byte[place] != value for place, value in address.items() if place in byte]
+            if here:
+                other = Cat(*here).any() | (self.differs & (min(address) not in byte))
+                if max(address) in byte:
+                    terms.append(~other)
+                else:
+                    m.d.comb += differing.eq(other)
+        return terms
 
     def _dispatch(self, m, layout, delay, verdicts):
         """Move beats from the delay line to the output registers."""
