@@ -174,7 +174,7 @@ class World:
     async def quiet(self, ctx, ticks):
         """Nothing is sent for so many ticks."""
         await self.pause(ctx, ticks)
-        assert self.out == []
+        assert self.out == [], f"{self.out}"
 
     async def drained(self, ctx, ticks=600):
         """Everything comes back: sessions, segments, descriptors."""

@@ -184,6 +184,34 @@ def test_data_after_the_end_draws_rst():
     World().run(script)
 
 
+def test_a_syn_before_the_release_is_answered_when_it_comes_again():
+    """The same ports at once after LAST-ACK: no RST, so the client asks once more."""
+
+    async def script(ctx, world):
+        peer, service = await opened(ctx, world)
+        service.auto_release = False
+        peer.send(flags=ACK | FIN)
+        await world.until(ctx, lambda: "EOF" in kinds(service))
+        service.send(0, b"", close=True)
+        s = await fin_of(ctx, peer)
+        peer.ack = (s["seq"] + 1) & M32
+        peer.send()
+        await world.until(ctx, lambda: "CLOSED" in kinds(service))
+        again = Peer(world, isn=peer.seq + 500)
+        again.syn()
+        await world.quiet(ctx, 10)
+        again.raw(again.isn + 1, ack=0, flags=ACK)
+        assert (await again.get(ctx))["flags"] == RST  # that is no new connection
+        service.release(0)
+        await world.until(ctx, lambda: not world.csr(ctx, "sessions_used"))
+        service.auto_release = True
+        await again.open(ctx)
+        again.raw(again.seq, flags=RST)
+        await world.drained(ctx)
+
+    World().run(script)
+
+
 def test_overrun_aborts():
     """A fifth unanswered descriptor breaks the contract."""
 

@@ -26,12 +26,15 @@ class Arrival:
         """What becomes of it, by the kinds that the judge says it is of."""
         seg, j, w = self.segment.payload, self.j, self.w
         rst = seg.flags.rst
+        # The record of a session that is over is free in a moment: the SYN of the next one between
+        # the same ports gets no RST, and finds it free when it comes again (RFC 9293, 3.8.1).
+        syn = seg.flags.syn & ~seg.flags.ack
         m.d.comb += [
             self.count.unknown.eq(j.closed),
             self.count.rst_rx.eq(j.reset),
             self.count.dup.eq(j.outside & ~j.ahead),
             self.count.out_of_window.eq((j.outside & j.ahead) | j.wild),
-            self.answer_rst.eq((j.closed & ~rst) | j.refused),
+            self.answer_rst.eq((j.closed & ~rst & ~syn) | j.refused),
         ]
         if self.config.active:
             with m.If(j.opens):
