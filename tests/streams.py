@@ -54,10 +54,15 @@ class CycleLimitError(AssertionError):
 
 
 def seeds(count=3):
-    """Parametrise a test with ``seed`` = 0 … ``count - 1``, or with ``TREBUCHET_SEED`` alone."""
+    """Parametrise a test with ``seed`` = 0 … ``count - 1``, or with ``TREBUCHET_SEED`` alone.
+
+    All seeds but the first are left to the nightly tier.
+    """
     override = os.environ.get("TREBUCHET_SEED")
-    values = [int(override)] if override is not None else list(range(count))
-    return pytest.mark.parametrize("seed", values)
+    if override is not None:
+        return pytest.mark.parametrize("seed", [int(override)])
+    more = [pytest.param(seed, marks=pytest.mark.nightly) for seed in range(1, count)]
+    return pytest.mark.parametrize("seed", [0, *more])
 
 
 def random_bytes(rng, low, high):

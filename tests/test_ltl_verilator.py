@@ -15,20 +15,22 @@ def binary():
     return build_ltl()
 
 
-def test_a_million_messages_in_order_exactly_once(binary):
+@pytest.mark.parametrize("messages", [50_000, pytest.param(1_000_000, marks=pytest.mark.nightly)])
+def test_messages_in_order_exactly_once(binary, messages):
     """Both ways over 40 connections and both channels; the harness checks every message.
 
     It also fails unless the unacknowledged-frame store of both boards is empty in the end.
     """
-    flows = [Flow(k % 2, 1 - k % 2, 25_000, vc=k // 2 % 2, low=1, high=40) for k in range(40)]
+    each = messages // 40
+    flows = [Flow(k % 2, 1 - k % 2, each, vc=k // 2 % 2, low=1, high=40) for k in range(40)]
     run = run_ltl(binary, flows=flows, seed=5, credit=8, registers={"rto": 40}, **HOSTILE)
-    assert sum(run.delivered) == 1_000_000
+    assert sum(run.delivered) == messages
     assert not run.failures
     for reason in ("lost", "duplicated", "reordered", "corrupted"):
-        assert run.switch[reason] > 10_000
+        assert run.switch[reason] > messages // 100
     for board in run.counters:
-        assert board["messages_delivered"] == 500_000
-        assert board["messages_acked"] == 500_000
+        assert board["messages_delivered"] == messages // 2
+        assert board["messages_acked"] == messages // 2
         assert board["stored"] == 0
         assert min(board[c] for c in ("corrupt", "duplicates", "out_of_order", "timeouts")) > 0
 

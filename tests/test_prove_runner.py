@@ -150,9 +150,9 @@ def test_select():
 
 
 def _tiers(proofs):
-    """One in five with the others of `make test`, by way of example; all in the nightly tier."""
+    """One in twelve with the others of `make test`, by way of example; all in the nightly tier."""
     for number, proof in enumerate(proofs):
-        marks = [pytest.mark.nightly] if number % 5 else []
+        marks = [pytest.mark.nightly] if number % 12 else []
         yield pytest.param(proof, marks=marks, id=proof.name)
 
 

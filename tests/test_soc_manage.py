@@ -248,7 +248,9 @@ def test_two_connections_at_a_time(board, ecg_base):
         assert refusal(ask(connection, configuration(ecg_base)))[0] == Status.OK
 
 
-@pytest.mark.parametrize("after", [8, 500, 1500])
+@pytest.mark.parametrize(
+    "after", [500, *(pytest.param(n, marks=pytest.mark.nightly) for n in (8, 1500))]
+)
 def test_a_client_that_vanishes_in_mid_configuration(board, ecg_base, after):
     """By RST: nobody is told. Its session's number, or patience's end, frees the node."""
     connection = board.connect(PORT)

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 
 SEED = 31
 #: SYNs of the shortest flood, and how many of them at once.
-SYNS, BURST = 4_000, 400
+SYNS, BURST = 2_000, 400
 #: Attack frames and transactions of one run; ticks after the last of these, for the last of the
 #: vanished peers to be given up (``retries`` time-outs, doubled each time).
 FRAMES, TRANSACTIONS, DRAIN = 8_000, 400, 40_000
