@@ -11,7 +11,7 @@ pytestmark = pytest.mark.slow
 PEER, OWN = 0b10, 0b01
 
 
-@pytest.mark.parametrize("width", [32, 64])
+@pytest.mark.parametrize("width", [32, pytest.param(64, marks=pytest.mark.nightly)])
 @seeds(1)
 def test_jobs_go_to_the_peer_and_come_back(width, seed):
     """Both ways at once."""

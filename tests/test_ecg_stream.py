@@ -42,7 +42,11 @@ def record_work(parts, first=1):
 
 @pytest.mark.parametrize(
     ("width", "pipelines"),
-    [(32, 1), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((64, 2), (128, 1)))],
+    [
+        (32, 1),
+        pytest.param(64, 2, marks=pytest.mark.slow),
+        pytest.param(128, 1, marks=pytest.mark.nightly),
+    ],
 )
 @seeds(1)
 def test_records_in_parts(width, pipelines, seed):

@@ -132,7 +132,7 @@ def test_the_cases_reach_every_answer(expected):
     assert {a[0] for a, c in zip(expected, all_cases(), strict=True) if c[0] != JUDGE} == {0, 1}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # the board with a debugger takes minutes to compile
 @needs_network
 def test_the_cpu_says_the_same(root, sources, expected, tmp_path):
     files = debug_files()

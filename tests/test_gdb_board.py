@@ -15,7 +15,8 @@ from trebuchet.sim.build import build
 from trebuchet.sim.gdb.run import debug_files, debugged
 from trebuchet.soc.build import build_sim
 
-pytestmark = [pytest.mark.slow, needs_network]
+#: The board with a debugger takes minutes to compile.
+pytestmark = [pytest.mark.nightly, needs_network]
 
 GDB = next(
     (path for path in map(shutil.which, ("riscv64-unknown-elf-gdb", "gdb-multiarch")) if path), None

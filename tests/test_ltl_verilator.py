@@ -35,7 +35,7 @@ def test_messages_in_order_exactly_once(binary, messages):
         assert min(board[c] for c in ("corrupt", "duplicates", "out_of_order", "timeouts")) > 0
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.nightly)])
 def test_messages_of_all_lengths_with_stalling_roles(binary, seed):
     flows = [Flow(k % 2, 1 - k % 2, 400, vc=k // 2, low=1, high=1448) for k in range(4)]
     run = run_ltl(binary, flows=flows, seed=seed, stall=0.4, latency=200, **HOSTILE)
@@ -49,7 +49,7 @@ def cluster():
     return build_ltl(ltl_config(32, 3))
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.nightly)])
 def test_a_cluster_on_hostile_links(cluster, seed):
     ways = [(0, 1), (0, 2), (0, 3), (1, 0)]
     flows = [Flow(a, b, 300, vc=v, high=1016) for a, b in ways for v in (CALLS, REPLIES)]

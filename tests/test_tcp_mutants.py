@@ -125,7 +125,14 @@ MUTANTS = [
 ]
 
 
-@pytest.mark.parametrize(("mutant", "test", "arguments"), MUTANTS)
+def _tiers(mutants):
+    """One in four with the others of `make test`, by way of example; all in the nightly tier."""
+    for number, mutant in enumerate(mutants):
+        marks = [pytest.mark.nightly] if number % 4 else []
+        yield pytest.param(*mutant.values, id=mutant.id, marks=marks)
+
+
+@pytest.mark.parametrize(("mutant", "test", "arguments"), _tiers(MUTANTS))
 def test_a_regression_fails_on_an_engine_with_the_fault(mutant, test, arguments, monkeypatch):
     module = mutated(importlib.import_module(f"{PACKAGE}.engine"), mutant)
     # The copy of the package has a class of configurations of its own.

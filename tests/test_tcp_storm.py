@@ -227,7 +227,10 @@ def test_bad_link_with_a_cache_for_two_sessions(seed):
     storm(seed, count=6, size=1500, loss=0.06, limit=1500, tick=90, cache=2)
 
 
-@pytest.mark.parametrize("cache", [None, 8], ids=["ram", "cache"])
+@pytest.mark.parametrize(
+    "cache",
+    [pytest.param(None, id="ram"), pytest.param(8, id="cache", marks=pytest.mark.nightly)],
+)
 @seeds(1)
 def test_bad_link_with_all_options(cache, seed):
     """VLANs, scaled windows, SACK, SYN cookies for all but one at a time."""
