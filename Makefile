@@ -13,6 +13,9 @@ PYTEST  := $(PYTHON) -m pytest -q --reuse
 PARALLEL := -n $(shell expr 2 \* $$(nproc)) --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 TYPED   := host models bench sim
 
+# Tests start hundreds of Python processes, each of which would compile the project anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test check nightly fuzz lint format types fast prove boards bench lock clean
 
