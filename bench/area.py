@@ -98,6 +98,9 @@ def _cells(netlist: Netlist, command: str) -> dict[str, int]:
         for i, part in enumerate(verilog):
             (folder / f"{i}.v").write_text(part)
             script.append(f"read_verilog -sv {i}.v")
+        if verilog:
+            # A module that is kept would be a cell of unknown cost.
+            script += ["setattr -mod -unset keep_hierarchy", "setattr -unset keep_hierarchy"]
         script += [command, "tee -q -o stat.json stat -json -top top"]
         (folder / "top.ys").write_text("\n".join(script) + "\n")
         run = subprocess.run(

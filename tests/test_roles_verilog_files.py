@@ -3,6 +3,8 @@
 import subprocess
 
 import pytest
+from trebuchet.bench.area import area
+from trebuchet.cores.roles.packet_role import PacketRole
 from trebuchet.cores.roles.verilog import VerilogBody
 from trebuchet.cores.roles.verilog_source import LANGUAGE, module_names, readable
 from trebuchet.models.errors import TrebuchetError
@@ -151,3 +153,10 @@ def test_a_vivado_project_is_checked_with_system_verilog_as_such():
     tcl += "set_property file_type SystemVerilog [get_files {a.v}]\n"
     assert vivado._reads(["top.v", "a.v"], tcl) == "read_verilog top.v\nread_verilog -sv a.v"
     assert vivado._reads(["top.v"], tcl) == "read_verilog top.v"
+
+
+def test_the_area_of_a_module_that_keeps_its_hierarchy(tmp_path):
+    head = '(* keep_hierarchy = "yes" *) module mine'
+    paths = [write(tmp_path, body(h), n) for h, n in ((head, "a.sv"), ("module mine", "b.v"))]
+    kept, flat = (area(PacketRole(VerilogBody(path, "mine")), "ecp5") for path in paths)
+    assert kept == flat

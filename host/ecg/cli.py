@@ -12,6 +12,7 @@ from ...models.ecg import data, model
 from ...models.ecg.data import Record
 from ...models.ecg.presets import PRESETS, preset_named
 from ...models.errors import TrebuchetError
+from ...models.files import make_folder
 from ..options import Seconds
 from ..pictures import check_picture
 from ..smp import PORT
@@ -135,9 +136,11 @@ def train(
         raise TrebuchetError(
             "there are no records to train on; get them with `trebuchet ecg fetch`"
         )
+    target = output or chosen.weights_file
+    # Not only after minutes of training.
+    make_folder(target.parent)
     report = training.train(place, chosen, say=lambda line: console.print(f"[dim]{line}[/]"))
     console.print(training_report(report))
-    target = output or chosen.weights_file
     training.write_weights(report.weights, target)
     console.print(f"weights written to {target}: {percent(report.split.accuracy)} on the test half")
 
