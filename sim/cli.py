@@ -195,13 +195,23 @@ def sim(
             return
         if made.ready_port:
             with console.status("The board starts …"):
-                board.wait_port(made.ready_port)
+                _wait_ready(board, made.ready_port)
         code = _execute(board, command)
         if code != INTERRUPTED and board.close():
             raise TrebuchetError(f"the simulator reported a fault: {board.last_words}")
     if trace:
         require_waves(trace)
     raise typer.Exit(code)
+
+
+def _wait_ready(board, port):
+    """Wait for the board; if it ended, raise the reason of that, not that it does not answer."""
+    try:
+        board.wait_port(port)
+    except TrebuchetError:
+        board.wait(1)
+        board.check()
+        raise
 
 
 def _execute(board, command):

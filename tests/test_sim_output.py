@@ -66,6 +66,13 @@ def test_a_command_ends_with_its_board():
 
 
 @needs_network
+def test_a_board_that_ends_before_it_is_ready_says_why():
+    with Board(mirror(), ["--pcap", FULL, "--cycles", "2000000"]) as board:
+        with pytest.raises(TrebuchetError, match=f"^the simulator has ended: {CAPTURE}$"):
+            cli._wait_ready(board, 7)
+
+
+@needs_network
 def test_a_fault_after_the_command_is_reported():
     with Board(mirror(), ["--stats", FULL]) as board:
         assert cli._execute(board, "exit 3") == 3
