@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ..cores.roles.verilog_source import LANGUAGE
 from ..models.errors import TrebuchetError
 from ..sim.build import build_folder
 from ..soc.toolchain import own_tools, provide_tools, require_tool, tool_names
@@ -96,7 +97,10 @@ def _cells(netlist: Netlist, command: str) -> dict[str, int]:
         script = ["read_rtlil top.il"]
         for i, part in enumerate(verilog):
             (folder / f"{i}.v").write_text(part)
-            script.append(f"read_verilog {i}.v")
+            script.append(f"read_verilog -sv {i}.v")
+        if verilog:
+            # A module that is kept would be a cell of unknown cost.
+            script += ["setattr -mod -unset keep_hierarchy", "setattr -unset keep_hierarchy"]
         script += [command, "tee -q -o stat.json stat -json -top top"]
         (folder / "top.ys").write_text("\n".join(script) + "\n")
         run = subprocess.run(
@@ -107,6 +111,8 @@ def _cells(netlist: Netlist, command: str) -> dict[str, int]:
             check=False,
         )
         if run.returncode:
-            raise TrebuchetError(f"yosys failed: {(run.stdout + run.stderr).strip()[-500:]}")
+            said = (run.stdout + run.stderr).strip()[-500:]
+            level = f" (Verilog of roles must be {LANGUAGE})" if verilog else ""
+            raise TrebuchetError(f"yosys failed: {said}{level}")
         stat = json.loads((folder / "stat.json").read_text())
     return stat["design"]["num_cells_by_type"]

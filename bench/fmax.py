@@ -197,7 +197,7 @@ class Design:
         for path in getattr(component, "verilog_files", ()):
             self._sources[path.name] = plain_verilog(path.read_text())
         reads = [
-            f"read_{'rtlil' if name.endswith('.il') else 'verilog'} {name}"
+            f"read_{'rtlil' if name.endswith('.il') else 'verilog -sv'} {name}"
             for name in self._sources
         ]
         self._script = "; ".join([*reads, f"{fpga.synthesis} -top top -json netlist.json"])

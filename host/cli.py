@@ -7,8 +7,11 @@ object is a Typer application or a function with Typer annotations.
 Exit codes: 0 done, 1 an error that the message explains, 2 wrong usage, 70 a bug, 130 interrupted.
 """
 
+import contextlib
+import errno
 import importlib
 import os
+import sys
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +22,8 @@ from typer.core import TyperCommand, TyperGroup
 
 from .. import __version__
 from ..models.errors import TrebuchetError
+from ..models.paths import check_buildable
+from .output import disk_fault, finish, output_fault, prepare_output, use_utf8
 
 __all__ = ["COMMANDS", "LazyGroup", "app", "main"]
 
@@ -44,6 +49,8 @@ class LazyEntry:
     help: str
     #: It needs files that an installed package lacks.
     tree: bool = False
+    #: It runs makefiles, which some paths of the checkout break.
+    makes: bool = False
 
 
 COMMANDS = {
@@ -51,15 +58,26 @@ COMMANDS = {
         "trebuchet.host.demo:demo",
         "Classify a real ECG on the simulated board; draw the result.",
         tree=True,
+        makes=True,
     ),
     "sim": LazyEntry(
-        "trebuchet.sim.cli:sim", "Run the simulated board on a network of its own.", tree=True
+        "trebuchet.sim.cli:sim",
+        "Run the simulated board on a network of its own.",
+        tree=True,
+        makes=True,
     ),
-    "renode": LazyEntry("trebuchet.sim.renode.cli:renode", "Run a board in Renode.", tree=True),
-    "build": LazyEntry("trebuchet.soc.cli:build", "Build the bitstream of a board.", tree=True),
+    "renode": LazyEntry(
+        "trebuchet.sim.renode.cli:renode", "Run a board in Renode.", tree=True, makes=True
+    ),
+    "build": LazyEntry(
+        "trebuchet.soc.cli:build", "Build the bitstream of a board.", tree=True, makes=True
+    ),
     "board": LazyEntry("trebuchet.soc.board_cli:app", "List the boards; check a board file."),
     "cpu": LazyEntry(
-        "trebuchet.soc.cpu_cli:cpu", "Generate the processor's Verilog from its sources.", tree=True
+        "trebuchet.soc.cpu_cli:cpu",
+        "Generate the processor's Verilog from its sources.",
+        tree=True,
+        makes=True,
     ),
     "load": LazyEntry("trebuchet.soc.cli:load", "Load a bitstream into a board."),
     "flash": LazyEntry("trebuchet.soc.flash_cli:flash", "Write a connected board's flash."),
@@ -87,10 +105,13 @@ COMMANDS = {
         "trebuchet.formal.cli:prove", "Prove the properties of the cores.", tree=True
     ),
     "bench": LazyEntry(
-        "trebuchet.bench.cli:bench", "Measure, and compare with the budgets.", tree=True
+        "trebuchet.bench.cli:bench", "Measure, and compare with the budgets.", tree=True, makes=True
     ),
     "nightly": LazyEntry(
-        "trebuchet.bench.nightly:nightly", "Measure what is noisy or takes hours.", tree=True
+        "trebuchet.bench.nightly:nightly",
+        "Measure what is noisy or takes hours.",
+        tree=True,
+        makes=True,
     ),
     "doctor": LazyEntry("trebuchet.host.doctor:doctor", "Say which tools are here, which are not."),
 }
@@ -119,7 +140,12 @@ class LazyCommand(TyperCommand):
         return typer.main.get_group(parent).commands[str(self.name)]
 
     def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:
-        return self.resolve().make_context(info_name, args, parent=parent, **extra)
+        context = self.resolve().make_context(info_name, args, parent=parent, **extra)
+        if self.entry.makes and not context.resilient_parsing:
+            check_buildable(TREE)
+            check_buildable(sys.prefix, "Python environment")
+            check_buildable(os.environ.get("TREBUCHET_BUILD", ""), "folder of TREBUCHET_BUILD")
+        return context
 
 
 class LazyGroup(TyperGroup):
@@ -166,23 +192,44 @@ def explain(error: Exception) -> tuple[int, str]:
             f"this command needs the Python package {error.name!r}, which is not installed; "
             f"install it with: pip install 'trebuchet[{extra}]' (in a checkout: make venv)"
         )
+    if line := disk_fault(error):
+        return EXIT_ERROR, line
     return EXIT_BUG, (
         f"internal error, {type(error).__name__}: {error}; "
         "for the traceback run it again as: trebuchet --debug …"
     )
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Entry point of the console script; always leaves by `SystemExit`."""
+def run(argv: list[str] | None) -> int:
+    """Run a command; return its exit code."""
     command = typer.main.get_command(app)
     try:
         command.main(args=argv, prog_name="trebuchet")
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else EXIT_ERROR if end.code else 0
+        fault = output_fault()
+        if fault is None or fault.errno == errno.EPIPE:
+            return code
+        line = explain(fault)[1]
+        code = code or EXIT_ERROR
     except Exception as error:
         if os.environ.get("TREBUCHET_DEBUG", "0") not in ("", "0"):
-            traceback.print_exc()
-        code, line = explain(error)
+            with contextlib.suppress(OSError):
+                traceback.print_exc()
+        code, line = explain(output_fault() or error)
+    else:
+        return 0
+    with contextlib.suppress(OSError):
         typer.echo("trebuchet: " + " ".join(line.split()), err=True)
-        raise SystemExit(code) from None
+    return code
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Entry point of the console script; always leaves by `SystemExit`."""
+    if argv is None:
+        use_utf8()
+    prepare_output()
+    finish(run(argv))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ import typer
 from rich.console import Console
 
 from ..models.errors import TrebuchetError
-from .ecg.records import record_or_default
+from .ecg.records import Lead, record_or_default
 from .options import MAX_SECONDS, a_number
 from .pictures import check_picture
 from .steps import Step
@@ -131,6 +131,7 @@ def demo(
     record: Annotated[
         str | None, typer.Option(help="Record, such as 208, or synthetic; default: the best here.")
     ] = None,
+    lead: Lead = None,
     minutes: Annotated[float, typer.Option(min=0.1, help="How much of it.")] = 10,
     plot: Annotated[Path, typer.Option(help="Where the picture goes.")] = PICTURE,
     timeout: Annotated[
@@ -145,9 +146,10 @@ def demo(
     """
     check_picture(plot)
     console = Console()
-    chosen = record_or_default(record, minutes, console)
+    chosen = record_or_default(record, minutes, console, lead)
     options = ["--minutes", str(minutes), "--plot", str(plot), "--timeout", str(timeout)]
-    options += ["--record", chosen.name]
+    options += ["--record", record or chosen.name]
+    options += ["--lead", lead] if lead else []
     with simulated_board(console) as board:
         show(board, options, timeout, console)
     console.print(f"see {plot}")

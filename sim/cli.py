@@ -1,5 +1,6 @@
 """``trebuchet sim``: the simulated board on a network of its own."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -18,8 +19,12 @@ from .gdb.run import debug_files, debugged
 from .process import shell_code
 from .run import BOARD_IP, Board
 from .tops import TOPS, source
+from .waves import require_waves
 
 __all__ = ["sim"]
+
+#: Exit code of a command that Ctrl-C ended.
+INTERRUPTED = 130
 
 _PANEL = "Link, both ways"
 _Chance = Annotated[
@@ -185,21 +190,41 @@ def sim(
         if command is None:
             _announce(board, console)
             board.wait_for_end()
+            if trace:
+                require_waves(trace)
             return
         if made.ready_port:
             with console.status("The board starts …"):
-                board.wait_port(made.ready_port)
+                _wait_ready(board, made.ready_port)
         code = _execute(board, command)
+        if code != INTERRUPTED and board.close():
+            raise TrebuchetError(f"the simulator reported a fault: {board.last_words}")
+    if trace:
+        require_waves(trace)
     raise typer.Exit(code)
 
 
+def _wait_ready(board, port):
+    """Wait for the board; if it ended, raise the reason of that, not that it does not answer."""
+    try:
+        board.wait_port(port)
+    except TrebuchetError:
+        board.wait(1)
+        board.check()
+        raise
+
+
 def _execute(board, command):
+    """Run a command on the board's network; return its exit code. It ends with the board."""
     environment = {**os.environ, "TREBUCHET_BOARD": BOARD_IP}
     child = board.popen(["sh", "-c", command], env=environment)
     try:
-        return shell_code(child.wait())
+        while True:
+            try:
+                return shell_code(child.wait(timeout=1))
+            except subprocess.TimeoutExpired:
+                board.check()
     except KeyboardInterrupt:
-        child.wait(timeout=5)
-        return 130
-    except subprocess.TimeoutExpired:
-        return 130
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(timeout=5)
+        return INTERRUPTED

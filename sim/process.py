@@ -97,6 +97,8 @@ class SimulatorProcess:
         The line by which the simulator said that it is up.
     simulation : Simulation
         Its progress, which limits are measured by.
+    last_words : str
+        The last line of its messages, when it has ended.
     """
 
     def __init__(
@@ -184,6 +186,7 @@ class SimulatorProcess:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+        self.last_words = self._last_words()
 
     def _last_words(self) -> str:
         text = (self.folder / "stderr.log").read_text(errors="replace")
@@ -216,7 +219,9 @@ class SimulatorProcess:
             pass
         code = self.close()
         if code:
-            raise TrebuchetError(f"the simulator reported a fault (exit code {code})")
+            raise TrebuchetError(
+                f"the simulator reported a fault: {self.last_words} (exit code {code})"
+            )
 
     def check(self) -> None:
         """Raise :class:`TrebuchetError` if the simulator has ended."""
@@ -273,6 +278,8 @@ class SimulatorProcess:
         """
         pipe = subprocess.PIPE if capture_output else None
         end = self.deadline(timeout)
+        if text:
+            kwargs = {"errors": "replace", **kwargs}
         with self.popen(command, stdout=pipe, stderr=pipe, text=text, **kwargs) as child:
             while True:
                 try:

@@ -190,7 +190,7 @@ class AmaranthModule(LiteXModule):
         verilog_ports = _verilog_ports(path, name)
         platform.add_source(str(path), "verilog")
         for part in getattr(component, "verilog_files", ()):
-            platform.add_source(str(part), "verilog")
+            platform.add_source(str(part), "systemverilog")
 
         connections = {}
         for port_path, member, _ in component.signature.flatten(component):

@@ -11,9 +11,10 @@ from rich.table import Table
 from ..boards import NAMES, load_board
 from ..models.errors import TrebuchetError
 from .flash_cli import check_board
+from .loader import explain_failure, run_loader
 from .reports import bitstream_of
 from .timing import critical_paths
-from .toolchain import require_tool, succeeds
+from .toolchain import require_tool
 
 __all__ = ["build", "load"]
 
@@ -188,8 +189,10 @@ def _load_with_vivado(name, board, output):
     folder = Path(output or ROOT / "build" / board.name)
     project = Path(bitstream_of(name, board, folder)).parent
     command = [vivado, "-mode", "batch", "-source", "program.tcl"]
-    if not succeeds(command, cwd=project):
-        raise TrebuchetError("Vivado could not load the board; is it connected and powered?")
+    done, said = run_loader(command, project)
+    if not done:
+        reason = explain_failure(said, "is it connected and powered?")
+        raise TrebuchetError(f"Vivado could not load the board; {reason}")
 
 
 def load(
@@ -223,8 +226,8 @@ def load(
     bitstream = bitstream_of(board, found, Path(output or ROOT / "build" / found.name))
     command = [require_tool("openFPGALoader"), *found.loader]
     command += ["--write-flash"] if flash else []
-    if not succeeds([*command, bitstream]):
-        raise TrebuchetError(
-            "openFPGALoader could not load the board; is it connected, powered, and may this user "
-            "open its USB device?"
-        )
+    done, said = run_loader([*command, bitstream])
+    if not done:
+        otherwise = "is it connected, powered, and may this user open its USB device?"
+        reason = explain_failure(said, otherwise)
+        raise TrebuchetError(f"openFPGALoader could not load the board; {reason}")

@@ -9,9 +9,10 @@ from ..boards import load_board
 from ..models.errors import TrebuchetError
 from ..models.files import make_folder, read_file, writing_to
 from ..models.image import HEADER_BYTES, Image, check_firmware, slot_bytes
+from .loader import explain_failure, run_loader
 from .multiboot import jump_page
 from .reports import bitstream_of
-from .toolchain import require_tool, succeeds
+from .toolchain import require_tool
 
 __all__ = ["check_board", "flash", "golden_pieces", "slot_pieces"]
 
@@ -97,10 +98,12 @@ def _write(board, pieces, folder):
             path.write_bytes(data)
         command = [tool, *board.loader, "--write-flash", "--verify", "--file-type", "bin"]
         command += ["--offset", str(offset), str(path)]
-        if not succeeds(command):
+        done, said = run_loader(command)
+        if not done:
+            otherwise = "is the board connected, powered, and may this user open its USB device?"
             raise TrebuchetError(
-                f"openFPGALoader could not write {len(data)} bytes at {offset:#x}; is the board "
-                "connected, powered, and may this user open its USB device? Then begin again"
+                f"openFPGALoader could not write {len(data)} bytes at {offset:#x}; "
+                f"{explain_failure(said, otherwise)} Then begin again"
             )
 
 
@@ -129,8 +132,10 @@ def _flash_with_vivado(name, board, folder):
     if not contents.exists():
         raise TrebuchetError(f"vivado wrote no {contents.name}; see {contents.parent}")
     command = [vivado, "-mode", "batch", "-source", "flash.tcl"]
-    if not succeeds(command, cwd=contents.parent):
-        raise TrebuchetError("Vivado could not write the flash; is the board connected, powered?")
+    done, said = run_loader(command, contents.parent)
+    if not done:
+        reason = explain_failure(said, "is the board connected, powered?")
+        raise TrebuchetError(f"Vivado could not write the flash; {reason}")
 
 
 def flash(

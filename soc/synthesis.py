@@ -66,9 +66,11 @@ def with_local_sources(script, folder):
     def localised(match):
         path = folder / match["path"]
         (folder / path.name).write_text(plain_verilog(path.read_text()))
-        return f"read_verilog {path.name}"
+        return f"read_verilog {match['level'] or ''}{path.name}"
 
-    return re.sub(r"^read_verilog (?P<path>\S+)$", localised, script, flags=re.MULTILINE)
+    return re.sub(
+        r"^read_verilog (?P<level>-sv )?(?P<path>\S+)$", localised, script, flags=re.MULTILINE
+    )
 
 
 def clocks_faster_than(constraints, hertz):

@@ -15,7 +15,7 @@ from pathlib import Path
 from ..models.errors import TrebuchetError
 
 __all__ = ["LINKS", "PLACE_AND_ROUTE", "ROUTERS", "own_tools", "provide_tools", "require_tool"]
-__all__ += ["succeeds", "tool_names", "verilator", "version_of"]
+__all__ += ["tool_names", "verilator", "version_of"]
 
 #: Plain name of a tool, and the YoWASP command that stands in for it.
 LINKS = {
@@ -151,14 +151,6 @@ def require_tool(name):
             f"the tool {name!r} is not installed; on Debian or Ubuntu: sudo apt install {package}"
         )
     return found
-
-
-def succeeds(command, cwd=None):
-    """Run a tool of the user's, which prints for itself; whether it says that all went well."""
-    try:
-        return subprocess.run(command, cwd=cwd, check=False).returncode == 0
-    except OSError as error:
-        raise TrebuchetError(f"cannot run {command[0]}: {error.strerror}") from error
 
 
 def verilator():

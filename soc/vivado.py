@@ -64,7 +64,7 @@ connect_hw_server
 open_hw_target
 set device [lindex [get_hw_devices {part}*] 0]
 if {{$device eq ""}} {{
-    error "no {part} on the JTAG cable"
+    error "no {part} on the JTAG cable, which has: [get_hw_devices -quiet]"
 }}
 current_hw_device $device
 set here [file dirname [file normalize [info script]]]
@@ -87,7 +87,7 @@ connect_hw_server
 open_hw_target
 set device [lindex [get_hw_devices {part}*] 0]
 if {{$device eq ""}} {{
-    error "no {part} on the JTAG cable"
+    error "no {part} on the JTAG cable, which has: [get_hw_devices -quiet]"
 }}
 set chip [lindex [get_cfgmem_parts {flash}] 0]
 if {{$chip eq ""}} {{
@@ -182,14 +182,14 @@ def map_design(placement, capacity, folder):
     ``folder`` is where that is done, and where its logs stay.
     """
     make_own(folder)
-    sources = _sources(placement)[0]
+    sources, tcl = _sources(placement)
     _copy([*sources, *placement.folder.glob("*.init")], folder)
     work = Placement(folder, placement.top, placement.sys_clk_hz)
     names = [path.name for path in sources]
     _lint(work, names)
     command = f"synth_xilinx -family {capacity.family} -top {work.top} -flatten"
     # Yosys offers LUT RAM of 64 Ki words for the price of one LUT's, and then cannot map it.
-    script = f"""read_verilog {" ".join(names)}
+    script = f"""{_reads(names, tcl)}
 {command} -run begin:map_memory
 setattr -set ram_style "block" t:$mem_v2 r:SIZE>512 %i
 {command} -run map_memory:
@@ -202,6 +202,16 @@ tee -q -o stat.json stat -json -top {work.top}
         raise TrebuchetError(f"{loops[0].rstrip(':')}, see {folder / 'yosys_all.log'}")
     cells = json.loads((folder / "stat.json").read_text())["design"]["num_cells_by_type"]
     return {name.lower(): count for name, count in resources(cells).items()}
+
+
+def _reads(names, tcl):
+    """Yosys's commands to read the sources; what LiteX's script says is SystemVerilog as such."""
+    system = set(re.findall(r"file_type SystemVerilog \[get_files \{([^}]+)\}\]", tcl))
+    kinds = {
+        "read_verilog": [name for name in names if name not in system],
+        "read_verilog -sv": [name for name in names if name in system],
+    }
+    return "\n".join(" ".join([command, *files]) for command, files in kinds.items() if files)
 
 
 def _lint(work, names):

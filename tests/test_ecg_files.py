@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from trebuchet.models.ecg import data, wfdb_files
+from trebuchet.models.ecg import data, wfdb_annotations, wfdb_header, wfdb_record
 from trebuchet.models.errors import TrebuchetError
 
 LENGTH = 1001
@@ -64,27 +64,31 @@ def test_records_are_read_as_they_were_written(folder):
     assert record.positions.tolist() == [100, 400, 470, 570]
     assert record.labels.tolist() == [0, 4, 3, -1]
     assert record.flutter == ((580, 600),)
-    assert record.source == "MIT-BIH Arrhythmia Database, lead MLII, record x1"
+    assert record.source == f"WFDB files in {folder}, lead MLII, record x1"
+    assert record.notes == record.gaps == ()
 
 
 @pytest.mark.filterwarnings("ignore::Warning:wfdb")
 def test_another_reader_reads_the_same(folder):
     wfdb = pytest.importorskip("wfdb", reason="wfdb comes with the development packages")
-    header = wfdb_files.read_header(folder / "x1.hea")
+    header = wfdb_header.read_header(folder / "x1.hea")
     theirs = wfdb.rdrecord(str(folder / "x1"), physical=False)
-    assert (wfdb_files.read_signals(folder / "x1.dat", header) == theirs.d_signal).all()
-    assert list(header.baselines) == theirs.baseline
-    assert list(header.gains) == theirs.adc_gain
-    found, notes = wfdb_files.read_annotations(folder / "x1.atr"), wfdb.rdann(f"{folder}/x1", "atr")
+    for n, signal in enumerate(header.signals):
+        counts = wfdb_record.read_counts(folder, header, n)
+        assert (counts == theirs.d_signal[:, n]).all()
+        assert signal.baseline == theirs.baseline[n]
+        assert signal.gain == theirs.adc_gain[n]
+    found = wfdb_annotations.read_annotations(folder / "x1.atr")
+    notes = wfdb.rdann(f"{folder}/x1", "atr")
     assert found.places.tolist() == notes.sample.tolist()
     assert list(found.symbols) == notes.symbol
 
 
 BROKEN = {
     "empty header": ("hea", lambda old: b"", "the header is empty"),
-    "short header": ("hea", lambda old: old[:20], "not enough values|must describe 2 signals"),
-    "no text": ("hea", lambda old: b"\xff" * 20, "ascii"),
-    "other format": ("hea", lambda old: old.replace(b" 212 ", b" 16 "), "must be of format 212"),
+    "short header": ("hea", lambda old: old[:20], "must describe 2 signals"),
+    "no text": ("hea", lambda old: b"\xff" * 20, "the first line must be NAME SIGNALS RATE LENGTH"),
+    "other format": ("hea", lambda old: old.replace(b" 212 ", b" 516 "), "must be of format 8, 16"),
     "short signals": ("dat", lambda old: old[:-1], "x1.dat must have 3003 bytes, not 3002"),
     "spoiled": ("dat", lambda old: b"\x55" + old[1:], "does not have its header's checksum"),
     "no notes": ("atr", lambda old: b"", "x1.atr has no end"),

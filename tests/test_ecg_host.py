@@ -454,3 +454,12 @@ def test_training_needs_records(tmp_path):
     result = CliRunner().invoke(cli.app, ["train", "--folder", str(tmp_path)])
     assert isinstance(result.exception, TrebuchetError)
     assert str(result.exception) == f"there are no records in {tmp_path}"
+
+
+def test_weights_that_cannot_be_written_are_known_before_the_training(monkeypatch, tmp_path):
+    monkeypatch.setattr("trebuchet.models.ecg.train.train", lambda *_, **__: pytest.fail("it ran"))
+    (tmp_path / "file").touch()
+    output = str(tmp_path / "file" / "weights.json")
+    result = CliRunner().invoke(cli.app, ["train", "--folder", str(tmp_path), "--output", output])
+    with pytest.raises(TrebuchetError, match=r"^cannot write .*/file"):
+        raise result.exception

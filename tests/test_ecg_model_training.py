@@ -8,7 +8,7 @@ from trebuchet.models.ecg.adam import Recipe
 from trebuchet.models.ecg.presets import PRESETS, preset_named
 from trebuchet.models.ecg.scoring import match, peaks_score, score
 from trebuchet.models.ecg.synthetic import synthesise
-from trebuchet.models.ecg.wfdb_files import Annotations
+from trebuchet.models.ecg.wfdb_annotations import Annotations
 from trebuchet.models.errors import TrebuchetError
 
 

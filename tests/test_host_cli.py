@@ -1,5 +1,6 @@
 """The command: lazy loading, and one clear line for every failure."""
 
+import errno
 import json
 import os
 import subprocess
@@ -101,3 +102,108 @@ def test_lazy_command_may_be_an_application_with_commands(monkeypatch, capsys):
         cli.main(["t", "one", "7"])
     assert caught.value.code == 0
     assert capsys.readouterr().out == '{"one": 7}\n'
+
+
+MODULE = [sys.executable, "-m", "trebuchet.host.cli"]
+#: Environments in which Python's standard streams or files are not UTF-8.
+ENCODINGS = {
+    "ascii": {"PYTHONIOENCODING": "ascii"},
+    "latin-1": {"PYTHONIOENCODING": "latin-1"},
+    "cp1252, strict": {"PYTHONIOENCODING": "cp1252:strict"},
+    "C": {"LC_ALL": "C"},
+    "C as it is": {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"},
+    "POSIX, ascii": {"LC_ALL": "POSIX", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"},
+}
+SHORT = {
+    "help": ["--help"],
+    "sim": ["sim", "--help"],
+    "ecg": ["ecg", "run", "--record", "synthetic", "--minutes", "0.2"],
+    "board": ["board", "list"],
+    "role": ["role", "csr", "ecg", "--svd"],
+    "error": ["ecg", "run", "--record", "Müller µV 心 \udcff"],
+    "no file": ["image", "show", "ü\udcff"],
+}
+
+
+@pytest.mark.parametrize("command", SHORT)
+@pytest.mark.parametrize("kind", ENCODINGS)
+def test_output_in_any_encoding(tmp_path, kind, command):
+    names = ("PYTHONIOENCODING", "PYTHONUTF8", "LANG")
+    kept = {name: value for name, value in os.environ.items() if name not in names}
+    environment = kept | {"XDG_CACHE_HOME": str(tmp_path)} | ENCODINGS[kind]
+    result = subprocess.run([*MODULE, *SHORT[command]], capture_output=True, env=environment)
+    assert b"internal error" not in result.stderr
+    assert b"Traceback" not in result.stderr
+    assert result.returncode == (1 if command in ("error", "no file") else 0), result.stderr
+    if command == "error":
+        assert result.stderr.startswith(b"trebuchet: there is no record M")
+
+
+def test_files_are_utf_8_in_any_locale(tmp_path):
+    """Commands write files with text that the locale's encoding lacks."""
+    code = "from trebuchet.host.output import use_utf8\nuse_utf8()\nimport pathlib, sys\n"
+    code += "pathlib.Path(sys.argv[1]).write_text('\\u00b5 \\u2026')"
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    subprocess.run([sys.executable, "-c", code, tmp_path / "x"], env=environment, check=True)
+    assert (tmp_path / "x").read_bytes() == "µ …".encode()
+
+
+@pytest.mark.parametrize("unbuffered", [False, True])
+@pytest.mark.parametrize("command", ["help", "ecg", "board", "role"])
+def test_a_full_disk_on_standard_output_is_one_line(tmp_path, command, unbuffered):
+    environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path)}
+    environment |= {"PYTHONUNBUFFERED": "1"} if unbuffered else {}
+    with open("/dev/full", "wb") as full:
+        result = subprocess.run(
+            [*MODULE, *SHORT[command]], stdout=full, stderr=subprocess.PIPE, env=environment
+        )
+    assert result.stderr == b"trebuchet: cannot write the output: No space left on device\n"
+    assert result.returncode == 1
+
+
+@pytest.mark.parametrize("command", ["help", "ecg", "error"])
+def test_full_or_closed_streams_end_a_command_without_a_bug(tmp_path, command):
+    environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path)}
+    for streams in (">/dev/full 2>&1", ">&-", "2>/dev/full", "2>&-", ">&- 2>&-", "| true"):
+        line = f'set -o pipefail; "$@" {streams}'
+        words = ["bash", "-c", line, "bash", *MODULE, *SHORT[command]]
+        result = subprocess.run(words, capture_output=True, env=environment)
+        assert result.returncode in (0, 1), (streams, result.stderr)
+        assert b"internal error" not in result.stderr
+        assert b"Traceback" not in result.stderr
+        assert b"Exception ignored" not in result.stderr
+
+
+def test_a_full_disk_under_a_file_names_it():
+    error = OSError(errno.ENOSPC, "No space left on device", "x.json")
+    assert cli.explain(error) == (1, "cannot write x.json: No space left on device")
+
+
+MAKERS = [name for name, entry in cli.COMMANDS.items() if entry.makes]
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_checkout_that_make_cannot_build_in_is_named_first(monkeypatch, capsys, tmp_path, name):
+    tree = tmp_path / "mein Ordner"
+    tree.mkdir()
+    (tree / "pyproject.toml").touch()
+    monkeypatch.setattr(cli, "TREE", tree)
+    words = {"build": ["sim"], "nightly": ["--list"]}.get(name, [])
+    with pytest.raises(SystemExit) as ended:
+        cli.main([name, *words])
+    assert ended.value.code == 1
+    line = f"trebuchet: make cannot build in {str(tree)!r}, which has a space in it; "
+    assert capsys.readouterr().err == f"{line}move the checkout to a folder without\n"
+    with pytest.raises(SystemExit) as ended:
+        cli.main([name, "--help"])
+    assert ended.value.code == 0
+
+
+def test_the_folder_of_builds_is_checked_too(monkeypatch, capsys):
+    monkeypatch.setenv("TREBUCHET_BUILD", "/tmp/a#b")
+    with pytest.raises(SystemExit):
+        cli.main(["sim"])
+    assert capsys.readouterr().err == (
+        "trebuchet: make cannot build in '/tmp/a#b', which has # in it; "
+        "move the folder of TREBUCHET_BUILD to a folder without\n"
+    )

@@ -1,5 +1,6 @@
 """tools/bootstrap.py: what it installs, what it says when it may not, when it does nothing."""
 
+import errno
 import importlib.util
 import re
 import subprocess
@@ -7,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from trebuchet.models.paths import UNBUILDABLE
 from trebuchet.soc.toolchain import LINKS
 
 
@@ -249,3 +251,31 @@ def test_all_tools_compile_themselves_at_set_up(bootstrap):
     bootstrap.compile_tools(tools)
     assert sorted(command[1].name for command in bootstrap.ran) == sorted(tools)
     assert set(tools) >= set(LINKS.values())
+
+
+@pytest.mark.parametrize("name", ["a b", "a\tb", "a#b", "a$b", "a:b", "it's", "a=b", "a%b"])
+def test_a_checkout_that_make_cannot_build_in_is_refused_at_once(
+    bootstrap, monkeypatch, capsys, tmp_path, name
+):
+    monkeypatch.setattr(bootstrap, "ROOT", tmp_path / name)
+    monkeypatch.setattr(bootstrap, "set_up", lambda _: pytest.fail("it began"))
+    with pytest.raises(SystemExit):
+        bootstrap.main("simulation")
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("set-up: make cannot build in ")
+    assert line.endswith(" in it; move the checkout to a folder without")
+
+
+def test_set_up_and_commands_refuse_the_same_paths(bootstrap):
+    assert bootstrap.UNBUILDABLE.pattern == UNBUILDABLE.pattern
+
+
+def test_a_full_disk_is_one_line(bootstrap, monkeypatch, capsys, tmp_path):
+    def fail(extra):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(bootstrap, "LOG", tmp_path / "log")
+    monkeypatch.setattr(bootstrap, "set_up", fail)
+    with pytest.raises(SystemExit):
+        bootstrap.main("simulation")
+    assert capsys.readouterr().err == "set-up: cannot write a file: No space left on device\n"

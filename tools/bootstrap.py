@@ -78,6 +78,8 @@ INDEXES = {"index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "cert
 
 #: Its crates are a TCP stack that ours talks to.
 CRATES = ROOT / "sim" / "peers" / "smoltcp"
+#: Characters of a path that makefiles cannot have; those of models/paths.py.
+UNBUILDABLE = re.compile(r"[\s#$%:;&|<>()*?'\"`\\=]")
 
 
 class SetupError(Exception):
@@ -338,17 +340,32 @@ def set_up(extra):
         stamped("tests", digest(crates, sorted(TEST_PACKAGES)), install_for_tests)
 
 
+def check_place():
+    """Makefiles of LiteX and Verilator would fail much later, without naming the cause."""
+    found = UNBUILDABLE.search(str(ROOT))
+    if found:
+        character = "a space" if found.group().isspace() else found.group()
+        raise SetupError(
+            f"make cannot build in {str(ROOT)!r}, which has {character} in it; "
+            "move the checkout to a folder without"
+        )
+
+
 def main(extra="development"):
     if extra not in LOCKS:
         sys.exit("set-up: EXTRA must be one of {}, not {}".format(", ".join(LOCKS), extra))
-    LOG.parent.mkdir(exist_ok=True)
-    with open(str(LOG.parent / "bootstrap.lock"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        try:
+    try:
+        check_place()
+        LOG.parent.mkdir(exist_ok=True)
+        with open(str(LOG.parent / "bootstrap.lock"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
             set_up(extra)
-        except SetupError as error:
-            say(str(error))
-            sys.exit(1)
+    except SetupError as error:
+        say(str(error))
+        sys.exit(1)
+    except OSError as error:
+        say(f"cannot write {error.filename or 'a file'}: {error.strerror}")
+        sys.exit(1)
 
 
 if __name__ == "__main__":

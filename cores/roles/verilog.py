@@ -1,6 +1,5 @@
 """Modules in plain Verilog as components: a role, or the body of a packet role."""
 
-import re
 from pathlib import Path
 
 from amaranth import ClockSignal, Instance, Module, ResetSignal, Signal
@@ -11,6 +10,7 @@ from amaranth.lib.wiring import In, Out
 from ..csr import CsrSignature
 from ..stream import PacketSignature
 from .contract import RoleSignature
+from .verilog_source import LANGUAGE, module_names, readable
 
 __all__ = ["VerilogBody", "VerilogComponent", "VerilogRole"]
 
@@ -21,9 +21,10 @@ class VerilogComponent(wiring.Component):
     Parameters
     ----------
     path : path
-        The Verilog file.
+        The Verilog file, in UTF-8 or Latin-1: Verilog-2005, or the SystemVerilog that both
+        Verilator and Yosys (``read_verilog -sv``) read. Files beside it may be included.
     module : str
-        Name of the module in it.
+        Name of the module in it; an escaped name with or without its ``\\``.
     signature : wiring.Signature or dict
         Its ports, as the module sees them.
     parameters : dict
@@ -34,21 +35,27 @@ class VerilogComponent(wiring.Component):
     ``job_length``, ``mem_cmd_addr``, ``csr_key``. A field without bits has no port. Beside these
     the module has the inputs ``clk`` and ``rst``, a synchronous reset, active high.
 
-    ``verilog_files`` names the file, for whoever compiles the design: what is built around a
-    component hands it on. Amaranth's own simulator cannot run Verilog: use ``sim/roles.py``.
+    ``verilog_files`` names the file, or a copy that all tools can read, for whoever compiles the
+    design: what is built around a component hands it on. Amaranth's own simulator cannot run
+    Verilog: use ``sim/roles.py``.
 
     Reset: ``rst`` is 1 in reset and in the cycle after it, also when the component alone is reset
     (``ResetInserter``); its streams are quiet then. Latency, throughput, bad input: the module's.
     """
 
     def __init__(self, path, module, signature, parameters=None):
-        self.path, self.module = Path(path), module
+        self.path, self.module = Path(path), module.removeprefix("\\").rstrip()
         self.parameters = dict(parameters or {})
         if not self.path.is_file():
             raise ValueError(f"Verilog file must exist, which {str(path)!r} does not")
-        if not re.search(rf"^\s*module\s+{re.escape(module)}\b", self.path.read_text(), re.M):
-            raise ValueError(f"Verilog file {str(path)!r} must contain module {module!r}")
-        self.verilog_files = (self.path,)
+        copy, text = readable(self.path)
+        names = module_names(text)
+        if self.module not in names:
+            raise ValueError(
+                f"Verilog file {str(path)!r} must contain module {module!r}; "
+                f"its modules are {', '.join(names) or 'none'}, read as {LANGUAGE}"
+            )
+        self.verilog_files = (copy,)
         super().__init__(signature)
 
     # A reset inserted around the component reaches registers, not instances. So a register tells

@@ -12,13 +12,14 @@ from ...models.ecg import data, model
 from ...models.ecg.data import Record
 from ...models.ecg.presets import PRESETS, preset_named
 from ...models.errors import TrebuchetError
+from ...models.files import make_folder
 from ..options import Seconds
 from ..pictures import check_picture
 from ..smp import PORT
 from .client import OUTSTANDING, Run, board_preset, read_with_model, run_record
 from .fetch import fetch_database, fetch_demo
 from .plot import draw
-from .records import record_or_default
+from .records import Lead, record_or_default
 from .report import as_dict, percent, reading_report, run_report
 from .weights import app as weights_app
 from .weights import read_weights
@@ -58,7 +59,10 @@ def run_command(
         str | None, typer.Argument(help="Address of the board; none: the golden model alone.")
     ] = None,
     port: Annotated[int, typer.Option(min=1, max=65535, help="TCP port of the role.")] = PORT,
-    record: Annotated[str | None, typer.Option(help="Record, such as 208, or synthetic.")] = None,
+    record: Annotated[
+        str | None, typer.Option(help="Record, such as 208; a header's path; or synthetic.")
+    ] = None,
+    lead: Lead = None,
     minutes: Annotated[float | None, typer.Option(help="Only the first minutes of it.")] = 10,
     outstanding: Annotated[
         int, typer.Option(min=1, max=64, help="Messages under way at a time.")
@@ -80,11 +84,15 @@ def run_command(
     plot: Annotated[Path | None, typer.Option(help="Draw the result (.png, .svg, .pdf).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
 ) -> None:
-    """Send a record to a board; compare the answer with golden model and annotations."""
+    """Send a record to a board; compare the answer with golden model and annotations.
+
+    Records are WFDB files of any rate from 100 to 20,000 Hz; a lead in V, mV or uV is scaled,
+    resampled and cleared of invalid samples, and a line says what was changed.
+    """
     if plot:
         check_picture(plot)
     console = Console(stderr=as_json)
-    chosen = record_or_default(record, minutes, console)
+    chosen = record_or_default(record, minutes, console, lead)
     if board is None:
         if as_json:
             raise TrebuchetError("--json needs a board")
@@ -128,9 +136,11 @@ def train(
         raise TrebuchetError(
             "there are no records to train on; get them with `trebuchet ecg fetch`"
         )
+    target = output or chosen.weights_file
+    # Not only after minutes of training.
+    make_folder(target.parent)
     report = training.train(place, chosen, say=lambda line: console.print(f"[dim]{line}[/]"))
     console.print(training_report(report))
-    target = output or chosen.weights_file
     training.write_weights(report.weights, target)
     console.print(f"weights written to {target}: {percent(report.split.accuracy)} on the test half")
 
@@ -182,10 +192,13 @@ def info() -> None:
     """Say which records are here, where they were found, and what the network looks like."""
     console = Console()
     folder = data.find_folder()
-    names = data.list_records(folder)
+    names = data.all_records(folder)
     console.print(f"records: {len(names)} in {folder}" if names else "records: none were found")
     if names:
         console.print("  " + " ".join(names))
+        bare = sorted(set(names) - set(data.list_records(folder)))
+        if bare:
+            console.print("without annotations: " + " ".join(bare))
     console.print(f"record of the demo: {data.demo_folder()}")
     console.print(f"default record: {data.default_record()} ({data.SYNTHETIC!r} is always there)")
     for preset in PRESETS.values():

@@ -59,6 +59,13 @@ class Reading:
             np.array([scores for _, _, scores in beats], np.int64).reshape(-1, model.OUTPUTS),
         )
 
+    def outside(self, gaps: tuple[tuple[int, int], ...]) -> "Reading":
+        """Without the beats in ``gaps``, whose samples are interpolated."""
+        kept = np.ones(len(self.positions), bool)
+        for first, last in gaps:
+            kept &= (self.positions < first) | (self.positions > last)
+        return Reading(self.positions[kept], self.labels[kept], self.scores[kept])
+
     def score(self, record: Record) -> Score | None:
         """Comparison with the annotations; None for a record without any."""
         if record.positions is None or record.labels is None:
@@ -104,7 +111,7 @@ def plan_blocks(record: Record, preset: Preset | None, weights: Weights | None) 
         smp.MessageType.DATA,
         [block.payload() for block in cut],
         [model.classify_block(block.samples, weights, preset) for block in cut],
-        lambda results: Reading.of(blocks.merge_results(cut, results)),
+        lambda results: Reading.of(blocks.merge_results(cut, results)).outside(record.gaps),
     )
 
 
@@ -126,7 +133,7 @@ def plan_stream(record: Record, preset: Preset | None, weights: Weights | None) 
             for offset, result in zip(offsets, results, strict=True)
             for beat in model.unpack_records(result)
         ]
-        return Reading.of(beats)
+        return Reading.of(beats).outside(record.gaps)
 
     return Plan(smp.MessageType.STREAM, payloads, golden, read)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from ...models.ecg import data, model, second
+from ...models.ecg.conversion import COUNTS_PER_MV
 from ...models.ecg.data import RATE
 from ...models.errors import TrebuchetError
 from ...models.files import make_folder
@@ -63,7 +64,7 @@ def draw_detection(path: Path) -> None:
     peaks = [place for place, _ in model.r_peaks(samples)]
     figure, panels = plt.subplots(3, 1, figsize=(11, 6), sharex=True, layout="constrained")
     time, slow = np.arange(len(samples)) / RATE, 4 * np.arange(len(d2)) / RATE
-    panels[0].plot(time, samples / data.GAIN, color="black", linewidth=0.8)
+    panels[0].plot(time, samples / COUNTS_PER_MV, color="black", linewidth=0.8)
     for place in peaks:
         panels[0].axvline(place / RATE, color=COLOURS[4], linewidth=0.8)
     panels[0].set_ylabel("samples, mV")
@@ -120,7 +121,7 @@ def draw_traces(path: Path) -> None:
         samples, places = beats_of(name, label)
         a2 = second.block_a2(samples.astype(np.int64))
         traces = second.trace(a2, places[:40] // 4)
-        panel.plot(time, traces.T / data.GAIN, color=COLOURS[label], linewidth=0.4, alpha=0.6)
+        panel.plot(time, traces.T / COUNTS_PER_MV, color=COLOURS[label], linewidth=0.4, alpha=0.6)
         panel.axvline(0, color="grey", linewidth=0.5)
         panel.set_title(f"{model.CLASSES[label]} (record {name})", fontsize=9)
         panel.set_xlabel("ms", fontsize=8)

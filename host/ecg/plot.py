@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ...models.ecg.conversion import COUNTS_PER_MV
 from ...models.ecg.data import RATE, Record
 from ...models.ecg.model import CLASSES
 from ...models.ecg.scoring import match
@@ -21,7 +22,6 @@ NAMES = ("normal", *CLASSES[1:])
 STRIP_SECONDS = 30
 #: Marks nearer than this are put on two lines, in seconds.
 CROWDED = 0.7
-COUNTS_PER_MV = 200
 
 
 class Verdicts:

@@ -131,6 +131,7 @@ def as_dict(run: Run) -> dict[str, Any]:
     return {
         "record": run.record.name,
         "source": run.record.source,
+        "notes": list(run.record.notes),
         "samples": len(run.record.samples),
         "messages": run.messages,
         "streamed": run.streamed,

@@ -32,6 +32,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 
 from ..errors import TrebuchetError
+from ..files import write_whole, writing_to
 from . import data, model
 from .adam import Recipe, calibrate, descend, sigmoid, softmax
 from .record import read_parts
@@ -200,7 +201,7 @@ def quantise(trained: Trained, preset: model.Preset = model.FAITHFUL) -> model.W
 
 
 def write_weights(weights: model.Weights, path: Path) -> None:
-    """One row of a matrix a line, so that a change can be read."""
+    """Write weights, whole or not at all: one row of a matrix a line, so a change can be read."""
     lines = []
     for name in ("w1", "b1", "w2", "b2", "table"):
         value = getattr(weights, name).tolist()
@@ -209,7 +210,8 @@ def write_weights(weights: model.Weights, path: Path) -> None:
             lines.append(f'"{name}": [\n  {rows}\n]')
         else:
             lines.append(f'"{name}": {json.dumps(value)}')
-    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    with writing_to(path.parent):
+        write_whole(path, ("{\n" + ",\n".join(lines) + "\n}\n").encode())
 
 
 @dataclass(frozen=True)

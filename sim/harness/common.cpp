@@ -20,8 +20,21 @@ void divert_prints(const std::string& path) {
     fflush(stdout);
     diverted = fdopen(dup(STDOUT_FILENO), "w");
     if (!diverted || !freopen(path.c_str(), "w", stdout))
-        throw UserError("cannot write '" + path + "': " + strerror(errno));
+        cannot_write("'" + path + "'");
     setvbuf(stdout, nullptr, _IOLBF, 0);
+}
+
+void check_prints(const std::string& path) {
+    if (!diverted || (!fflush(stdout) && !ferror(stdout))) return;
+    // What the Verilog printed failed long ago; the reason is still there for one more byte.
+    clearerr(stdout);
+    errno = 0;
+    if (fputc('\n', stdout) == EOF || fflush(stdout)) cannot_write("events '" + path + "'");
+    throw UserError("cannot write all events to '" + path + "'");
+}
+
+void cannot_write(const std::string& what) {
+    throw UserError("cannot write " + what + ": " + strerror(errno));
 }
 
 uint32_t crc32(const uint8_t* data, size_t size) {

@@ -23,6 +23,12 @@ FILE* console();
 // From here on `stdout`, to which the Verilog's $write goes, is the file `path`; throws UserError.
 void divert_prints(const std::string& path);
 
+// Throws UserError if the Verilog's prints did not all get into the file `path`.
+void check_prints(const std::string& path);
+
+// Throws UserError that names `what` and the reason in `errno`.
+[[noreturn]] void cannot_write(const std::string& what);
+
 // An Ethernet frame from the destination MAC on, without preamble and FCS.
 struct Frame {
     Bytes data;

@@ -38,7 +38,12 @@ void fill(int fd, const std::string& path) {
     const Bytes ones(Flash::kBytes, 0xff);
     for (size_t done = 0; done < ones.size();) {
         const ssize_t n = ::write(fd, ones.data() + done, ones.size() - done);
-        if (n <= 0) fail(path, strerror(errno));
+        if (n <= 0) {
+            const int reason = errno;
+            // Not a file of another size, which the next run would refuse.
+            if (ftruncate(fd, 0)) unlink(path.c_str());
+            fail(path, strerror(reason));
+        }
         done += size_t(n);
     }
 }

@@ -42,6 +42,12 @@ void Simulation::setup() {
         dut_->start_trace(options_.trace);
         tracing_ = true;
     }
+    if (!options_.stats.empty() && options_.stats != "-") {
+        // Not only at the end, when the simulation's time has been spent.
+        FILE* file = fopen(options_.stats.c_str(), "a");
+        if (!file) cannot_write("statistics '" + options_.stats + "'");
+        fclose(file);
+    }
     if (options_.control_fd >= 0) control_.open(options_.control_fd);
     if (!options_.progress.empty()) progress_.open(options_.progress, dut_->nominal_hz());
     initial_counters_ = dut_->counters();
@@ -76,6 +82,7 @@ ExitCode Simulation::run() {
     pcap_.close();
     for (uint8_t byte : dut_->uart_out) uart_.put(byte);
     uart_.flush();
+    check_prints(options_.events);
     write_stats();
     if (dut_->link_errors) fprintf(stderr, "sim: link error: %s\n", dut_->last_link_error.c_str());
     return exit_code();
@@ -139,6 +146,7 @@ void Simulation::poll_seldom() {
     while (dut_->uart_in.size() < kUartBacklog && uart_.get(byte)) dut_->uart_in.push_back(byte);
     uart_.flush();
     pcap_.flush();
+    check_prints(options_.events);
     if (!control_.serve([this] { return json().str(); })) stop("quit");
     nap(now);
 }
@@ -186,11 +194,15 @@ Json Simulation::json() const {
 
 void Simulation::write_stats() const {
     if (options_.stats.empty()) return;
-    FILE* file = options_.stats == "-" ? console() : fopen(options_.stats.c_str(), "w");
-    if (!file) throw UserError("cannot write '" + options_.stats + "': " + strerror(errno));
-    fprintf(file, "%s\n", json().str().c_str());
-    if (file == console()) fflush(file);
-    else fclose(file);
+    const bool own = options_.stats != "-";
+    FILE* file = own ? fopen(options_.stats.c_str(), "w") : console();
+    const std::string what = "statistics '" + options_.stats + "'";
+    if (!file) cannot_write(what);
+    const bool written = fprintf(file, "%s\n", json().str().c_str()) > 0 && !fflush(file);
+    const int reason = errno;
+    if (own) fclose(file);
+    errno = reason;
+    if (!written) cannot_write(what);
 }
 
 }  // namespace sim

@@ -20,7 +20,7 @@ void Uart::open(const std::string& where) {
         open_pty();
     } else if (where.rfind("file:", 0) == 0) {
         file_ = fopen(where.c_str() + 5, "wb");
-        if (!file_) throw UserError("cannot write UART file '" + where.substr(5) + "': " + strerror(errno));
+        if (!file_) cannot_write("UART file '" + where.substr(5) + "'");
     } else {
         throw UserError("UART must be none, stdout, stdio, pty or file:PATH, not '" + where + "'");
     }
@@ -42,7 +42,6 @@ void Uart::open_pty() {
 }
 
 Uart::~Uart() {
-    flush();
     if (file_ && file_ != console()) fclose(file_);
     if (pty_ >= 0) ::close(pty_);
 }
@@ -66,7 +65,10 @@ bool Uart::get(uint8_t& byte) {
 
 void Uart::flush() {
     if (!dirty_) return;
-    if (file_) fflush(file_);
+    if (file_ && (fflush(file_) || ferror(file_))) {
+        if (errno != EPIPE || file_ != console()) cannot_write("the UART's output");
+        file_ = nullptr;  // nobody reads standard output any more
+    }
     if (pty_ >= 0 && !pending_.empty()) {
         const ssize_t n = ::write(pty_, pending_.data(), pending_.size());
         if (n > 0) pending_.erase(0, size_t(n));

@@ -81,6 +81,7 @@ inline void write_outcomes(const std::string& path, const std::vector<Outcome>& 
         put(o.result.data(), o.result.size());
     }
     put(counters.data(), 8 * counters.size());
+    if (fflush(file.get())) throw UserError("cannot write " + path);
 }
 
 }  // namespace sim

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 from ...models.errors import TrebuchetError
+from ...models.files import write_whole, writing_to
 
 __all__ = ["ROOT", "create"]
 
@@ -49,8 +50,9 @@ def create(name, root=ROOT):
     for path, edit in _EDITS.items():
         files[path] = edit((root / path).read_text(), name)
     for path, text in files.items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(text)
+        with writing_to((root / path).parent):
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            write_whole(root / path, text.encode())
     _tidy([str(root / path) for path in files if path.endswith(".py")], root)
     return list(files)
 
