@@ -266,6 +266,14 @@ def test_a_checkout_that_make_cannot_build_in_is_refused_at_once(
     assert line.endswith(" in it; move the checkout to a folder without")
 
 
+def test_linters_are_set_up_anywhere(bootstrap, monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(bootstrap, "ROOT", tmp_path / "a b")
+    monkeypatch.setattr(bootstrap, "set_up", lambda extra: None)
+    bootstrap.main("development")
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith(" a space in it; only `make lint` and `make types` work here")
+
+
 def test_set_up_and_commands_refuse_the_same_paths(bootstrap):
     assert bootstrap.UNBUILDABLE.pattern == UNBUILDABLE.pattern
 

@@ -340,22 +340,22 @@ def set_up(extra):
         stamped("tests", digest(crates, sorted(TEST_PACKAGES)), install_for_tests)
 
 
-def check_place():
-    """Makefiles of LiteX and Verilator would fail much later, without naming the cause."""
+def check_place(extra):
+    """Refuse a path in which the makefiles of LiteX and Verilator fail; linters run in any."""
     found = UNBUILDABLE.search(str(ROOT))
     if found:
         character = "a space" if found.group().isspace() else found.group()
-        raise SetupError(
-            f"make cannot build in {str(ROOT)!r}, which has {character} in it; "
-            "move the checkout to a folder without"
-        )
+        text = f"make cannot build in {str(ROOT)!r}, which has {character} in it; "
+        if extra == "simulation":
+            raise SetupError(text + "move the checkout to a folder without")
+        say(text + "only `make lint` and `make types` work here")
 
 
 def main(extra="development"):
     if extra not in LOCKS:
         sys.exit("set-up: EXTRA must be one of {}, not {}".format(", ".join(LOCKS), extra))
     try:
-        check_place()
+        check_place(extra)
         LOG.parent.mkdir(exist_ok=True)
         with open(str(LOG.parent / "bootstrap.lock"), "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
