@@ -19,8 +19,8 @@
 #define OPTIONS (BOOTP + 240)
 #define MAGIC 0x63825363u
 
-/* The longest datagram that we take: the frame port's buffer but for the Ethernet header. */
-#define MAX_DATAGRAM 1010
+/* The longest datagram that we take: Ethernet's. */
+#define MAX_DATAGRAM 1500
 
 #define FOR_EVER 0xffffffffu
 #define BROADCAST_IP 0xffffffffu
@@ -191,12 +191,6 @@ static bool is_reply(const struct dhcp *dhcp, const uint8_t *frame, size_t lengt
 	       packet_get32(frame + COOKIE) == MAGIC;
 }
 
-/* An address that a host can have: in class A, B or C, and not in networks 0 and 127. */
-static bool is_host(uint32_t ip)
-{
-	return ip >> 24 != 0 && ip >> 24 != 127 && ip >> 29 != 7;
-}
-
 /* Ones above zeros, not all and not none: what RFC 950 calls natural else. */
 static uint32_t netmask_for(uint32_t ip, uint32_t given)
 {
@@ -220,7 +214,7 @@ static void set_times(struct dhcp_lease *lease)
 
 static void take_offer(struct dhcp *dhcp, const struct answer *answer)
 {
-	if (!is_host(answer->yiaddr) || answer->value[SERVER_VALUE] == 0)
+	if (!packet_is_host(answer->yiaddr) || answer->value[SERVER_VALUE] == 0)
 		return;
 	dhcp->lease.ip = answer->yiaddr;
 	dhcp->lease.server = answer->value[SERVER_VALUE];
@@ -237,7 +231,7 @@ static void take_ack(struct dhcp *dhcp, const struct answer *answer, const uint8
 	if (answer->yiaddr != lease->ip || value[LEASE_VALUE] == 0 || value[SERVER_VALUE] == 0)
 		return;
 	lease->netmask = netmask_for(lease->ip, value[NETMASK_VALUE]);
-	lease->gateway = is_host(value[ROUTER_VALUE]) ? value[ROUTER_VALUE] : 0;
+	lease->gateway = packet_is_host(value[ROUTER_VALUE]) ? value[ROUTER_VALUE] : 0;
 	lease->server = value[SERVER_VALUE];
 	lease->seconds = value[LEASE_VALUE];
 	lease->t1 = value[T1_VALUE];

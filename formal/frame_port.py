@@ -197,11 +197,6 @@ PROOFS = (
                 "with m.If(csr.send != 0):",
             ),
             Mutant("sends_short", "csr.send >= 14", "csr.send >= 13"),
-            Mutant(
-                "reads_anew",
-                "with m.If(self.fetched):\n            m.d.sync += self.word",
-                "with m.If(1):\n            m.d.sync += self.word",
-            ),
             Mutant("all_of_the_last", "Mux(last, self.final_empty, 0)", "0", 20),
         ),
         **_COMMON,

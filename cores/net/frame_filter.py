@@ -37,8 +37,9 @@ class FrameFilter(wiring.Component):
        (0x45) and no fragment: DHCP, before there is an address;
     2. an ARP frame (Ethertype 0x0806) whose sender's protocol address is ``ip``: a conflict, if the
        sender is another station; with ``arp`` also every ARP reply (operation 2);
-    3. an IPv4 datagram to ``mac`` and ``ip`` that is not TCP, but for what the host services answer:
-       neither ICMP without options or fragments, nor UDP without them to a port of ``served``.
+    3. an IPv4 datagram to ``mac`` and ``ip`` that is not TCP, but for what the host services
+       answer: neither ICMP without options or fragments, nor UDP without them to a port of
+       ``served``.
 
     Lengths, checksums and all other fields are the CPU's to judge. A frame that comes with
     ``error`` keeps it. Throughput: a beat a cycle. Latency: one cycle. Reset: the frame under way
@@ -100,8 +101,8 @@ class FrameFilter(wiring.Component):
                 group[at] = value if isinstance(value, tuple) else (0xFF, value)
         return whole
 
-    # A property is missed if one of its bytes was wrong; which of them a frame has is known with the
-    # beat of byte 37, and kept to the frame's end.
+    # A property is missed if one of its bytes was wrong; which of them a frame has is known with
+    # the beat of byte 37, and kept to the frame's end.
     def elaborate(self, platform):
         m = Module()
         beat, n = self.beat, self.width // 8

@@ -95,9 +95,9 @@ class FramePort(wiring.Component):
     padded: a MAC does that. Words beyond the buffer wrap.
 
     Throughput: a beat a cycle in; a beat in three cycles out. Latency: five cycles from the last
-    beat to PENDING, four from ``send`` to the first beat. Memory: the store, one block RAM of 512 by
-    36 bits for 2 KiB at a data path of 32 bits, and LUT RAM for the frame to send. Reset: nothing
-    pending, nothing sent, counters 0.
+    beat to PENDING, four from ``send`` to the first beat. Memory: the store, at 32 bits a block RAM
+    of 512 by 36 bits for each 2 KiB, and LUT RAM for the frame to send. Reset: nothing pending,
+    nothing sent, counters 0.
 
     Parameters
     ----------
@@ -231,8 +231,7 @@ class FramePort(wiring.Component):
                 tx.payload.empty.eq(Mux(last, self.final_empty, 0)),
             ]
         m.d.comb += [self.read_port.addr.eq(place), tx.payload.data.eq(self.word)]
-        with m.If(self.fetched):
-            m.d.sync += self.word.eq(self.read_port.data)
+        m.d.sync += self.word.eq(self.read_port.data)  # the same again while it waits
         with m.If(tx.valid & tx.ready):
             m.d.sync += [tx.valid.eq(0), self.at.eq(self.at + self.lanes)]
             with m.If(tx.payload.last):
