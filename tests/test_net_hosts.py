@@ -59,9 +59,9 @@ def _turned(frame):
     return frame[12:14] + bytes(header) + frame[34:]
 
 
-def answer(frame, mac=MAC, ip=OUR_IP, udp=True):
+def answer(frame, mac=MAC, ip=OUR_IP, udp=True, shortest=53):
     """What is sent, or None; and what is counted, as ``{(service, counter): number}``."""
-    if len(frame) < 57 or frame[6] & 1 or ip >> 24 == 0:
+    if len(frame) < shortest or frame[6] & 1 or ip >> 24 == 0:
         return None, {}
     head = frame[6:12] + mac
     if frame[12:14] == b"\x08\x06" and frame[:6] in (mac, ALL):

@@ -19,10 +19,12 @@ from .checks import GROUPS, UDP_GROUPS, gather
 from .registers import DISCARD_BLOCK, ECHO_BLOCK
 from .rewrite import ANY, ARP, ICMP, IP, LOOK_AHEAD, REWRITES, TTL, UDP
 
-__all__ = ["HostServices"]
+__all__ = ["SHORTEST", "HostServices"]
 
+#: Bytes of the shortest frame on the line, but for those of a tag that came off.
+SHORTEST = 56
 #: A frame with this byte is long enough; all of a frame that is looked at comes well before it.
-_WHOLE = 56
+_WHOLE = SHORTEST - 1
 #: Byte of a frame behind which come those that IPv4's total length counts.
 _ETHERNET = 14
 
@@ -33,7 +35,7 @@ class HostServices(wiring.Component):
     ===========  ====  =============  ==========================================================
     member       dir   width          meaning
     ===========  ====  =============  ==========================================================
-    ``i``        In    packet stream  good frames of 60 to 1,514 bytes, no FCS; ``ready`` is
+    ``i``        In    packet stream  good frames of 56 to 1,514 bytes, no FCS; ``ready`` is
                                       always 1
     ``o``        Out   packet stream  answers; ``error`` is 0
     ``mac``      In    48             our MAC address, its first byte in bits 7..0
@@ -68,8 +70,8 @@ class HostServices(wiring.Component):
     *Back-pressure*: none on ``i``; an answer for which the store (2 KiB) has no room is dropped,
     so that neither ARP nor discard ever waits for a peer that sends more than the line takes back.
     *Throughput*: one beat a cycle. *Latency*: seven cycles from a frame's last beat to the first
-    of its answer. *Bad input*: frames of less than 57 bytes and those with ``error`` are dropped.
-    Reset: empty, counters 0.
+    of its answer. *Bad input*: frames that end before the beat with byte 55 and
+    those with ``error`` are dropped. Reset: empty, counters 0.
 
     Parameters
     ----------
