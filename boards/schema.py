@@ -208,7 +208,8 @@ class Board:
     udp_services : bool
         UDP echo and discard, ports 7 and 9, for trying a network out: 300 LUTs of an ECP5.
     frame_store : int
-        Bytes of received frames that wait for the processor: two of full size need 4,096.
+        Bytes of received frames that wait for the processor, a power of two. With 4,096, enough for
+        two of full size, firmware answers IPv4 options, fragments and closed ports.
     bridge : bool
         The board lies between a host and its switch: port 0, ``ethphy``, is the network's, port 1,
         ``host_ethphy``, the host's. What is not for the board passes (docs/network.md).

@@ -27,6 +27,9 @@ from .words import connect_bus
 
 __all__ = ["IrqLine", "TrebuchetSoC"]
 
+#: Bytes of the frame store from which on firmware answers options and fragments (firmware/host.h).
+HOST_STORE = 4096
+
 
 class IrqLine(LiteXModule):
     """A level interrupt with LiteX's event registers (``ev_status``, ``ev_pending``, …)."""
@@ -229,6 +232,8 @@ class TrebuchetSoC(FabricSoC):
             self.add_constant("TREBUCHET_TCP_PROGRAMMABLE")
         if board.udp_services:
             self.add_constant("TREBUCHET_UDP_SERVICES")
+        if board.frame_store >= HOST_STORE:
+            self.add_constant("TREBUCHET_HOST")
         self.add_constant("TREBUCHET_IP", board.ip_int)
         self.add_constant("TREBUCHET_DHCP", int(board.dhcp))
         self.add_constant("TREBUCHET_DHCP_RETRY_MS", board.dhcp_retry_ms)

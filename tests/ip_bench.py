@@ -25,6 +25,7 @@ SOC_H = """
 #define TREBUCHET_DHCP_RETRY_MS 250
 #define TREBUCHET_MAILBOX_SERVICE 2
 #define TREBUCHET_UDP_SERVICES
+#define TREBUCHET_HOST
 """
 #: The bus, the board's time, and what the test calls.
 FAKES = """
