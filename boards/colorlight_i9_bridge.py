@@ -9,5 +9,6 @@ BOARD = colorlight_i9.BOARD.variant(
     name="colorlight_i9_bridge",
     title="Colorlight i9 7.2, bridge",
     bridge=True,
+    frame_store=2048,  # there is no block RAM left for more, nor for the firmware that wants it
     seed=2,
 )

@@ -63,6 +63,7 @@ _POWERS = {
     "dram_bytes": (1 << 20, 1 << 30),
     "rom_bytes": (1 << 14, 1 << 18),
     "sram_bytes": (1 << 12, 1 << 18),
+    "frame_store": (1 << 11, 1 << 15),
 }
 #: How a board's FPGA is told to load another bitstream, and the flow of boards that can have that.
 MULTIBOOTS = {"none": FLOWS, "pin": ("trellis",), "icap": ("vivado",)}
@@ -206,6 +207,9 @@ class Board:
         The ECG role takes records in parts; and new weights at run time.
     udp_services : bool
         UDP echo and discard, ports 7 and 9, for trying a network out: 300 LUTs of an ECP5.
+    frame_store : int
+        Bytes of received frames that wait for the processor, a power of two. With 4,096, enough for
+        two of full size, firmware answers IPv4 options, fragments and closed ports.
     bridge : bool
         The board lies between a host and its switch: port 0, ``ethphy``, is the network's, port 1,
         ``host_ethphy``, the host's. What is not for the board passes (docs/network.md).
@@ -269,6 +273,7 @@ class Board:
     ecg_stream: bool = False
     ecg_loadable: bool = False
     udp_services: bool = True
+    frame_store: int = 4096
     bridge: bool = False
     peers: int = 0
     mac: str = "02:00:00:00:00:01"

@@ -13,12 +13,14 @@
 #define CIADDR (BOOTP + 12)
 #define YIADDR (BOOTP + 16)
 #define CHADDR (BOOTP + 28)
+#define SERVER_NAME (BOOTP + 44)
+#define FILE_NAME (BOOTP + 108)
 #define COOKIE (BOOTP + 236)
 #define OPTIONS (BOOTP + 240)
 #define MAGIC 0x63825363u
 
-/* The longest datagram that we take: the frame port's buffer but for the Ethernet header. */
-#define MAX_DATAGRAM 1010
+/* The longest datagram that we take: Ethernet's. */
+#define MAX_DATAGRAM 1500
 
 #define FOR_EVER 0xffffffffu
 #define BROADCAST_IP 0xffffffffu
@@ -33,6 +35,7 @@ enum option {
 	HOST_NAME = 12,
 	REQUESTED_IP = 50,
 	LEASE_TIME = 51,
+	OVERLOAD = 52,
 	MESSAGE_TYPE = 53,
 	SERVER_ID = 54,
 	PARAMETERS = 55,
@@ -41,6 +44,9 @@ enum option {
 	T2 = 59,
 	END = 255,
 };
+
+/* RFC 2132, 9.3: which fields have options, too. */
+enum { IN_FILE = 1, IN_SNAME = 2 };
 
 enum message { DISCOVER = 1, OFFER = 2, REQUEST = 3, ACK = 5, NAK = 6 };
 
@@ -91,62 +97,45 @@ static uint32_t pause_after(struct dhcp *dhcp, unsigned tries)
 
 /* --- what comes in ------------------------------------------------------------------------------ */
 
-struct answer {
-	uint8_t type; /* enum message, or anything else */
-	uint32_t yiaddr;
-	struct dhcp_lease lease; /* options that did not come are 0 */
+/* The options that are read: their codes, and the bytes of a value. */
+enum value {
+	TYPE_VALUE, SERVER_VALUE, LEASE_VALUE, NETMASK_VALUE, ROUTER_VALUE, T1_VALUE, T2_VALUE, FIELDS_VALUE,
+	VALUES,
 };
 
-/* An option; false when it has another length than it must have, or came before. */
-static bool take_option(struct answer *answer, unsigned code, const uint8_t *data, unsigned length)
-{
-	struct dhcp_lease *lease = &answer->lease;
-	uint32_t *number;
+static const struct {
+	uint8_t code, bytes;
+} values[VALUES] = {
+	[TYPE_VALUE] = { MESSAGE_TYPE, 1 }, [SERVER_VALUE] = { SERVER_ID, 4 }, [LEASE_VALUE] = { LEASE_TIME, 4 },
+	[NETMASK_VALUE] = { NETMASK, 4 }, [ROUTER_VALUE] = { ROUTER, 4 }, /* the preferred one of a list is the first */
+	[T1_VALUE] = { T1, 4 }, [T2_VALUE] = { T2, 4 }, [FIELDS_VALUE] = { OVERLOAD, 1 },
+};
 
-	switch (code) {
-	case MESSAGE_TYPE:
-		if (answer->type != 0 || length != 1)
-			return false;
-		answer->type = data[0];
-		return true;
-	case ROUTER: /* a list, the first of which is the preferred one */
-		number = &lease->gateway;
-		if (length > 4 && length % 4 == 0)
-			length = 4;
-		break;
-	case NETMASK:
-		number = &lease->netmask;
-		break;
-	case LEASE_TIME:
-		number = &lease->seconds;
-		break;
-	case SERVER_ID:
-		number = &lease->server;
-		break;
-	case T1:
-		number = &lease->t1;
-		break;
-	case T2:
-		number = &lease->t2;
-		break;
-	default:
-		return true;
+struct answer {
+	uint32_t yiaddr;
+	uint32_t value[VALUES];   /* the first value of each option, 0 if the option is absent */
+	uint16_t length[VALUES];  /* bytes of the option */
+	uint8_t came;             /* a bit for each option */
+};
+
+/* RFC 3396, 7: an option that occurs again is the continuation of the one before. */
+static void take_option(struct answer *answer, unsigned code, const uint8_t *data, unsigned length)
+{
+	for (unsigned i = 0; i < VALUES; i++) {
+		if (values[i].code != code)
+			continue;
+		answer->came |= (uint8_t)(1u << i);
+		for (; length > 0; length--)
+			if (answer->length[i]++ < values[i].bytes)
+				answer->value[i] = answer->value[i] << 8 | *data++;
 	}
-	if (*number != 0 || length != 4)
-		return false;
-	*number = packet_get32(data);
-	return true;
 }
 
-/*
- * Read the options from `at` to before `end`. False unless they come to their END, each lies within
- * the message and has the length it must have, and none comes twice that we read.
- */
-static bool read_options(struct answer *answer, const uint8_t *at, const uint8_t *end)
+/* Read the options from `at` to before `end`. False unless they come to their END, and each lies before it. */
+static bool read_field(struct answer *answer, const uint8_t *at, const uint8_t *end)
 {
 	while (at < end) {
-		unsigned code = *at++, length;
-		uint8_t data[4] = { 0 };
+		unsigned code = *at++;
 
 		if (code == END)
 			return true;
@@ -154,13 +143,34 @@ static bool read_options(struct answer *answer, const uint8_t *at, const uint8_t
 			continue;
 		if (at == end || (size_t)(end - at) < (size_t)*at + 1)
 			return false;
-		length = *at++;
-		memcpy(data, at, length < 4 ? length : 4);
-		if (!take_option(answer, code, data, length))
-			return false;
-		at += length;
+		take_option(answer, code, at + 1, *at);
+		at += 1 + *at;
 	}
 	return false;
+}
+
+/*
+ * Read the options of a message, in the order of RFC 3396, 5. False unless all their fields are sound, and
+ * each option that we read has one value or more.
+ */
+static bool read_options(struct answer *answer, const uint8_t *frame)
+{
+	uint32_t fields;
+
+	if (!read_field(answer, frame + OPTIONS, frame + packet_udp_end(frame)))
+		return false;
+	fields = answer->value[FIELDS_VALUE];
+	if (answer->length[FIELDS_VALUE] > 0 && (fields == 0 || fields > (IN_FILE | IN_SNAME)))
+		return false;
+	if ((fields & IN_FILE) != 0 && !read_field(answer, frame + FILE_NAME, frame + COOKIE))
+		return false;
+	if ((fields & IN_SNAME) != 0 && !read_field(answer, frame + SERVER_NAME, frame + FILE_NAME))
+		return false;
+	for (unsigned i = 0; i < VALUES; i++)
+		if ((answer->came >> i & 1) != 0 &&
+		    (answer->length[i] == 0 || (answer->length[i] & (values[i].bytes - 1u)) != 0))
+			return false;
+	return true;
 }
 
 static bool same_mac(const uint8_t *one, const uint8_t *other)
@@ -179,12 +189,6 @@ static bool is_reply(const struct dhcp *dhcp, const uint8_t *frame, size_t lengt
 	       packet_get32(frame + XID) == dhcp->xid &&
 	       same_mac(frame + CHADDR, dhcp->mac) &&
 	       packet_get32(frame + COOKIE) == MAGIC;
-}
-
-/* An address that a host can have: in class A, B or C, and not in networks 0 and 127. */
-static bool is_host(uint32_t ip)
-{
-	return ip >> 24 != 0 && ip >> 24 != 127 && ip >> 29 != 7;
 }
 
 /* Ones above zeros, not all and not none: what RFC 950 calls natural else. */
@@ -210,10 +214,10 @@ static void set_times(struct dhcp_lease *lease)
 
 static void take_offer(struct dhcp *dhcp, const struct answer *answer)
 {
-	if (!is_host(answer->yiaddr) || answer->lease.server == 0)
+	if (!packet_is_host(answer->yiaddr) || answer->value[SERVER_VALUE] == 0)
 		return;
 	dhcp->lease.ip = answer->yiaddr;
-	dhcp->lease.server = answer->lease.server;
+	dhcp->lease.server = answer->value[SERVER_VALUE];
 	dhcp->state = DHCP_REQUESTING;
 	dhcp->requests = 0;
 	dhcp->due = true;
@@ -221,16 +225,18 @@ static void take_offer(struct dhcp *dhcp, const struct answer *answer)
 
 static void take_ack(struct dhcp *dhcp, const struct answer *answer, const uint8_t *frame)
 {
-	if (answer->yiaddr != dhcp->lease.ip || answer->lease.seconds == 0)
+	const uint32_t *value = answer->value;
+	struct dhcp_lease *lease = &dhcp->lease;
+
+	if (answer->yiaddr != lease->ip || value[LEASE_VALUE] == 0 || value[SERVER_VALUE] == 0)
 		return;
-	if (answer->lease.server == 0)
-		return;
-	dhcp->lease = answer->lease;
-	dhcp->lease.ip = answer->yiaddr;
-	dhcp->lease.netmask = netmask_for(answer->yiaddr, answer->lease.netmask);
-	if (!is_host(dhcp->lease.gateway))
-		dhcp->lease.gateway = 0;
-	set_times(&dhcp->lease);
+	lease->netmask = netmask_for(lease->ip, value[NETMASK_VALUE]);
+	lease->gateway = packet_is_host(value[ROUTER_VALUE]) ? value[ROUTER_VALUE] : 0;
+	lease->server = value[SERVER_VALUE];
+	lease->seconds = value[LEASE_VALUE];
+	lease->t1 = value[T1_VALUE];
+	lease->t2 = value[T2_VALUE];
+	set_times(lease);
 	memcpy(dhcp->server_mac, frame + 6, sizeof(dhcp->server_mac));
 	dhcp->asked = dhcp->since_request; /* the lease runs from when it was asked for */
 	dhcp->state = DHCP_BOUND;
@@ -248,6 +254,7 @@ static void take_nak(struct dhcp *dhcp, uint32_t now_ms)
 void dhcp_receive(struct dhcp *dhcp, const uint8_t *frame, size_t length, uint32_t now_ms)
 {
 	struct answer answer;
+	uint32_t type;
 	bool ours;
 
 	if (dhcp->state == DHCP_INIT || dhcp->state == DHCP_BOUND)
@@ -256,14 +263,15 @@ void dhcp_receive(struct dhcp *dhcp, const uint8_t *frame, size_t length, uint32
 		return;
 	memset(&answer, 0, sizeof(answer));
 	answer.yiaddr = packet_get32(frame + YIADDR);
-	if (!read_options(&answer, frame + OPTIONS, frame + packet_udp_end(frame)))
+	if (!read_options(&answer, frame))
 		return;
-	ours = dhcp->state == DHCP_REBINDING || answer.lease.server == dhcp->lease.server;
-	if (answer.type == OFFER && dhcp->state == DHCP_SELECTING)
+	type = answer.value[TYPE_VALUE];
+	ours = dhcp->state == DHCP_REBINDING || answer.value[SERVER_VALUE] == dhcp->lease.server;
+	if (type == OFFER && dhcp->state == DHCP_SELECTING)
 		take_offer(dhcp, &answer);
-	else if (answer.type == ACK && dhcp->state != DHCP_SELECTING && ours)
+	else if (type == ACK && dhcp->state != DHCP_SELECTING && ours)
 		take_ack(dhcp, &answer, frame);
-	else if (answer.type == NAK && dhcp->state != DHCP_SELECTING && ours)
+	else if (type == NAK && dhcp->state != DHCP_SELECTING && ours)
 		take_nak(dhcp, now_ms);
 }
 

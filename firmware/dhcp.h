@@ -5,8 +5,8 @@
  * call dhcp_tick() at least every second: it says what to send. All times are milliseconds modulo
  * 2**32; the lease is counted in seconds, so that it may be longer than 49 days.
  *
- * What is not done: options in `sname` and `file` (option overload) are not read; the address is not
- * probed with ARP before it is used, so DHCPDECLINE is never sent; nothing is released.
+ * What is not done: the address is not probed with ARP before it is used, so DHCPDECLINE is never
+ * sent; nothing is released.
  */
 #ifndef TREBUCHET_DHCP_H
 #define TREBUCHET_DHCP_H

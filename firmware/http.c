@@ -29,18 +29,18 @@ static bool next_line(struct slice *rest, struct slice *line)
 	return true;
 }
 
-static bool equals(struct slice piece, const char *string)
+/* Does the piece begin with the string? With `fold` 0x20 in either case; the string is then in lower case. */
+static bool starts_with(struct slice piece, const char *string, char fold)
 {
-	size_t length = strlen(string);
-
-	return (size_t)(piece.end - piece.at) == length && memcmp(piece.at, string, length) == 0;
+	for (; *string != '\0'; string++)
+		if (piece.at == piece.end || (*piece.at++ | fold) != *string)
+			return false;
+	return true;
 }
 
-static bool starts_with(struct slice piece, const char *string)
+static bool equals(struct slice piece, const char *string, char fold)
 {
-	size_t length = strlen(string);
-
-	return (size_t)(piece.end - piece.at) >= length && memcmp(piece.at, string, length) == 0;
+	return (size_t)(piece.end - piece.at) == strlen(string) && starts_with(piece, string, fold);
 }
 
 /* Cut the word before the next `separator` off `rest`; false when there is none. */
@@ -56,6 +56,11 @@ static bool cut(struct slice *rest, char separator, struct slice *word)
 	return true;
 }
 
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
 /* RFC 9110, 5.6.2: the characters of a method and of a field name. */
 static bool is_token(struct slice piece)
 {
@@ -63,70 +68,133 @@ static bool is_token(struct slice piece)
 		return false;
 	for (const char *at = piece.at; at < piece.end; at++) {
 		bool letter = (*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z');
-		bool digit = *at >= '0' && *at <= '9';
 
-		if (!letter && !digit && (*at == '\0' || strchr("!#$%&'*+-.^_`|~", *at) == NULL))
+		if (!letter && !is_digit(*at) && (*at == '\0' || strchr("!#$%&'*+-.^_`|~", *at) == NULL))
 			return false;
 	}
 	return true;
 }
 
-/* Printable ASCII only. (A char may be signed on the host; on the CPU it is not.) */
-static bool is_visible(struct slice piece)
+/* Printable ASCII only, without those `refused`. (A char may be signed on the host; on the CPU it is not.) */
+static bool is_visible(struct slice piece, const char *refused)
 {
 	for (const char *at = piece.at; at < piece.end; at++)
-		if (*at <= 0x20 || *at >= 0x7f)
+		if (*at <= 0x20 || *at >= 0x7f || strchr(refused, *at) != NULL)
 			return false;
-	return piece.at < piece.end;
+	return true;
 }
 
-/* The path of a request target in origin form (/path?query) or absolute form (http://host/path). */
-static bool path_of(struct slice target, struct slice *path)
+/* RFC 9110, 5.5: a field value has no control characters but tabs. */
+static bool is_value(struct slice piece)
 {
-	struct slice query;
-
-	if (starts_with(target, "http://")) {
-		target.at += strlen("http://");
-		target.at = memchr(target.at, '/', (size_t)(target.end - target.at));
-		if (target.at == NULL)
+	for (const char *at = piece.at; at < piece.end; at++)
+		if (((unsigned char)*at < 0x20 && *at != '\t') || *at == 0x7f)
 			return false;
+	return true;
+}
+
+/* RFC 3986, 6.2.2.2: compare a path, its percent-encoded octets decoded, with that of the page. */
+static enum http_status judge_path(struct slice path)
+{
+	const char *wanted = "/status";
+	bool same = true;
+
+	while (path.at < path.end) {
+		unsigned octet = (unsigned char)*path.at++;
+
+		if (octet == '%') {
+			int high = path.end - path.at < 2 ? -1 : text_digit_value(path.at[0]);
+			int low = high < 0 ? -1 : text_digit_value(path.at[1]);
+
+			if (low < 0)
+				return HTTP_BAD_REQUEST;
+			octet = (unsigned)(high << 4 | low);
+			path.at += 2;
+		}
+		same = same && octet != 0 && octet == (unsigned char)*wanted;
+		wanted += same;
 	}
-	if (target.at == target.end || *target.at != '/')
-		return false;
-	*path = target;
-	if (cut(&target, '?', &query))
-		*path = query;
-	return true;
+	return same && *wanted == '\0' ? HTTP_OK : HTTP_NOT_FOUND;
 }
 
-static bool is_name(struct slice piece, const char *lower)
+/*
+ * RFC 9112, 3.2: a target in origin form (/path?query) or absolute form (http://host/path?query, the
+ * scheme in either case). An empty path is "/" (RFC 9110, 4.2.3); without a host, or with user
+ * information, a target is invalid (4.2.1, 4.2.4).
+ */
+static enum http_status judge_target(struct slice target)
 {
-	size_t length = strlen(lower);
+	struct slice path = target, authority;
 
-	if ((size_t)(piece.end - piece.at) != length)
-		return false;
-	for (size_t i = 0; i < length; i++)
-		if ((piece.at[i] | 0x20) != lower[i])
-			return false;
-	return true;
+	cut(&target, '?', &path);
+	if (starts_with(path, "http://", 0x20)) {
+		path.at += strlen("http://");
+		authority = path;
+		path.at = memchr(path.at, '/', (size_t)(path.end - path.at));
+		if (path.at == NULL)
+			path.at = path.end;
+		authority.end = path.at;
+		if (authority.at == authority.end || *authority.at == ':' || !is_visible(authority, "@"))
+			return HTTP_BAD_REQUEST;
+		if (path.at == path.end)
+			return HTTP_NOT_FOUND;
+	}
+	if (path.at == path.end || *path.at != '/')
+		return HTTP_BAD_REQUEST;
+	return judge_path(path);
+}
+
+/* RFC 9110, 9.1: a method that exists, but not for the page, is not an unknown one. */
+static enum http_status judge_method(struct slice method)
+{
+	/* Those of RFC 9110, 9.3 and RFC 5789, each ended by a NUL. */
+	static const char refused[] = "POST\0PUT\0DELETE\0CONNECT\0OPTIONS\0TRACE\0PATCH\0";
+
+	if (equals(method, "GET", 0) || equals(method, "HEAD", 0))
+		return HTTP_OK;
+	for (const char *name = refused; *name != '\0'; name += strlen(name) + 1)
+		if (equals(method, name, 0))
+			return HTTP_METHOD_NOT_ALLOWED;
+	return HTTP_NOT_IMPLEMENTED;
 }
 
 static enum http_status judge_request_line(struct slice line, bool *needs_host)
 {
-	struct slice method, target, path;
+	struct slice method, target;
+	enum http_status status;
 
 	if (!cut(&line, ' ', &method) || !is_token(method))
 		return HTTP_BAD_REQUEST;
-	if (!cut(&line, ' ', &target) || !is_visible(target))
+	if (!cut(&line, ' ', &target) || target.at == target.end || !is_visible(target, "#"))
 		return HTTP_BAD_REQUEST;
-	if (!equals(line, "HTTP/1.1") && !equals(line, "HTTP/1.0"))
+	/* RFC 9110, 2.5: of a higher minor version are answered as those of 1.1. */
+	if (line.end - line.at != sizeof("HTTP/1.1") - 1 || !starts_with(line, "HTTP/1.", 0) ||
+	    !is_digit(line.end[-1]))
 		return HTTP_BAD_REQUEST;
-	*needs_host = equals(line, "HTTP/1.1");
-	if (!equals(method, "GET"))
-		return HTTP_METHOD_NOT_ALLOWED;
-	if (!path_of(target, &path))
-		return HTTP_BAD_REQUEST;
-	return equals(path, "/status") ? HTTP_OK : HTTP_NOT_FOUND;
+	*needs_host = line.end[-1] != '0';
+	status = judge_method(method);
+	return status == HTTP_OK ? judge_target(target) : status;
+}
+
+/* Judge a field's value, and count lines of Host. */
+static bool take_field(struct slice name, struct slice value, unsigned *hosts)
+{
+	while (value.at < value.end && (*value.at == ' ' || *value.at == '\t'))
+		value.at++;
+	while (value.at < value.end && (value.end[-1] == ' ' || value.end[-1] == '\t'))
+		value.end--;
+	if (equals(name, "host", 0x20)) {
+		++*hosts;
+		return is_visible(value, "/?#@"); /* RFC 9112, 3.2: what no host and port has; or nothing */
+	}
+	if (equals(name, "content-length", 0x20)) { /* RFC 9112, 6.3 */
+		if (value.at == value.end)
+			return false;
+		for (; value.at < value.end; value.at++)
+			if (!is_digit(*value.at))
+				return false;
+	}
+	return is_value(value);
 }
 
 enum http_status http_judge(const char *data, size_t length)
@@ -148,12 +216,20 @@ enum http_status http_judge(const char *data, size_t length)
 		if ((size_t)(rest.at - data) > HTTP_MAX_HEAD)
 			return HTTP_HEAD_TOO_LARGE;
 		if (line.at == line.end)
-			return needs_host && hosts != 1 ? HTTP_BAD_REQUEST : status;
-		if (!cut(&line, ':', &name) || !is_token(name))
+			return hosts > 1 || hosts < needs_host ? HTTP_BAD_REQUEST : status;
+		if (!cut(&line, ':', &name) || !is_token(name) || !take_field(name, line, &hosts))
 			return HTTP_BAD_REQUEST;
-		hosts += is_name(name, "host");
 	}
 	return length > HTTP_MAX_HEAD ? HTTP_HEAD_TOO_LARGE : HTTP_INCOMPLETE;
+}
+
+bool http_is_head(const char *data, size_t length)
+{
+	struct slice rest = { data, data + length };
+
+	while (starts_with(rest, "\r\n", 0))
+		rest.at += 2;
+	return starts_with(rest, "HEAD ", 0);
 }
 
 static const char *reason(enum http_status status)
@@ -169,6 +245,8 @@ static const char *reason(enum http_status status)
 		return "Method Not Allowed";
 	case HTTP_HEAD_TOO_LARGE:
 		return "Request Header Fields Too Large";
+	case HTTP_NOT_IMPLEMENTED:
+		return "Not Implemented";
 	default:
 		return "Internal Server Error";
 	}
@@ -182,9 +260,11 @@ const char *http_error_body(enum http_status status)
 	case HTTP_NOT_FOUND:
 		return "{\"error\":\"there is nothing here; ask for /status\"}\n";
 	case HTTP_METHOD_NOT_ALLOWED:
-		return "{\"error\":\"only GET is allowed\"}\n";
+		return "{\"error\":\"only GET and HEAD are allowed\"}\n";
 	case HTTP_HEAD_TOO_LARGE:
 		return "{\"error\":\"the request head is too large\"}\n";
+	case HTTP_NOT_IMPLEMENTED:
+		return "{\"error\":\"the method is unknown\"}\n";
 	default:
 		return "{\"error\":\"the status does not fit its buffer\"}\n";
 	}
@@ -201,7 +281,7 @@ void http_head(struct text *out, enum http_status status, size_t length)
 	text_plain(out, reason(status));
 	text_plain(out, "\r\nContent-Type: application/json\r\nCache-Control: no-store\r\n");
 	if (status == HTTP_METHOD_NOT_ALLOWED)
-		text_plain(out, "Allow: GET\r\n");
+		text_plain(out, "Allow: GET, HEAD\r\n");
 	text_plain(out, "Connection: close\r\nContent-Length:");
 	text_unsigned(&digits, length);
 	/* RFC 9110, 5.5: any number of spaces may stand before a value. */

@@ -1,7 +1,8 @@
-/* The part of HTTP/1.1 (RFC 9112) that a status page needs: one GET a connection. */
+/* The part of HTTP/1.1 (RFC 9110, RFC 9112) that a status page needs: one GET or HEAD a connection. */
 #ifndef TREBUCHET_HTTP_H
 #define TREBUCHET_HTTP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "text.h"
@@ -17,13 +18,18 @@ enum http_status {
 	HTTP_METHOD_NOT_ALLOWED = 405,
 	HTTP_HEAD_TOO_LARGE = 431,
 	HTTP_INTERNAL_ERROR = 500,
+	HTTP_NOT_IMPLEMENTED = 501,
 };
 
 /*
- * Judge the bytes received so far, whose lines end with CR LF. HTTP_OK means GET /status; a query after the path is ignored.
- * Nothing past `length` is read. A wrong request line is told as soon as it is there.
+ * Judge the bytes received so far, whose lines end with CR LF. HTTP_OK means GET or HEAD of /status; a query
+ * after the path, a body and all fields but Host and Content-Length are ignored.
+ * Nothing past `length` is read. A wrong request line is reported as soon as it is complete.
  */
 enum http_status http_judge(const char *data, size_t length);
+
+/* Is the method HEAD? Then the response has no body, whatever its status (RFC 9110, 9.3.2). */
+bool http_is_head(const char *data, size_t length);
 
 /*
  * Append the head of a response whose body is `length` bytes of JSON and ends the connection. Its

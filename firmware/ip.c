@@ -9,6 +9,7 @@
 #include "buffer.h"
 #include "command.h"
 #include "dhcp.h"
+#include "host.h"
 #include "log.h"
 #include "ltl.h"
 #include "nic.h"
@@ -27,15 +28,20 @@
 /* No session needs that long to be reset; the address changes even if one does. */
 #define DRAIN_MS 3000
 
+/* RFC 5227, 2.4 (c): the address is kept, and announced at most that often (DEFEND_INTERVAL). */
+#define DEFEND_MS 10000
+
 enum source { NONE, STATIC, BY_DHCP, FALLBACK };
 
 static struct address own; /* what is configured */
 static struct dhcp client;
-static bool client_on, listening;
+static bool client_on;
 static uint32_t current; /* the address in use, 0: none */
 static enum source source;
 static bool draining, announcing;
 static uint32_t drain_ms, busy_ms; /* when draining began; when the engine was last seen busy */
+static bool defended;
+static uint32_t defended_ms; /* the last announcement because of a conflict, if there was one */
 
 static const char *source_name(void)
 {
@@ -89,8 +95,6 @@ uint32_t ip_next_hop(uint32_t to)
 
 void ip_listen(void)
 {
-	listening = true;
-	nic_start(DHCP_CLIENT_PORT);
 	board_wake_every(POLL_MS);
 }
 
@@ -100,13 +104,15 @@ bool ip_start(const struct address *address)
 
 	own = *address;
 	client_on = own.dhcp && nic_exists();
+	ip_mac(mac);
+	host_start(mac);
+	nic_start(DHCP_CLIENT_PORT);
 	if (!client_on) {
 		current = own.ip;
 		source = STATIC;
 		network_use(current);
 		return true;
 	}
-	ip_mac(mac);
 	/* The cycle counter is no secret, unlike the key of the sequence numbers. */
 	dhcp_start(&client, mac, board_cycles(), TREBUCHET_DHCP_RETRY_MS, board_uptime_ms());
 	memcpy(client.name, own.name, sizeof(client.name));
@@ -114,30 +120,58 @@ bool ip_start(const struct address *address)
 	return false;
 }
 
+/* Another station uses our address: announce that it is ours. */
+static void defend(const uint8_t *frame)
+{
+	char line[64];
+	struct text text = text_in(line, sizeof(line) - 1);
+	uint64_t mac = (uint64_t)packet_get16(frame + PACKET_ARP_SENDER) << 32 |
+		       packet_get32(frame + PACKET_ARP_SENDER + 2);
+
+	if (defended && board_uptime_ms() - defended_ms < DEFEND_MS)
+		return;
+	defended = true;
+	defended_ms = board_uptime_ms();
+	announcing = true;
+	text_ip(&text, current);
+	text_plain(&text, " is also used by ");
+	text_mac(&text, mac);
+	log_warn("ip", text_string(&text));
+}
+
 static void receive(void)
 {
-	size_t length = nic_receive(buffer); /* nobody has anything there between two parts' turns */
+	const uint8_t *frame = (const uint8_t *)buffer; /* nobody has anything there between two parts' turns */
+	size_t length = nic_receive(buffer);
+	uint8_t mac[PACKET_MAC_BYTES];
 
 	if (length == 0)
 		return;
+	ip_mac(mac);
+	if (current != 0 && packet_is_conflict(frame, length, current, mac))
+		defend(frame);
 	if (client_on)
-		dhcp_receive(&client, (const uint8_t *)buffer, length, board_uptime_ms());
-	server_take_frame((const uint8_t *)buffer, length);
-	ltl_take_frame((const uint8_t *)buffer, length);
+		dhcp_receive(&client, frame, length, board_uptime_ms());
+	server_take_frame(frame, length);
+	ltl_take_frame(frame, length);
+	host_take_frame(frame, length, current, netmask(), board_uptime_ms());
+	board_wake(); /* the next one, or the answer */
 }
 
 static void send(void)
 {
 	uint32_t frame[(DHCP_FRAME_BYTES + 3) / 4];
-	size_t length;
+	uint8_t mac[PACKET_MAC_BYTES];
+	size_t length = 0;
 
 	if (nic_busy())
 		return;
-	if (announcing) {
-		packet_arp_request((uint8_t *)frame, client.mac, current, current);
+	if (announcing && current != 0) {
+		ip_mac(mac);
+		packet_arp_request((uint8_t *)frame, mac, current, current);
 		length = PACKET_ARP_BYTES;
 		announcing = false;
-	} else {
+	} else if (client_on) {
 		length = dhcp_tick(&client, board_uptime_ms(), (uint8_t *)frame);
 	}
 	if (length > 0)
@@ -181,13 +215,14 @@ static void change(void)
 
 void ip_serve(void)
 {
-	if (!listening)
-		return;
-	receive();
-	if (!client_on)
-		return;
+	host_serve(current, board_uptime_ms());
+	if (host_busy())
+		board_wake(); /* the port has no interrupt for what was sent */
+	else
+		receive();
 	send();
-	change();
+	if (client_on)
+		change();
 }
 
 static void line(struct text *out, const char *name, uint32_t ip)

@@ -20,7 +20,7 @@
 bool ip_start(const struct address *address);
 /* Everything that is due now; the event loop calls it at every turn. */
 void ip_serve(void);
-/* Take frames for the CPU also without DHCP, for server.h. */
+/* Have the event loop come round often enough for server.h, also without DHCP. */
 void ip_listen(void);
 /* The address in use, 0: none yet; our MAC address; who forwards what goes to an address. */
 uint32_t ip_current(void);

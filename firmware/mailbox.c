@@ -82,12 +82,15 @@ static void answer(size_t length, bool partial)
 	struct text top = text_in((char *)head, sizeof(head));
 	struct text content;
 	enum http_status status = http_judge((const char *)buffer, length);
+	bool head_only = http_is_head((const char *)buffer, length); /* the body takes its place */
 
 	/* The peer said no more, or said more than there is room for without coming to an end. */
 	if (status == HTTP_INCOMPLETE || (partial && status == HTTP_OK))
 		status = length > HTTP_MAX_HEAD ? HTTP_HEAD_TOO_LARGE : HTTP_BAD_REQUEST;
 	content = write_body(&status);
 	http_head(&top, status, content.length);
+	if (head_only)
+		content.length = 0;
 	mailbox_put(head, top.length);
 	mailbox_put(buffer, content.length);
 	mailbox_send(top.length + content.length, true, 0, 0);

@@ -6,33 +6,40 @@
 
 #define STATUS_PENDING (1u << TREBUCHET_NIC_STATUS_PENDING_OFFSET)
 #define STATUS_SENDING (1u << TREBUCHET_NIC_STATUS_SENDING_OFFSET)
+#define STATUS_END (1u << TREBUCHET_NIC_STATUS_END_OFFSET)
 
 bool nic_exists(void)
 {
 	return true;
 }
 
+/* Read a frame from the port, which shows one word after the other. */
+static size_t read_frame(uint32_t *frame)
+{
+	size_t at = 0;
+	uint32_t status, word;
+
+	do {
+		/* The bus takes longer than the cycles until the next word is there. */
+		word = trebuchet_nic_rx_data_read();
+		status = trebuchet_nic_status_read();
+		trebuchet_nic_rx_next_write(1);
+		if (at < NIC_FRAME_BYTES)
+			frame[at / 4] = word;
+		at += 4;
+	} while ((status & STATUS_END) == 0);
+	return at > NIC_FRAME_BYTES ? 0 : at - (status >> TREBUCHET_NIC_STATUS_SPARE_OFFSET);
+}
+
 void nic_start(uint16_t udp_port)
 {
 	trebuchet_nic_port_write(udp_port);
-	trebuchet_nic_done_write(1); /* what came before was for somebody else */
 	trebuchet_nic_irq_enable_write(1);
 }
 
 size_t nic_receive(uint32_t frame[NIC_FRAME_BYTES / 4])
 {
-	size_t length;
-
-	if ((trebuchet_nic_status_read() & STATUS_PENDING) == 0)
-		return 0;
-	length = trebuchet_nic_length_read();
-	for (size_t i = 0; 4 * i < length; i++) {
-		trebuchet_nic_rx_index_write((uint32_t)i);
-		/* The bus takes longer than the two cycles until the word is there. */
-		frame[i] = trebuchet_nic_rx_data_read();
-	}
-	trebuchet_nic_done_write(1);
-	return length;
+	return (trebuchet_nic_status_read() & STATUS_PENDING) != 0 ? read_frame(frame) : 0;
 }
 
 bool nic_busy(void)

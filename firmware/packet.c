@@ -2,9 +2,7 @@
 
 #include <string.h>
 
-#define TYPE_IPV4 0x0800
-#define PROTOCOL_UDP 17
-#define TIME_TO_LIVE 64
+#define TIME_TO_LIVE 64u
 
 const uint8_t packet_broadcast[PACKET_MAC_BYTES] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
 
@@ -30,8 +28,7 @@ void packet_put32(uint8_t *at, uint32_t value)
 	packet_put16(at + 2, (uint16_t)value);
 }
 
-/* RFC 1071: the one's complement sum of some bytes and of `sum`, folded to 16 bits. */
-static uint32_t sum_of(const uint8_t *at, size_t length, uint32_t sum)
+uint32_t packet_sum(const uint8_t *at, size_t length, uint32_t sum)
 {
 	for (; length > 1; length -= 2, at += 2)
 		sum += packet_get16(at);
@@ -45,7 +42,7 @@ static uint32_t sum_of(const uint8_t *at, size_t length, uint32_t sum)
 /* Over the datagram and RFC 768's pseudo header: 0xffff when its checksum is right. */
 static uint32_t udp_sum(const uint8_t *frame, size_t udp_length)
 {
-	return sum_of(frame + PACKET_IP + 12, 8 + udp_length, PROTOCOL_UDP + (uint32_t)udp_length);
+	return packet_sum(frame + PACKET_IP + 12, 8 + udp_length, PACKET_UDP_PROTOCOL + (uint32_t)udp_length);
 }
 
 bool packet_is_udp(const uint8_t *frame, size_t length, size_t shortest)
@@ -53,7 +50,7 @@ bool packet_is_udp(const uint8_t *frame, size_t length, size_t shortest)
 	const uint8_t *ip = frame + PACKET_IP;
 	size_t total, udp_length;
 
-	if (length < PACKET_UDP + 8 || packet_get16(frame + 12) != TYPE_IPV4 || ip[0] != 0x45)
+	if (length < PACKET_UDP + 8 || packet_get16(frame + 12) != PACKET_TYPE_IPV4 || ip[0] != 0x45)
 		return false;
 	total = packet_get16(ip + 2);
 	udp_length = packet_get16(frame + PACKET_UDP + 4);
@@ -61,7 +58,7 @@ bool packet_is_udp(const uint8_t *frame, size_t length, size_t shortest)
 		return false;
 	if (udp_length < 8 || udp_length < shortest || (packet_get16(ip + 6) & 0x3fff) != 0)
 		return false;
-	if (ip[9] != PROTOCOL_UDP || sum_of(ip, 20, 0) != 0xffff)
+	if (ip[9] != PACKET_UDP_PROTOCOL || packet_sum(ip, 20, 0) != 0xffff)
 		return false;
 	return packet_get16(frame + PACKET_UDP + 6) == 0 || udp_sum(frame, udp_length) == 0xffff;
 }
@@ -71,20 +68,26 @@ size_t packet_udp_end(const uint8_t *frame)
 	return PACKET_UDP + packet_get16(frame + PACKET_UDP + 4);
 }
 
-void packet_finish_udp(uint8_t *frame, uint32_t from, uint32_t to, size_t udp_length)
+void packet_finish_ip(uint8_t *frame, enum packet_protocol protocol, uint32_t from, uint32_t to, size_t length,
+	uint32_t part)
 {
-	/* Ethertype, and an IPv4 header without length, checksum and addresses. */
-	static const uint8_t head[] = {
-		0x08, 0x00, 0x45, 0, 0, 0, 0, 0, 0, 0, TIME_TO_LIVE, PROTOCOL_UDP, 0, 0,
-	};
-	uint8_t *ip = frame + PACKET_IP, *udp = frame + PACKET_UDP;
-	uint16_t checksum;
+	uint8_t *ip = frame + PACKET_IP;
 
-	memcpy(frame + 12, head, sizeof(head));
-	packet_put16(ip + 2, (uint16_t)(20 + udp_length));
+	packet_put16(frame + 12, PACKET_TYPE_IPV4);
+	packet_put32(ip, 0x45000000u | (uint32_t)(20 + length));
+	packet_put32(ip + 4, part);
+	packet_put32(ip + 8, TIME_TO_LIVE << 24 | (uint32_t)protocol << 16);
 	packet_put32(ip + 12, from);
 	packet_put32(ip + 16, to);
-	packet_put16(ip + 10, (uint16_t)~sum_of(ip, 20, 0));
+	packet_put16(ip + 10, (uint16_t)~packet_sum(ip, 20, 0));
+}
+
+void packet_finish_udp(uint8_t *frame, uint32_t from, uint32_t to, size_t udp_length)
+{
+	uint8_t *udp = frame + PACKET_UDP;
+	uint16_t checksum;
+
+	packet_finish_ip(frame, PACKET_UDP_PROTOCOL, from, to, udp_length, 0);
 	packet_put16(udp + 4, (uint16_t)udp_length);
 	packet_put16(udp + 6, 0);
 	checksum = (uint16_t)~udp_sum(frame, udp_length);
@@ -106,8 +109,19 @@ void packet_arp_request(uint8_t frame[PACKET_ARP_BYTES], const uint8_t *mac, uin
 	packet_put32(frame + 38, to);
 }
 
-bool packet_is_arp_reply(const uint8_t *frame, size_t length, uint32_t ip)
+/* ARP for Ethernet and IPv4 whose sender has this address; `operation` 0 is any. */
+static bool is_arp_from(const uint8_t *frame, size_t length, uint32_t ip, uint8_t operation)
 {
 	return length >= PACKET_ARP_BYTES && memcmp(frame + 12, arp_head, sizeof(arp_head) - 1) == 0 &&
-		frame[21] == 2 && packet_get32(frame + 28) == ip && (frame[PACKET_ARP_SENDER] & 1) == 0;
+	       (operation == 0 || frame[21] == operation) && packet_get32(frame + 28) == ip;
+}
+
+bool packet_is_arp_reply(const uint8_t *frame, size_t length, uint32_t ip)
+{
+	return is_arp_from(frame, length, ip, 2) && (frame[PACKET_ARP_SENDER] & 1) == 0;
+}
+
+bool packet_is_conflict(const uint8_t *frame, size_t length, uint32_t ip, const uint8_t *mac)
+{
+	return is_arp_from(frame, length, ip, 0) && memcmp(frame + PACKET_ARP_SENDER, mac, PACKET_MAC_BYTES) != 0;
 }

@@ -29,4 +29,13 @@ void text_mac(struct text *text, uint64_t mac);
 /* "10.0.0.2" */
 void text_ip(struct text *text, uint32_t ip);
 
+/* The value of a hexadecimal digit in either case, or -1. */
+static inline int text_digit_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 #endif

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "text.h"
+
 bool piece_equals(struct piece piece, const char *string)
 {
 	return piece.length == strlen(string) && memcmp(piece.at, string, piece.length) == 0;
@@ -56,17 +58,6 @@ bool value_ip(struct piece piece, uint32_t *ip)
 	return true;
 }
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 bool value_mac(struct piece piece, uint64_t *mac)
 {
 	uint32_t found = 0, high = 0; /* the high one is the bits that left the other */
@@ -74,7 +65,7 @@ bool value_mac(struct piece piece, uint64_t *mac)
 	if (piece.length != 17)
 		return false;
 	for (size_t i = 0; i < 17; i++) {
-		int digit = hex_digit(piece.at[i]);
+		int digit = text_digit_value(piece.at[i]);
 
 		if (i % 3 == 2 ? piece.at[i] != ':' : digit < 0)
 			return false;

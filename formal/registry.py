@@ -31,6 +31,7 @@ MODULES = (
     "ecg_load",
     "ecg_record",
     "ecg_role",
+    "frame_filter",
     "frame_port",
     "gate",
     "guard",

@@ -69,6 +69,8 @@ class StripProof(_Vlan):
         self.counted(m)
         octets = [i.data[-32:].word_select(k, 8) for k in range(4)]
         tagged = self.here & ~i.last & (octets[0] == 0x81) & (octets[1] == 0)
+        if dut.priority:
+            tagged &= (octets[2][:4] == 0) & (octets[3] == 0)
         tag = Signal(17)
         with m.If(self.put & self.here & ~i.last):
             m.d.sync += tag.eq(Mux(tagged, Cat(octets[3], octets[2], 1), 0))
@@ -187,6 +189,23 @@ PROOFS = (
         Mutant("ends_late", "full.eq(~(half & ends))", "full.eq(1)"),
         Mutant("joins_the_next", "half & ~beat.last)", "half)"),
         Mutant("forgets_the_rest", "rest.eq(half & beat.last & ~ends)", "rest.eq(0)"),
+    ),
+    *(
+        Proof(
+            name=f"vlan_strip_priority_{width}",
+            core=f"cores.net.vlan.VlanStrip({width}, priority)",
+            says="the same if only tags of VLAN 0 come off",
+            module="trebuchet.cores.net.vlan",
+            build=lambda cores, width=width: StripProof(cores.VlanStrip(width, True)),
+            depth=2,
+            cover_depth=16,
+            mutants=mutants,
+            assumes="the stream rules on the input",
+        )
+        for width, mutants in (
+            (32, (Mutant("half_a_number", "(found[16:])[:12]", "(found[16:])[:8]"),)),
+            (64, (Mutant("and_the_priority", "(found[16:])[:12]", "(found[16:])"),)),
+        )
     ),
     _proof(*_INSERT, 32, Mutant("twice", "gone.eq(now)", "gone.eq(0)")),
     _proof(

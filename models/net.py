@@ -82,23 +82,29 @@ def _number(octets):
     return int.from_bytes(octets, "big")
 
 
-def is_for_cpu(frame, port, shortest=41, arp=False):
-    """Does the frame port take this frame: whole IPv4 datagrams without options, UDP, to ``port``?
+def is_for_cpu(frame, port, mac, ip, shortest=41, arp=False, served=()):
+    """Does the frame filter select this frame for the CPU?
 
-    And with ``arp`` ARP replies.
+    A UDP datagram to ``port`` of any address, without options and whole; an ARP frame of a sender
+    with our ``ip``, and with ``arp`` every reply; an IPv4 datagram to ``mac`` and ``ip`` but for
+    TCP, and without options or fragments ICMP and UDP to the ports ``served``.
 
     ``shortest``: bytes of the shortest frame that it takes; at wider data paths than 32 bits more.
     """
-    if arp and len(frame) >= shortest and frame[12:14] + frame[20:22] == b"\x08\x06\x00\x02":
+    if len(frame) < shortest:
+        return False
+    address = ip.to_bytes(4, "big")
+    if frame[12:14] == b"\x08\x06":
+        return frame[28:32] == address or (arp and frame[20:22] == b"\x00\x02")
+    if frame[12:14] != b"\x08\x00":
+        return False
+    plain = frame[14] == 0x45 and _number(frame[20:22]) & 0x3FFF == 0
+    protocol, to = frame[23], _number(frame[36:38])
+    if plain and protocol == 17 and to == port:
         return True
-    return (
-        len(frame) >= shortest
-        and frame[12:15] == b"\x08\x00\x45"
-        and frame[20] & 0x3F == 0
-        and frame[21] == 0
-        and frame[23] == 17
-        and _number(frame[36:38]) == port
-    )
+    if frame[:6] != mac or frame[14] >> 4 != 4 or frame[30:34] != address or protocol == 6:
+        return False
+    return not (plain and (protocol == 1 or (protocol == 17 and to in served)))
 
 
 def is_for_toe(frame, mac, ip, enable=True):

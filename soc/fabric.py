@@ -10,7 +10,8 @@ from ..boards.schema import HOST_DOMAINS
 from ..cores.bridge.station import BridgeStation
 from ..cores.memory import MemorySignature
 from ..cores.net.guard import FrameGuard
-from ..cores.net.hosts.services import HostServices
+from ..cores.net.hosts.services import SHORTEST, HostServices
+from ..cores.net.vlan import VlanStrip
 from .board_calls import make_platform
 from .bridge import AmaranthModule, unflipped
 from .ethernet import EthernetMac
@@ -114,12 +115,16 @@ class FabricSoC(SoCCore):
         received, sent = self.mac.source, self.mac.sink
         if self.board.bridge:
             received, sent = self._add_bridge(width)
-        self.frame_guard = self._convert(FrameGuard(width), "frame_guard")
+        # A frame without its priority tag is the same as one that never had it, but maybe shorter.
+        self.priority_strip = self._convert(VlanStrip(width, priority=True), "priority_strip")
+        plain = self.priority_strip.packets
+        self.frame_guard = self._convert(FrameGuard(width, SHORTEST), "frame_guard")
         services = HostServices(width, self.board.udp_services)
         self.host_services = self._convert(services, "host_services")
         good, answers = self.frame_guard.packets["o"], self.host_services.packets
         self.comb += [
-            received.connect(packets["rx"]),
+            received.connect(plain["i"]),
+            plain["o"].connect(packets["rx"]),
             good.connect(answers["i"]),
             *(self.host_services.ports[(name,)].eq(x) for name, x in self._addresses().items()),
         ]

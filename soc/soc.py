@@ -10,6 +10,7 @@ from migen import If, Record
 
 from .. import __version__
 from ..cores.cluster.contract import WINDOW
+from ..cores.ltl.config import UDP_PORT
 from ..cores.net.frame_port import FramePort
 from ..cores.roles.mailbox_copy import REQUEST_BYTES
 from ..cores.shell import SERVICES
@@ -25,6 +26,9 @@ from .watchdog import Watchdog
 from .words import connect_bus
 
 __all__ = ["IrqLine", "TrebuchetSoC"]
+
+#: Bytes of the frame store from which on firmware answers options and fragments (firmware/host.h).
+HOST_STORE = 4096
 
 
 class IrqLine(LiteXModule):
@@ -175,7 +179,12 @@ class TrebuchetSoC(FabricSoC):
 
     def _other_frames(self, received, answers):
         width = self.board.data_width
-        self.frame_port = self._convert(FramePort(width, arp=self.board.active), "frame_port")
+        served = (7, 9) if self.board.udp_services else ()
+        served += (UDP_PORT,) if self.board.peers else ()
+        port = FramePort(width, self.board.frame_store, arp=self.board.active, served=served)
+        self.frame_port = self._convert(port, "frame_port")
+        addresses = self._addresses().items()
+        self.comb += [self.frame_port.ports[(name,)].eq(value) for name, value in addresses]
         # Sees what the services take; neither ever waits.
         self.comb += received.connect(self.frame_port.packets["rx"], omit={"ready"})
         other_tx = stream.Endpoint(packet_description(width))
@@ -221,6 +230,10 @@ class TrebuchetSoC(FabricSoC):
         self.add_constant("TREBUCHET_LTL_WINDOW", WINDOW)
         if board.programmable:
             self.add_constant("TREBUCHET_TCP_PROGRAMMABLE")
+        if board.udp_services:
+            self.add_constant("TREBUCHET_UDP_SERVICES")
+        if board.frame_store >= HOST_STORE:
+            self.add_constant("TREBUCHET_HOST")
         self.add_constant("TREBUCHET_IP", board.ip_int)
         self.add_constant("TREBUCHET_DHCP", int(board.dhcp))
         self.add_constant("TREBUCHET_DHCP_RETRY_MS", board.dhcp_retry_ms)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-pytest_plugins = ["limits"]
+pytest_plugins = ["limits", "native"]
 
 ROOT = Path(__file__).resolve().parent.parent
 

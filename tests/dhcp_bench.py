@@ -209,7 +209,7 @@ def check_message(frame, kind, to=("ff:ff:ff:ff:ff:ff", "255.255.255.255"), sour
     assert bootp.ciaddr == source
     options = options_sent(frame)
     assert options["message-type"] == {"discover": 1, "request": 3}[kind]
-    assert options["max_dhcp_size"] == 1010
+    assert options["max_dhcp_size"] == 1500
     assert options["param_req_list"] == [1, 3]
     return options
 

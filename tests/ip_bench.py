@@ -24,6 +24,8 @@ SOC_H = """
 #define TREBUCHET_DHCP 1
 #define TREBUCHET_DHCP_RETRY_MS 250
 #define TREBUCHET_MAILBOX_SERVICE 2
+#define TREBUCHET_UDP_SERVICES
+#define TREBUCHET_HOST
 """
 #: The bus, the board's time, and what the test calls.
 FAKES = """
@@ -43,6 +45,8 @@ uint32_t now_ms, period_ms = 0xffffffff;
 uint32_t fake_read(uint32_t address) { return on_read(address); }
 void fake_write(uint32_t address, uint32_t value) { on_write(address, value); }
 void board_wake_every(uint32_t milliseconds) { period_ms = milliseconds; }
+uint32_t wakes; /* how often a part asked for another turn */
+void board_wake(void) { wakes++; }
 uint32_t board_uptime_ms(void) { return now_ms; }
 uint32_t board_cycles(void) { return 12345; }
 char lines[4096]; /* the log, a line after the other; what does not fit is lost */
@@ -92,7 +96,8 @@ READ = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_uint32)
 WRITE = ctypes.CFUNCTYPE(None, ctypes.c_uint32, ctypes.c_uint32)
 
 
-PARTS = ("ip", "server", "ltl", "nic", "dhcp", "packet", "network", "text", "buffer", "log_status")
+PARTS = ("ip", "host", "reassembly", "server", "ltl", "nic", "dhcp", "packet", "network", "text")
+PARTS += ("buffer", "log_status")
 
 
 def compile_ip(folder, regions=REGIONS):
@@ -121,6 +126,7 @@ class Board:
         }
         self.value = {("tcp", "idle"): 1, ("nic", "status"): 0, ("nic", "port"): 68}
         self.log, self.sent, self.waiting, self.words = [], [], [], []
+        self.at = 0  # of the word that the port shows, in bytes
         self._keep = READ(self._read), WRITE(self._write)
         for name, function in zip(("on_read", "on_write"), self._keep, strict=True):
             ctypes.c_void_p.in_dll(library, name).value = ctypes.cast(
@@ -132,12 +138,11 @@ class Board:
         name = self.names[address]
         frame = self.waiting[0] if self.waiting else b""
         if name == ("nic", "status"):
-            return bool(self.waiting) | self.value[name]
-        if name == ("nic", "length"):
-            return len(frame)
+            left = len(frame) - self.at
+            end = (1 << 2 | (4 - left) << 3) if frame and left <= 4 else 0
+            return bool(self.waiting) | self.value[name] | end
         if name == ("nic", "rx_data"):
-            at = 4 * self.value["nic", "rx_index"]
-            return int.from_bytes(frame[at : at + 4].ljust(4, b"\xa5"), "little")
+            return int.from_bytes(frame[self.at : self.at + 4].ljust(4, b"\xa5"), "little")
         return self.value[name]
 
     def _write(self, address, value):
@@ -145,8 +150,11 @@ class Board:
         self.value[block, name] = value
         if block != "nic":
             self.log.append((name, value))
-        elif name == "done" and self.waiting:
-            self.waiting.pop(0)
+        elif name == "rx_next" and self.waiting:
+            self.at += 4
+            if self.at >= len(self.waiting[0]):
+                self.waiting.pop(0)
+                self.at = 0
         elif name == "tx_write":
             self.words.append(self.value["nic", "tx_data"])
         elif name == "send":

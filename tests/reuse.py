@@ -32,7 +32,7 @@ from trebuchet.models.sources import ROOT, content_hash, files_below
 TESTS = ROOT / "tests"
 KEPT = ROOT / "build" / "tests"
 #: Every test depends on these.
-COMMON = ("conftest.py", "limits.py", "reuse.py")
+COMMON = ("conftest.py", "limits.py", "native.py", "reuse.py")
 #: Strings in a test that stand for the whole project.
 COMMANDS = ("trebuchet", "make", "trebuchet.host.cli")
 #: Programs whose version can change a result.

@@ -20,7 +20,9 @@ GOOD = b"GET /status?x=1 HTTP/1.1\r\nHost: 10.0.0.2\r\nAccept: */*\r\n\r\n"
 PIECES = (
     b"GET ",
     b"POST ",
+    b"HEAD ",
     b"/status",
+    b"/%73tatus",
     b"/",
     b" HTTP/1.1",
     b" HTTP/1.0",
@@ -72,7 +74,7 @@ def texts(rng):
         yield case(HEX, data[:4], rng.randrange(9), room=rng.choice((4, 8, 16)))
         yield case(MAC, data, room=rng.choice((16, 17, 32)))
         yield case(IP, data[:4], room=rng.choice((6, 15, 32)))
-    for status in (200, 400, 404, 405, 431, 500, 0, 999):
+    for status in (200, 400, 404, 405, 431, 500, 501, 0, 999):
         yield case(
             HEAD, struct.pack("<HI", status, rng.getrandbits(rng.randrange(1, 32))), room=192
         )

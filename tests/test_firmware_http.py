@@ -7,7 +7,10 @@ import subprocess
 
 import pytest
 
-OK, BAD, NOT_FOUND, METHOD, TOO_LARGE, INCOMPLETE = 200, 400, 404, 405, 431, 0
+OK, BAD, NOT_FOUND, METHOD, TOO_LARGE, UNKNOWN, INCOMPLETE = 200, 400, 404, 405, 431, 501, 0
+
+#: Methods of RFC 9110, 9.3 and RFC 5789 that no resource of the board has.
+REFUSED = (b"POST", b"PUT", b"DELETE", b"CONNECT", b"OPTIONS", b"TRACE", b"PATCH")
 
 GOOD = b"GET /status HTTP/1.1\r\nHost: 10.0.0.2\r\n\r\n"
 
@@ -81,7 +84,18 @@ def _judge(lib, request):
         (b"GET /statusx HTTP/1.1\r\nHost: b\r\n\r\n", NOT_FOUND),
         (b"GET /STATUS HTTP/1.1\r\nHost: b\r\n\r\n", NOT_FOUND),
         (b"POST /status HTTP/1.1\r\nHost: b\r\n\r\n", METHOD),
-        (b"get /status HTTP/1.1\r\nHost: b\r\n\r\n", METHOD),
+        *((b"%s /status HTTP/1.1\r\nHost: b\r\n\r\n" % name, METHOD) for name in REFUSED),
+        (b"OPTIONS * HTTP/1.1\r\nHost: b\r\n\r\n", METHOD),
+        (b"CONNECT b:80 HTTP/1.1\r\nHost: b\r\n\r\n", METHOD),
+        (b"POST /x HTTP/1.1\r\nHost: b\r\n\r\n", METHOD),
+        # RFC 9110, 9.1: methods are case-sensitive, and one that is not recognized is 501.
+        (b"get /status HTTP/1.1\r\nHost: b\r\n\r\n", UNKNOWN),
+        (b"BREW /status HTTP/1.1\r\nHost: b\r\n\r\n", UNKNOWN),
+        (b"GETS /x HTTP/1.1\r\nHost: b\r\n\r\n", UNKNOWN),
+        (b"GE /status HTTP/1.1\r\nHost: b\r\n\r\n", UNKNOWN),
+        (b"HEAD /status HTTP/1.1\r\nHost: b\r\n\r\n", OK),
+        (b"HEAD /x HTTP/1.1\r\nHost: b\r\n\r\n", NOT_FOUND),
+        (b"HEAD /status HTTP/1.1\r\n\r\n", BAD),
         (b"GET /status HTTP/1.1\r\n\r\n", BAD),
         (b"GET /status HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", BAD),
         (b"GET /status HTTP/2.0\r\nHost: b\r\n\r\n", BAD),
@@ -93,6 +107,72 @@ def _judge(lib, request):
         (b"GET /status HTTP/1.1\r\nHost b\r\n\r\n", BAD),
         (b"GET /status HTTP/1.1\r\nHost: b\r\n folded\r\n\r\n", BAD),
         (b"hello\r\n", BAD),
+        # RFC 9110, 2.5: a higher minor version is answered as the highest that is implemented.
+        (b"GET /status HTTP/1.2\r\nHost: b\r\n\r\n", OK),
+        (b"GET /status HTTP/1.9\r\nHost: b\r\n\r\n", OK),
+        (b"GET /status HTTP/1.2\r\n\r\n", BAD),
+        (b"GET /status HTTP/1.10\r\nHost: b\r\n\r\n", BAD),
+        (b"GET /status HTTP/1.\r\nHost: b\r\n\r\n", BAD),
+        (b"GET /status HTTP/1.a\r\nHost: b\r\n\r\n", BAD),
+        (b"GET /status HTTP/0.9\r\nHost: b\r\n\r\n", BAD),
+        (b"GET /status http/1.1\r\nHost: b\r\n\r\n", BAD),
+        # RFC 9110, 4.2.3: schemes are case-insensitive, an empty path is "/".
+        (b"GET HTTP://b/status HTTP/1.1\r\nHost: b\r\n\r\n", OK),
+        (b"GET hTTp://b:80/status?x HTTP/1.1\r\nHost: b\r\n\r\n", OK),
+        (b"GET http://b HTTP/1.1\r\nHost: b\r\n\r\n", NOT_FOUND),
+        (b"GET http://b?x HTTP/1.1\r\nHost: b\r\n\r\n", NOT_FOUND),
+        (b"GET http://b?/status HTTP/1.1\r\nHost: b\r\n\r\n", NOT_FOUND),
+        (b"GET http://[::1]:80/status HTTP/1.1\r\nHost: b\r\n\r\n", OK),
+        # 4.2.1, 4.2.4: without a host, and with user information, a target is invalid.
+        (b"GET http:///status HTTP/1.1\r\nHost: b\r\n\r\n", BAD),
+        (b"GET http://?x HTTP/1.1\r\nHost: b\r\n\r\n", BAD),
+        (b"GET http:// HTTP/1.1\r\nHost: b\r\n\r\n", BAD),
+        (b"GET http://a@b/status HTTP/1.1\r\nHost: b\r\n\r\n", BAD),
+        (b"GET http:/status HTTP/1.1\r\nHost: b\r\n\r\n", BAD),
+        (b"GET https://b/status HTTP/1.1\r\nHost: b\r\n\r\n", BAD),
+        (b"GET ftp://b/status HTTP/1.1\r\nHost: b\r\n\r\n", BAD),
+        (b"GET * HTTP/1.1\r\nHost: b\r\n\r\n", BAD),
+        # RFC 3986, 6.2.2.2: what is percent-encoded without need is equivalent; once only.
+        (b"GET /%73tatus HTTP/1.1\r\nHost: b\r\n\r\n", OK),
+        (b"GET /%73%74%61%74%75%73?%zz HTTP/1.1\r\nHost: b\r\n\r\n", OK),
+        (b"GET /statu%73 HTTP/1.1\r\nHost: b\r\n\r\n", OK),
+        (b"GET http://b/%73tatus HTTP/1.1\r\nHost: b\r\n\r\n", OK),
+        (b"GET /%53tatus HTTP/1.1\r\nHost: b\r\n\r\n", NOT_FOUND),
+        (b"GET /%2573tatus HTTP/1.1\r\nHost: b\r\n\r\n", NOT_FOUND),
+        (b"GET %2Fstatus HTTP/1.1\r\nHost: b\r\n\r\n", BAD),
+        (b"GET /%2fstatus HTTP/1.1\r\nHost: b\r\n\r\n", NOT_FOUND),
+        (b"GET /status%3Fx HTTP/1.1\r\nHost: b\r\n\r\n", NOT_FOUND),
+        (b"GET /status%00 HTTP/1.1\r\nHost: b\r\n\r\n", NOT_FOUND),
+        (b"GET /status% HTTP/1.1\r\nHost: b\r\n\r\n", BAD),
+        (b"GET /%7 HTTP/1.1\r\nHost: b\r\n\r\n", BAD),
+        (b"GET /%7gtatus HTTP/1.1\r\nHost: b\r\n\r\n", BAD),
+        (b"GET /nothing/%zz HTTP/1.1\r\nHost: b\r\n\r\n", BAD),
+        # RFC 9112, 3.2: no form of a target has a fragment.
+        (b"GET /status#x HTTP/1.1\r\nHost: b\r\n\r\n", BAD),
+        (b"GET /status?x#y HTTP/1.1\r\nHost: b\r\n\r\n", BAD),
+        # RFC 9110, 5.5: control characters in a value; 0x80 and above are allowed.
+        (b"GET /status HTTP/1.1\r\nHost: b\r\nX: a\0b\r\n\r\n", BAD),
+        (b"GET /status HTTP/1.1\r\nHost: b\0\r\n\r\n", BAD),
+        (b"GET /status HTTP/1.1\r\nHost: b\r\nX: a\x7f\r\n\r\n", BAD),
+        (b"GET /status HTTP/1.1\r\nHost: b\r\nX: a\x1b[1m\r\n\r\n", BAD),
+        (b"GET /status HTTP/1.1\r\nHost: b\r\nX:\ta\t\xe4\xff\t\r\n\r\n", OK),
+        (b"POST /status HTTP/1.1\r\nHost: b\r\nX: a\0b\r\n\r\n", BAD),
+        (b"GET /status HTTP/1.1\r\nHost : b\r\n\r\n", BAD),
+        # RFC 9112, 3.2: one valid Host.
+        (b"GET /status HTTP/1.1\r\nHost:\r\n\r\n", OK),
+        (b"GET /status HTTP/1.1\r\nHost:\tb \r\n\r\n", OK),
+        (b"GET /status HTTP/1.1\r\nHost: [::1]:80\r\n\r\n", OK),
+        (b"GET /status HTTP/1.1\r\nHost: a b\r\n\r\n", BAD),
+        (b"GET /status HTTP/1.1\r\nHost: b/x\r\n\r\n", BAD),
+        (b"GET /status HTTP/1.1\r\nHost: http://b\r\n\r\n", BAD),
+        (b"GET /status HTTP/1.1\r\nHost: a@b\r\n\r\n", BAD),
+        (b"GET /status HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n", BAD),
+        # RFC 9112, 6.3: a body is ignored, but not one of unknown length.
+        (b"GET /status HTTP/1.1\r\nHost: b\r\nContent-Length: 4\r\n\r\nbody", OK),
+        (b"GET /status HTTP/1.1\r\nHost: b\r\nContent-Length:\t4 \r\n\r\nbody", OK),
+        (b"GET /status HTTP/1.1\r\nHost: b\r\ncontent-length: -4\r\n\r\n", BAD),
+        (b"GET /status HTTP/1.1\r\nHost: b\r\nContent-Length: 4x\r\n\r\n", BAD),
+        (b"GET /status HTTP/1.1\r\nHost: b\r\nContent-Length:\r\n\r\n", BAD),
         (b"", INCOMPLETE),
         (b"GET /status", INCOMPLETE),
         (b"GET /status HTTP/1.1\r\n" + b"X-Long: " + b"a" * 1100 + b"\r\n\r\n", TOO_LARGE),
@@ -107,6 +187,29 @@ def test_every_prefix_of_a_good_request_is_incomplete(lib):
     assert [_judge(lib, GOOD[:n]) for n in range(len(GOOD))] == [INCOMPLETE] * len(GOOD)
 
 
+@pytest.mark.parametrize(
+    ("request_bytes", "is_head"),
+    [
+        (b"HEAD /status HTTP/1.1\r\nHost: b\r\n\r\n", True),
+        (b"\r\n\r\nHEAD /x HTTP/1.1\r\nHost: b\r\n\r\n", True),
+        (b"HEAD /status HTTP/3.0\r\n\r\n", True),
+        (b"HEAD " + b"x" * 1019, True),
+        (b"GET /status HTTP/1.1\r\nHost: b\r\n\r\n", False),
+        (b"HEADS /status HTTP/1.1\r\nHost: b\r\n\r\n", False),
+        (b"head /status HTTP/1.1\r\nHost: b\r\n\r\n", False),
+        (b"GET /status HTTP/1.1\r\nHEAD : b\r\n\r\n", False),
+        (b"HEAD", False),
+        (b"\r\n", False),
+        (b"", False),
+    ],
+)
+def test_responses_to_head_have_no_body(lib, request_bytes, is_head):
+    """RFC 9110, 9.3.2; also those to a request that is refused for something else."""
+    lib.http_is_head.restype = ctypes.c_bool
+    lib.http_is_head.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+    assert lib.http_is_head(request_bytes, len(request_bytes)) is is_head
+
+
 def _text(lib, room):
     lib.text_in.restype = Text
     buffer = ctypes.create_string_buffer(room)
@@ -115,7 +218,15 @@ def _text(lib, room):
 
 
 @pytest.mark.parametrize(
-    ("status", "extra"), [(200, ""), (404, ""), (405, "Allow: GET\r\n"), (431, ""), (500, "")]
+    ("status", "extra"),
+    [
+        (200, ""),
+        (404, ""),
+        (405, "Allow: GET, HEAD\r\n"),
+        (431, ""),
+        (500, ""),
+        (501, ""),
+    ],
 )
 def test_response_heads(lib, status, extra):
     buffer, text = _text(lib, 192)

@@ -210,6 +210,22 @@ def test_twenty_commands_then_a_page(lib):
     assert json.loads(body)["engines"]["mailbox"]["requests"] == 41
 
 
+def test_head_has_the_length_of_the_page_and_no_body(lib):
+    """RFC 9110, 9.3.2, also of what is refused."""
+    for target in (b"/status", b"/nothing"):
+        heads, bodies = [], []
+        for method in (b"GET", b"HEAD"):
+            conn = Connection(method + b" " + target + b" HTTP/1.1\r\nHost: b\r\n\r\n", chunk=30)
+            ManageBench(1, lib).run([conn])
+            head, _, body = conn.received.partition(b"\r\n\r\n")
+            heads.append(head)
+            bodies.append(body)
+        lengths = [head.rpartition(b"Content-Length:")[2].strip() for head in heads]
+        assert lengths[0] == lengths[1] == b"%d" % len(bodies[0])
+        assert heads[0].split()[:2] == heads[1].split()[:2]
+        assert bodies[1] == b""
+
+
 def test_commands_of_every_outcome(lib):
     stream = command(b"fly") + command(b"") + command(b"fill") + command(b"x" * 128)
     (answers,), bench = converse(lib, stream)

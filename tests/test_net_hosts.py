@@ -59,9 +59,9 @@ def _turned(frame):
     return frame[12:14] + bytes(header) + frame[34:]
 
 
-def answer(frame, mac=MAC, ip=OUR_IP, udp=True):
+def answer(frame, mac=MAC, ip=OUR_IP, udp=True, shortest=53):
     """What is sent, or None; and what is counted, as ``{(service, counter): number}``."""
-    if len(frame) < 57 or frame[6] & 1 or ip >> 24 == 0:
+    if len(frame) < shortest or frame[6] & 1 or ip >> 24 == 0:
         return None, {}
     head = frame[6:12] + mac
     if frame[12:14] == b"\x08\x06" and frame[:6] in (mac, ALL):
@@ -204,8 +204,9 @@ def _compare(width, frames, seed, *, udp=True, pressure=True, mac=MAC, ip=OUR_IP
     """Send frames, with room for each answer, and compare answers and counters with the model."""
     dut = HostServices(width, udp)
     answers, expected = [], dict(NOTHING)
+    shortest = {32: 53, 64: 57}[width]
     for frame in frames:
-        reply, counted = answer(frame, mac, ip, udp)
+        reply, counted = answer(frame, mac, ip, udp, shortest)
         answers += [] if reply is None else [reply]
         for key, number in counted.items():
             expected[key] += number
@@ -218,7 +219,7 @@ def _compare(width, frames, seed, *, udp=True, pressure=True, mac=MAC, ip=OUR_IP
         sent = 0
         for frame in frames:
             await packet_put(ctx, dut.i, frame, rng=rng, idle=0.1)
-            sent += answer(frame, mac, ip, udp)[0] is not None
+            sent += answer(frame, mac, ip, udp, shortest)[0] is not None
             while sent > len(got) + 1:
                 await ctx.tick()
         while len(got) < len(answers):

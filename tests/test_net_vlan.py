@@ -45,13 +45,26 @@ def test_model_is_what_scapy_says():
         assert without_tag(plain) == (plain, None)
 
 
+def without_priority(frame):
+    """The frame without its tag, if that is of VLAN 0; and the tag."""
+    plain, tci = without_tag(frame)
+    return (frame, None) if tci is None or tci & 0xFFF else (plain, tci)
+
+
 @WIDTHS
 @PRESSURE
+@pytest.mark.parametrize("priority", [False, True])
 @seeds(2)
-def test_tags_come_off(width, pressure, seed):
-    dut = VlanStrip(width)
+def test_tags_come_off(width, pressure, priority, seed):
+    dut = VlanStrip(width, priority)
     rng = make_rng(seed, f"strip/{width}")
     frames = [(random_frame(rng), rng.random() < 0.2) for _ in range(60)]
+    for frame in [frame for frame, _ in frames if without_tag(frame)[1] is not None]:
+        for vlan in (0, 1, 0x10, 0x100, 0x800):  # priority and DEI are any
+            tci = rng.getrandbits(4) << 12 | vlan
+            frames.append((frame[:14] + tci.to_bytes(2, "big") + frame[16:], False))
+    rng.shuffle(frames)
+    expected = without_priority if priority else without_tag
 
     async def put(ctx):
         rng = rng_of(seed, "put", pressure)
@@ -61,13 +74,13 @@ def test_tags_come_off(width, pressure, seed):
     async def get(ctx):
         rng = rng_of(seed, "get", pressure)
         for frame, error in frames:
-            plain, tci = without_tag(frame)
+            plain, tci = expected(frame)
             got = await packet_get(ctx, dut.o, rng=rng)
             assert got == (plain, error)
             if len(frame) > 36:  # its end has gone out: the next one's tag is not there yet
                 assert ctx.get(dut.tag) == tag_of(tci)
 
-    cycles = run(dut, put, get, stream_checker(dut.o), limit=20_000, seed=seed)
+    cycles = run(dut, put, get, stream_checker(dut.o), limit=40_000, seed=seed)
     if not pressure:
         assert cycles <= sum(-(-8 * len(f) // width) for f, _ in frames) + 5
 

@@ -25,6 +25,7 @@ ELSEWHERE = {
     "buffers.SkidBuffer": "skid_buffer",
     "buffers.StreamFifo": "stream_fifo_latched",
     "memory_arbiter.MemoryArbiter": "memory_arbiter",
+    "net.frame_filter.FrameFilter": "frame_filter",
     "net.frame_port.FramePort": "frame_port",
     "realign.PacketPrepend": "packet_prepend",
     "realign.PacketTrim": "packet_trim",

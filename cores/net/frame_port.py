@@ -1,19 +1,19 @@
-"""A port by which the CPU receives and sends whole Ethernet frames, one at a time each way.
+"""A port by which the CPU receives and sends whole Ethernet frames.
 
-It is meant for protocols that must run before the board has an address, as DHCP: the CPU sees the
-UDP datagrams for one port whatever IP and MAC address they are sent to.
-
-Sources: RFC 791, 3.1 (IPv4 header); RFC 768 (UDP); RFC 2131, 4.1 (what DHCP needs of it).
+It is meant for what is too rare or too long for gateware: DHCP, fragments, IPv4 options, ports that
+nobody serves, conflicts of addresses. The CPU sees the frames that
+:class:`~.frame_filter.FrameFilter` selects.
 """
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from ..buffers import NO_COLLISIONS
+from ..buffers import NO_COLLISIONS, PacketFifo
 from ..csr import CsrSignature, Field, Register, RegisterBlock
 from ..stream import PacketSignature, check_data_width
+from .frame_filter import FrameFilter
 
 __all__ = ["NIC_BLOCK", "FramePort"]
 
@@ -29,62 +29,59 @@ NIC_BLOCK = RegisterBlock(
         Register(
             "status",
             "ro",
-            2,
+            5,
             "state of the port",
             fields=(
-                Field("pending", 0, 1, "a frame waits for the CPU; 0 while one is being sent"),
+                Field("pending", 0, 1, "a frame waits for the CPU"),
                 Field("sending", 1, 1, "a frame is being sent"),
+                Field("end", 2, 1, "rx_data shows the last bytes of the frame"),
+                Field("spare", 3, 2, "bytes of rx_data beyond the frame's end"),
             ),
         ),
-        Register("port", "rw", 16, "UDP destination port of the frames to receive", reset=68),
-        Register("length", "ro", 11, "bytes of the pending frame"),
-        Register("rx_index", "rw", 8, "which word of the pending frame rx_data shows"),
-        Register("rx_data", "ro", 32, "four bytes of the frame, the first in bits 7..0"),
-        Register("done", "stb", 1, "write 1: the pending frame has been read"),
+        Register("port", "rw", 16, "UDP port of the frames to any address", reset=68),
+        Register("rx_data", "ro", 32, "next four bytes of the frame, the first in bits 7..0"),
+        Register("rx_next", "stb", 1, "write 1: rx_data shows the next four bytes"),
         Register("tx_data", "rw", 32, "four bytes of the frame to send, the first in bits 7..0"),
         Register("tx_write", "stb", 1, "write 1: append tx_data to the frame"),
         Register("send", "stb", 10, "send the frame; its bytes, at least 14"),
         Register("irq_enable", "rw", 1, "1: interrupt while a frame is pending"),
-        _events("received", "frames shown to the CPU"),
-        _events("dropped", "frames for the CPU dropped: no room, or too long"),
+        _events("received", "frames for the CPU stored"),
+        _events("dropped", "frames for the CPU dropped: no room"),
         _events("sent", "frames sent"),
     ),
     "frames that the CPU receives and sends",
 )
 
-#: Words of 32 bits in each half of the buffer: what `rx_index` can name.
-_WORDS = 256
+#: Words of 32 bits of the longest frame that is sent: what `send` can name.
+_LARGEST = 256
 
 
 class FramePort(wiring.Component):
-    """Listens to a stream of frames for UDP to one port; sends frames that the CPU wrote.
+    """Listens to a stream of frames for those of the CPU; sends frames that the CPU wrote.
 
     ==========  ====  =============  =============================================================
     member      dir   width          meaning
     ==========  ====  =============  =============================================================
     ``rx``      In    packet stream  copy of a stream of frames; ``ready`` is always 1
     ``tx``      Out   packet stream  frames of the CPU; ``error`` is 0
+    ``mac``     In    48             our MAC address, its first byte in bits 7..0
+    ``ip``      In    32             our IPv4 address as a number
     ``csr``     In    CsrSignature   :data:`NIC_BLOCK`
     ``irq``     Out   1              ``status.pending`` and ``irq_enable``
     ==========  ====  =============  =============================================================
 
-    Taken are frames with Ethertype 0x0800, an IPv4 header without options (0x45), no fragment
-    (offset and MF 0), protocol 17, and destination port ``port``; the frame goes on past the beat
-    with that port (40 bytes at 32 bits). With ``arp`` also those with Ethertype 0x0806 and
-    operation 2, a reply, as long. Addresses, lengths and checksums are the CPU's to judge.
-    All other frames, and those with ``error``, are ignored. A frame is dropped and counted if it
-    has more than 1,024 bytes, if the one before it has not been read when it begins, or if the CPU
-    writes a word in the very cycle of one of its beats: CPU and stream share the memory's write
-    port, and neither waits.
+    Taken are the frames that :class:`~.frame_filter.FrameFilter` names, of ``csr.port``, ``arp``
+    and ``served``, but for damaged ones. They wait in a store of ``store`` bytes; one for which it
+    has no room is dropped and counted. Whoever puts a copy in has no more than 1,518 bytes a frame.
 
     The firmware's loops, and every access they need::
 
         if (!(status & PENDING)) return;             // or the interrupt
-        for (i = 0; i < (length + 3) / 4; i++) {
-            rx_index = i;                            // rx_data follows two cycles later
-            word[i] = rx_data;
-        }
-        done = 1;                                    // PENDING falls
+        do {
+            word[i++] = rx_data;
+            end = status;                            // before rx_next
+            rx_next = 1;                             // the next word is there two cycles later
+        } while (!(end & END));                      // 4 i - SPARE bytes
 
         if (status & SENDING) return;                // later
         for (i = 0; i < (len + 3) / 4; i++) {        // starts at word 0 after reset and `send`
@@ -93,85 +90,80 @@ class FramePort(wiring.Component):
         }
         send = len;
 
-    ``send`` of 1 to 13 bytes sends nothing and starts at word 0 again. ``tx_write``, ``send`` and
-    ``done`` while SENDING do nothing; ``rx_data`` is the sender's then, hence PENDING reads 0.
-    Short frames are not padded: a MAC does that. Words beyond the buffer wrap.
+    ``send`` of 1 to 13 bytes sends nothing and starts at word 0 again. ``tx_write`` and ``send``
+    while SENDING do nothing, nor does ``rx_next`` while nothing is pending. Short frames are not
+    padded: a MAC does that. Words beyond the buffer wrap.
 
-    Throughput: a beat a cycle in; a beat in three cycles out. Latency: two cycles from the last
-    beat to PENDING, four from ``send`` to the first beat. Memory: 2 KiB, one block RAM of 512 by
-    36 bits at a data path of 32 bits. Reset: nothing pending, nothing sent, counters 0; what is in
-    the memory stays.
+    Throughput: a beat a cycle in; a beat in three cycles out. Latency: five cycles from the last
+    beat to PENDING, four from ``send`` to the first beat. Memory: the store, at 32 bits a block RAM
+    of 512 by 36 bits for each 2 KiB, and LUT RAM for the frame to send. Reset: nothing pending,
+    nothing sent, counters 0.
 
     Parameters
     ----------
     width : int
         Data path in bits.
+    store : int
+        Bytes of frames that wait, a power of two of at least 64.
     words : int
-        Words of 32 bits of the longest frame, a power of two from 16 to 256: a proof is quicker
-        with less memory.
-    arp : bool
-        The CPU sees ARP replies (RFC 826), too.
+        Words of 32 bits of the longest frame to send, a power of two from 16 to 256.
+    arp, served
+        Of the filter.
     """
 
-    def __init__(self, width=32, words=_WORDS, arp=False):
+    def __init__(self, width=32, store=4096, words=128, arp=False, served=()):
         self.width = check_data_width(width)
-        self.arp = bool(arp)
-        if not isinstance(words, int) or not 16 <= words <= _WORDS or words & (words - 1):
+        if not isinstance(words, int) or not 16 <= words <= _LARGEST or words & (words - 1):
             raise ValueError(
-                f"Words of a frame must be a power of two from 16 to {_WORDS}, not {words!r}"
+                f"Words of a frame must be a power of two from 16 to {_LARGEST}, not {words!r}"
             )
-        self.words = words
+        if not isinstance(store, int) or store < 64 or store & (store - 1):
+            raise ValueError(f"Bytes of the store must be a power of two from 64, not {store!r}")
+        self.words, self.store_bytes = words, store
         super().__init__(
             {
                 "rx": In(PacketSignature(width)),
                 "tx": Out(PacketSignature(width)),
+                "mac": In(48),
+                "ip": In(32),
                 "csr": In(CsrSignature(NIC_BLOCK)),
                 "irq": Out(1),
             }
         )
+        self.filter = FrameFilter(width, arp, served)
+        self.store = PacketFifo(width, store * 8 // width)
         self.lanes = width // 32  # CPU's words in a word of the memory
         self.depth = words // self.lanes  # of these in a frame
-        self.ram = Memory(shape=width, depth=2 * self.depth, init=[], attrs=NO_COLLISIONS)
+        attrs = {**NO_COLLISIONS, "ram_style": "distributed"}
+        self.ram = Memory(shape=width, depth=self.depth, init=[], attrs=attrs)
         self.write_port = self.ram.write_port(granularity=32)
         self.read_port = self.ram.read_port()
         # What the proofs' invariants name, beside the memory.
-        self.beat, self.heard = Signal(self.rx.payload.shape()), Signal()
-        self.index = Signal(range(self.depth + 1))  # beats of this frame so far; the last: too many
-        self.miss, self.match, self.lost = Signal(), Signal(), Signal()
-        self.arp_miss = Signal()
-        self.pending, self.sending, self.fetched = Signal(), Signal(), Signal()
+        self.lane = Signal(range(max(2, self.lanes)))  # of the beat that the CPU is shown
+        self.sending, self.fetched = Signal(), Signal()
         self.cpu_write = Signal()
         self.at = Signal(range(words))  # word that the CPU writes next, or that is sent next
         self.final, self.final_empty = Signal(range(self.depth)), Signal(range(width // 8))
         self.word = Signal(width)
 
-    # The lower half of the memory receives, the upper half sends. Every frame is written while
-    # nothing is pending, and only its last beat decides whether it stays.
     def elaborate(self, platform):
         m = Module()
-        m.submodules.ram = self.ram
+        m.submodules.ram, m.submodules.filter, m.submodules.store = (
+            self.ram,
+            self.filter,
+            self.store,
+        )
         csr, port = self.csr, self.write_port
+        lane, place = self._split(self.at)
         m.d.comb += [
-            self.rx.ready.eq(1),
             self.cpu_write.eq(csr.tx_write & ~self.sending),
-            port.data.eq(self.beat.data),
-            port.addr.eq(self.index[: (self.depth - 1).bit_length()]),
-            port.en.eq((self.heard & ~self.pending & ~self.index[-1]).replicate(self.lanes)),
+            port.data.eq(csr.tx_data.replicate(self.lanes)),
+            port.addr.eq(place),
+            port.en.eq(Mux(self.cpu_write, 1 << lane, 0)),
         ]
-        with m.If(self.cpu_write):
-            lane, place = self._split(self.at)
-            m.d.comb += [
-                port.data.eq(csr.tx_data.replicate(self.lanes)),
-                port.addr.eq(Cat(place, 1)),
-                port.en.eq(1 << lane),
-            ]
         self._receive(m)
+        self._show(m)
         self._send(m)
-        self._read(m)
-        m.d.comb += [
-            csr.status.eq(Cat(self.pending & ~self.sending, self.sending)),
-            self.irq.eq(self.pending & ~self.sending & csr.irq_enable),
-        ]
         return m
 
     def _split(self, number):
@@ -179,65 +171,42 @@ class FramePort(wiring.Component):
         low = (self.lanes - 1).bit_length()
         return number[:low], number[low:]
 
-    def _wrong(self, m, wrong, wanted, mask):
-        """Whether the beat has a byte that a frame to be received does not have.
-
-        Of byte 20 the bits ``mask`` count.
-        """
-        n = self.width // 8
-        with m.Switch(self.index):
-            for beat in range(37 // n + 1):
-                byte = {beat * n + k: self.beat.data.word_select(k, 8) for k in range(n)}
-                terms = [byte[k] != value for k, value in wanted.items() if k in byte]
-                if 20 in byte:
-                    terms.append(byte[20][:mask] != 0)
-                with m.Case(beat):
-                    m.d.comb += wrong.eq(Cat(*terms).any() if terms else 0)
-
     def _receive(self, m):
-        csr, beat, n = self.csr, self.beat, self.width // 8
-        wrong, hit, keep = Signal(), Signal(), Signal()
-        port = csr.port
-        udp = {12: 0x08, 13: 0x00, 14: 0x45, 21: 0, 23: 17, 36: port[8:], 37: port[:8]}
-        self._wrong(m, wrong, udp, 6)  # the bits beside DF: more fragments, or an offset
-        # The tapped stream may have a long path behind its `ready`.
-        m.d.sync += [self.heard.eq(self.rx.valid), beat.eq(self.rx.payload)]
+        csr, select, store = self.csr, self.filter, self.store
+        wiring.connect(m, wiring.flipped(self.rx), select.i)
+        wiring.connect(m, select.o, store.i)
         m.d.comb += [
-            hit.eq(self.pending | self.cpu_write),
-            keep.eq(self.match & ~self.lost & ~hit & ~self.index[-1]),
+            select.mac.eq(self.mac),
+            select.ip.eq(self.ip),
+            select.port.eq(csr.port),
         ]
-        with m.If(csr.done & ~self.sending):
-            m.d.sync += self.pending.eq(0)
-        with m.If(self.heard):
-            m.d.sync += [
-                self.index.eq(self.index + ~self.index[-1]),
-                self.miss.eq(self.miss | wrong),
-                self.lost.eq(self.lost | hit),
-            ]
-            with m.If(self.index == 37 // n):
-                m.d.sync += self.match.eq(~self.miss & ~wrong)
-            if self.arp:
-                self._match_arp(m)
-            with m.If(beat.last):
-                m.d.sync += [self.index.eq(0), self.miss.eq(0), self.lost.eq(0), self.match.eq(0)]
-                with m.If(self.match & ~beat.error):
-                    m.d.sync += [
-                        csr.received.eq(csr.received + keep),
-                        csr.dropped.eq(csr.dropped + ~keep),
-                    ]
-                    with m.If(keep):
-                        m.d.sync += [
-                            self.pending.eq(1),
-                            csr.length.eq((self.index + 1) * n - beat.empty),
-                        ]
+        # A frame that does not fit counts if it is one of ours, which its last beat says.
+        ended, ours = Signal(), Signal()
+        m.d.sync += [
+            ended.eq(select.o.valid & select.o.payload.last),
+            ours.eq(~select.o.payload.error),
+            csr.received.eq(
+                csr.received + (ended & ours & ~store.dropped_overflow),
+            ),
+            csr.dropped.eq(csr.dropped + (ours & store.dropped_overflow)),
+        ]
 
-    def _match_arp(self, m):
-        """The same for ARP replies."""
-        wrong, last = Signal(), self.index == 37 // (self.width // 8)
-        self._wrong(m, wrong, {12: 0x08, 13: 0x06, 21: 2}, 8)
-        m.d.sync += self.arp_miss.eq((self.arp_miss | wrong) & ~self.beat.last)
-        with m.If(last & ~self.arp_miss & ~wrong):
-            m.d.sync += self.match.eq(1)
+    def _show(self, m):
+        """The words of the frame at the store's output."""
+        csr, o, n = self.csr, self.store.o, self.width // 8
+        ends = Signal()
+        final = Const(n - 1, range(n)) - o.payload.empty  # the frame's last byte in its last beat
+        m.d.comb += [
+            ends.eq(o.payload.last & (self.lane == final[2:])),
+            csr.rx_data.eq(o.payload.data.word_select(self.lane, 32)),
+            csr.status.eq(
+                Cat(o.valid, self.sending, ends, Mux(ends, o.payload.empty[:2], Const(0, 2)))
+            ),
+            self.irq.eq(o.valid & csr.irq_enable),
+            o.ready.eq(csr.rx_next & (ends | (self.lane == self.lanes - 1))),
+        ]
+        with m.If(csr.rx_next & o.valid):
+            m.d.sync += self.lane.eq(Mux(o.ready, 0, self.lane + 1))
 
     def _send(self, m):
         csr, tx, n = self.csr, self.tx, self.width // 8
@@ -261,17 +230,9 @@ class FramePort(wiring.Component):
                 tx.payload.last.eq(last),
                 tx.payload.empty.eq(Mux(last, self.final_empty, 0)),
             ]
-        m.d.comb += tx.payload.data.eq(self.word)
+        m.d.comb += [self.read_port.addr.eq(place), tx.payload.data.eq(self.word)]
+        m.d.sync += self.word.eq(self.read_port.data)  # the same again while it waits
         with m.If(tx.valid & tx.ready):
             m.d.sync += [tx.valid.eq(0), self.at.eq(self.at + self.lanes)]
             with m.If(tx.payload.last):
                 m.d.sync += [self.sending.eq(0), self.at.eq(0), csr.sent.eq(csr.sent + 1)]
-
-    def _read(self, m):
-        """One register behind the memory for both readers."""
-        _, sent = self._split(self.at)
-        lane, shown = self._split(self.csr.rx_index[: (self.words - 1).bit_length()])
-        m.d.comb += self.read_port.addr.eq(Mux(self.sending, Cat(sent, 1), shown))
-        with m.If(self.fetched | ~self.sending):
-            m.d.sync += self.word.eq(self.read_port.data)
-        m.d.comb += self.csr.rx_data.eq(self.word.word_select(lane, 32))

@@ -43,11 +43,12 @@ class VlanStrip(wiring.Component):
     *Throughput*: one beat a cycle. *Latency*: none at 32 bits, one cycle at 64. *Back-pressure*:
     ``i`` waits for nothing but ``o``. Reset: the frame under way is forgotten.
 
-    Parameters: ``width``, 32 or 64.
+    Parameters: ``width``, 32 or 64; ``priority``, only priority tags come off: those of VLAN 0,
+    which is none, so that the frame belongs to nobody but the port (IEEE 802.1Q, 6.9.1).
     """
 
-    def __init__(self, width=32):
-        self.width, self.n = _checked(width), width // 8
+    def __init__(self, width=32, priority=False):
+        self.width, self.n, self.priority = _checked(width), width // 8, bool(priority)
         super().__init__(
             {
                 "i": In(PacketSignature(width)),
@@ -63,10 +64,13 @@ class VlanStrip(wiring.Component):
         index = self.index = Signal(range(place + 2))
         take, here, tagged = Signal(), Signal(), Signal()
         found = beat.data[-32:]
+        wanted = found[:16] == byteswap(Const(TPID, 16))
+        if self.priority:
+            wanted &= byteswap(found[16:])[:12] == 0
         m.d.comb += [
             take.eq(self.i.valid & self.i.ready),
             here.eq((index == place) & ~beat.last),
-            tagged.eq(here & (found[:16] == byteswap(Const(TPID, 16)))),
+            tagged.eq(here & wanted),
         ]
         with m.If(take):
             m.d.sync += index.eq(Mux(beat.last, 0, index + (index != place + 1)))

@@ -21,7 +21,7 @@ _WORD = 0xFFFF_FFFF
 _PATTERNS = (0xFFFF_FFFF, 0xA5C3_960F, 0x5A3C_69F0, 0)
 
 #: Writing these makes the gateware do something; their sequences are written by hand.
-_BY_HAND = {("mailbox", "rx_index"), ("nic", "rx_index"), ("flash", "control")}
+_BY_HAND = {("mailbox", "rx_index"), ("flash", "control")}
 
 
 class Bus(Protocol):

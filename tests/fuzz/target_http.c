@@ -4,14 +4,15 @@
 #include "http.h"
 
 const char *const fuzz_dictionary[] = {
-	"GET ", "POST ", "/status", "/status?", "http://", " HTTP/1.1\r\n", " HTTP/1.0\n", "Host: b\r\n",
-	"host:", "\r\n\r\n", "\r\n", "\n\n", ": ", " ", NULL,
+	"GET ", "HEAD ", "POST ", "/status", "/status?", "/%73tatus", "http://", "HTTP://", " HTTP/1.1\r\n",
+	" HTTP/1.0\n", "Host: b\r\n", "Content-Length: 1\r\n", "host:", "\r\n\r\n", "\r\n", "\n\n", ": ", " ", NULL,
 };
 
 void fuzz_one(const char *data, size_t length)
 {
 	enum http_status status = http_judge(data, length);
 
+	require(!http_is_head(data, length) || length >= sizeof("HEAD ") - 1);
 	switch (status) {
 	case HTTP_INCOMPLETE:
 		require(length <= HTTP_MAX_HEAD);
@@ -19,6 +20,7 @@ void fuzz_one(const char *data, size_t length)
 	case HTTP_OK:
 	case HTTP_NOT_FOUND:
 	case HTTP_METHOD_NOT_ALLOWED:
+	case HTTP_NOT_IMPLEMENTED:
 		/* Only a whole head is judged so. */
 		require(length >= sizeof("G / HTTP/1.0\r\n\r\n") - 1);
 		break;

@@ -19,10 +19,13 @@ from .checks import GROUPS, UDP_GROUPS, gather
 from .registers import DISCARD_BLOCK, ECHO_BLOCK
 from .rewrite import ANY, ARP, ICMP, IP, LOOK_AHEAD, REWRITES, TTL, UDP
 
-__all__ = ["HostServices"]
+__all__ = ["SHORTEST", "HostServices"]
 
-#: A frame with this byte is long enough; all of a frame that is looked at comes well before it.
-_WHOLE = 56
+#: Bytes of the shortest frame on the line, but for those of a tag that came off.
+SHORTEST = 56
+#: A frame with this byte is long enough, by bytes of a beat: at 64 bits the sum of the IPv4 header
+#: is known three beats behind it.
+_WHOLE = {4: SHORTEST - 1, 8: SHORTEST}
 #: Byte of a frame behind which come those that IPv4's total length counts.
 _ETHERNET = 14
 
@@ -33,7 +36,7 @@ class HostServices(wiring.Component):
     ===========  ====  =============  ==========================================================
     member       dir   width          meaning
     ===========  ====  =============  ==========================================================
-    ``i``        In    packet stream  good frames of 60 to 1,514 bytes, no FCS; ``ready`` is
+    ``i``        In    packet stream  good frames of 56 to 1,514 bytes, no FCS; ``ready`` is
                                       always 1
     ``o``        Out   packet stream  answers; ``error`` is 0
     ``mac``      In    48             our MAC address, its first byte in bits 7..0
@@ -68,8 +71,8 @@ class HostServices(wiring.Component):
     *Back-pressure*: none on ``i``; an answer for which the store (2 KiB) has no room is dropped,
     so that neither ARP nor discard ever waits for a peer that sends more than the line takes back.
     *Throughput*: one beat a cycle. *Latency*: seven cycles from a frame's last beat to the first
-    of its answer. *Bad input*: frames of less than 57 bytes and those with ``error`` are dropped.
-    Reset: empty, counters 0.
+    of its answer. *Bad input*: frames that end before the beat with byte 55, at
+    64 bits byte 56, and those with ``error`` are dropped. Reset: empty, counters 0.
 
     Parameters
     ----------
@@ -103,8 +106,8 @@ class HostServices(wiring.Component):
         self.s3, self.s4 = Signal(width), Signal(width)
         self.step = Signal()
         # Which beat of the frame is on `i`, if any is, and which in s1; a bit each.
-        self.at = Signal(_WHOLE // n + 1, init=1)
-        self.at1 = Signal(_WHOLE // n + 1)
+        self.at = Signal(_WHOLE[n] // n + 1, init=1)
+        self.at1 = Signal(_WHOLE[n] // n + 1)
         self.is_arp, self.is_udp = Signal(), Signal()
         self.groups = GROUPS + (UDP_GROUPS if self.udp else ())
         self.missed = {group: Signal(name=f"missed_{group}") for group in self.groups}

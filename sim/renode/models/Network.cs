@@ -238,14 +238,9 @@ namespace Antmicro.Renode.Peripherals.Trebuchet
         {
             this.link = link;
             link.FrameForCpu += Receive;
-            OnRead("status", () => frame != null ? 1UL : 0UL);
-            OnRead("length", () => frame != null ? (ulong)frame.Length : 0UL);
+            OnRead("status", Status);
             OnRead("rx_data", RxData);
-            OnWrite("done", value =>
-            {
-                frame = value != 0 ? null : frame;
-                Update();
-            });
+            OnWrite("rx_next", Next);
             OnWrite("tx_write", value =>
             {
                 if(value != 0)
@@ -264,7 +259,7 @@ namespace Antmicro.Renode.Peripherals.Trebuchet
         public override void Reset()
         {
             frame = null;
-            at = 0;
+            shown = at = 0;
             base.Reset();
         }
 
@@ -282,20 +277,51 @@ namespace Antmicro.Renode.Peripherals.Trebuchet
                     return;
                 }
                 frame = f;
+                shown = 0;
                 Count("received");
                 Update();
             }
         }
 
+        // Pending; the frame's end, and the bytes of the word that are beyond it.
+        private ulong Status()
+        {
+            lock(sync)
+            {
+                if(frame == null)
+                {
+                    return 0;
+                }
+                var left = frame.Length - shown;
+                return left > 4 ? 1UL : 1UL | 1UL << 2 | (ulong)(4 - left) << 3;
+            }
+        }
+
         private ulong RxData()
         {
-            ulong word = 0;
-            for(var i = 0; i < 4 && frame != null; i++)
+            lock(sync)
             {
-                var index = (int)Value("rx_index") * 4 + i;
-                word |= index < frame.Length ? (ulong)frame[index] << 8 * i : 0;
+                ulong word = 0;
+                for(var i = shown; i < shown + 4 && frame != null && i < frame.Length; i++)
+                {
+                    word |= (ulong)frame[i] << 8 * (i - shown);
+                }
+                return word;
             }
-            return word;
+        }
+
+        private void Next(ulong value)
+        {
+            lock(sync)
+            {
+                shown += value != 0 ? 4 : 0;
+                if(frame != null && shown >= frame.Length)
+                {
+                    frame = null;
+                    Update();
+                }
+                shown = frame == null ? 0 : shown;
+            }
         }
 
         private void Send(ulong length)
@@ -321,6 +347,7 @@ namespace Antmicro.Renode.Peripherals.Trebuchet
         private readonly Link link;
         private readonly byte[] buffer = new byte[Largest];
         private byte[] frame;
+        private int shown;
         private int at;
     }
 }
