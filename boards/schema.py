@@ -277,7 +277,7 @@ class Board:
     bridge: bool = False
     peers: int = 0
     mac: str = "02:00:00:00:00:01"
-    ip: str = "10.0.0.2"
+    ip: str = "192.0.2.2"
     flash: Flash | None = None
     multiboot: str = "none"
     dhcp: bool = False
@@ -388,7 +388,7 @@ class Board:
             and self.mac_int != 0,
             "a unicast address like 02:00:00:00:00:01",
         )
-        self._require("ip", _is_hosts(self.ip), "an IPv4 address of a host like 10.0.0.2")
+        self._require("ip", _is_hosts(self.ip), "an IPv4 address of a host like 192.0.2.2")
 
     def _check_flash(self):
         if self.flash is None:

@@ -26,7 +26,7 @@ const char *text_string(struct text *text);
 void text_json(struct text *text, const char *string);
 /* "02:00:00:00:00:01"; the first byte on the wire is the most significant one. */
 void text_mac(struct text *text, uint64_t mac);
-/* "10.0.0.2" */
+/* "192.0.2.2" */
 void text_ip(struct text *text, uint32_t ip);
 
 /* The value of a hexadecimal digit in either case, or -1. */

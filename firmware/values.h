@@ -18,7 +18,7 @@ bool piece_cut(struct piece *rest, char separator, struct piece *first);
 
 /* At most nine decimal digits, no sign, no leading zeros. */
 bool value_unsigned(struct piece piece, uint32_t largest, uint32_t *value);
-/* "10.0.0.2" */
+/* "192.0.2.2" */
 bool value_ip(struct piece piece, uint32_t *ip);
 /* "02:00:00:00:00:01"; the first byte on the wire is the most significant one. */
 bool value_mac(struct piece piece, uint64_t *mac);

@@ -27,7 +27,7 @@ def bridge_source(managed=False):
 class BridgeBoard(Board):
     """A simulated board with a host behind it; a context manager.
 
-    10.0.0.1 is on the network, as for any :class:`~.run.Board`. 10.0.0.3 is the host, in a
+    192.0.2.1 is on the network, as for any :class:`~.run.Board`. 192.0.2.3 is the host, in a
     namespace of its own: it reaches the network, and the board, by the board's second port only.
 
     Attributes
@@ -36,7 +36,7 @@ class BridgeBoard(Board):
         Hands out the host's sockets.
     """
 
-    behind_ip = "10.0.0.3"
+    behind_ip = "192.0.2.3"
 
     def __init__(self, binary, arguments=(), **options):
         super().__init__(binary, arguments, **options)

@@ -17,7 +17,7 @@ from .process import SimulatorProcess, run_limited
 
 __all__ = ["Board", "run_batch"]
 
-HOST_IP, BOARD_IP = "10.0.0.1", "10.0.0.2"
+HOST_IP, BOARD_IP = "192.0.2.1", "192.0.2.2"
 EXIT_USAGE = 2
 
 
@@ -39,9 +39,10 @@ def run_batch(binary, arguments=(), timeout=300, cwd=None):
 class Board(SimulatorProcess):
     """A simulated board, running; a context manager.
 
-    The kernel of this machine is its peer: 10.0.0.1 on TAP device ``tap0`` in a namespace that only
-    this object knows. Closing it ends the simulator and everything started with :meth:`run` or
-    :meth:`popen`; if this process dies, they end as well.
+    The kernel of this machine is its peer: 192.0.2.1 on TAP device ``tap0`` in a namespace of its
+    own. Both addresses are of TEST-NET-1 (RFC 5737), which no real machine has. Closing it ends the
+    simulator and everything started with :meth:`run` or :meth:`popen`; if this process dies, they
+    end as well.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ __all__ = ["IP", "MAC", "PAGE", "TOPS", "board_source", "fabric_source", "source
 
 #: Addresses of the simulated board, and the harness's defaults.
 MAC = "02:00:00:00:00:02"
-IP = "10.0.0.2"
+IP = "192.0.2.2"
 
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n"
 _PAGE_BYTES = 1024

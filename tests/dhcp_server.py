@@ -24,7 +24,7 @@ class DhcpServer:
     ``frames``: every frame that the board sent; ``mac``: the server's own address.
     """
 
-    def __init__(self, board, ip="10.0.0.77", lease=600, silent=False):
+    def __init__(self, board, ip="192.0.2.77", lease=600, silent=False):
         self.ip, self.lease, self.silent = ip, lease, silent
         self.messages, self.frames = [], []
         self._socket = board.socket(socket.AF_PACKET, socket.SOCK_RAW)
@@ -59,12 +59,12 @@ class DhcpServer:
             self._answer(packet, "ack" if wanted == self.ip else "nak")
 
     def _answer(self, packet, kind):
-        fields = {"lease": self.lease, "router": ["10.0.0.1"]}
+        fields = {"lease": self.lease, "router": ["192.0.2.1"]}
         bootp = BOOTP(op=2, xid=packet[BOOTP].xid, chaddr=packet[BOOTP].chaddr)
         bootp.options, bootp.yiaddr = b"c\x82Sc", "0.0.0.0" if kind == "nak" else self.ip
         ether = Ether(src=self.mac, dst=packet.src, type=0x0800)
         to = "255.255.255.255" if kind == "nak" else self.ip
-        datagram = IP(src="10.0.0.1", dst=to) / UDP(sport=67, dport=68)
+        datagram = IP(src="192.0.2.1", dst=to) / UDP(sport=67, dport=68)
         options = Raw(options_of(kind, **fields) + b"\xff")
         self._socket.send(bytes(ether / datagram / bootp / options))
 

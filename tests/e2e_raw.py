@@ -68,7 +68,7 @@ class RawPeer:
     The kernel has another address, so nothing resets what happens here.
     """
 
-    def __init__(self, board, address="10.0.0.77"):
+    def __init__(self, board, address="192.0.2.77"):
         self.board, self.address, self.ip = board, address, board.ip
         self.socket = raw_socket(board)
 

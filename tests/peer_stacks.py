@@ -21,8 +21,8 @@ SESSIONS = 1024
 
 #: Each stack's MAC and IPv4 address; the kernel has others.
 STACKS = {
-    "lwip": ("02:00:00:00:00:4d", "10.0.0.77"),
-    "smoltcp": ("02:00:00:00:00:4e", "10.0.0.78"),
+    "lwip": ("02:00:00:00:00:4d", "192.0.2.77"),
+    "smoltcp": ("02:00:00:00:00:4e", "192.0.2.78"),
 }
 
 

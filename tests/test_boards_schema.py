@@ -87,13 +87,13 @@ def test_every_board_loads_under_its_name(name):
             for value in ("--board x", ("",), ("--board", "a\0b"), (5,))
         ),
         ({"mac": None}, "mac must be a unicast address like 02:00:00:00:00:01, not None"),
-        ({"ip": 167772162}, "ip must be an IPv4 address of a host like 10.0.0.2, not 167772162"),
+        ({"ip": 167772162}, "ip must be an IPv4 address of a host like 192.0.2.2, not 167772162"),
         ({"attach": 3}, "attach must be a function, not 3"),
         ({"mac": "01:00:00:00:00:01"}, "mac must be a unicast address like "),
         ({"mac": "00:00:00:00:00:00"}, "mac must be a unicast address like "),
         *(
-            ({"ip": ip}, f"ip must be an IPv4 address of a host like 10.0.0.2, not '{ip}'")
-            for ip in ("10.0.0.256", "0.0.0.0", "127.0.0.1", "224.0.0.1", "255.255.255.255")
+            ({"ip": ip}, f"ip must be an IPv4 address of a host like 192.0.2.2, not '{ip}'")
+            for ip in ("192.0.2.256", "0.0.0.0", "127.0.0.1", "224.0.0.1", "255.255.255.255")
         ),
         ({"dram_bytes": 1 << 31}, "dram_bytes must be an integer from 1048576 to 1073741824, not "),
         (

@@ -179,7 +179,7 @@ def test_datagrams_beside_tcp(board):
 
 def test_address_resolution(board):
     """Asked by a stranger, the board tells its address (RFC 826)."""
-    mine, mac = "10.0.0.66", b"\x02\0\0\1\0\x42"
+    mine, mac = "192.0.2.66", b"\x02\0\0\1\0\x42"
     with board.socket(socket.AF_PACKET, socket.SOCK_RAW) as wire:
         wire.bind(("tap0", 0x0806))
         wire.settimeout(20)
@@ -237,7 +237,7 @@ def test_closed_ports(board):
 
 def test_garbage_frames(board, rng):
     before = status_counters(board)
-    mac = tcp_frame("10.0.0.1", board.ip, 1, 2, 0)[:6]
+    mac = tcp_frame("192.0.2.1", board.ip, 1, 2, 0)[:6]
     with raw_socket(board) as wire:
         for _ in range(300):
             head = rng.choice([mac, b"\xff" * 6, rng.randbytes(6)]) + rng.randbytes(6)
@@ -245,7 +245,7 @@ def test_garbage_frames(board, rng):
             wire.send(head + rng.randbytes(rng.choice([0, 1, 46, rng.randint(0, 1500)])))
             board.sleep(0.002)
         for _ in range(300):
-            frame = bytearray(tcp_frame("10.0.0.9", board.ip, 9, ECHO, ACK, payload=bytes(50)))
+            frame = bytearray(tcp_frame("192.0.2.9", board.ip, 9, ECHO, ACK, payload=bytes(50)))
             frame[rng.randrange(14, len(frame))] ^= 1 << rng.randrange(8)
             wire.send(bytes(frame))
             board.sleep(0.002)
@@ -255,7 +255,7 @@ def test_garbage_frames(board, rng):
 def test_flood_of_half_open_connections(board):
     before = status_counters(board)
     ports = range(20_000, 20_100)
-    with RawPeer(board, "10.0.0.99") as peer:
+    with RawPeer(board, "192.0.2.99") as peer:
         for port in ports:
             peer.send(port, ECHO, SYN, seq=port)
             board.sleep(0.003)

@@ -248,7 +248,7 @@ def mutated(rng, frame):
 def test_mutated_segments(board, rng):
     """Segments of an open session of its own, damaged in every place."""
     before = board.counters()
-    with RawPeer(board, "10.0.0.78") as peer:
+    with RawPeer(board, "192.0.2.78") as peer:
         place = peer.open(8000, SMP)
         for _ in range(1500):
             payload = data_message(1, rng.randbytes(rng.randint(0, 600)))
@@ -264,7 +264,7 @@ def test_mutated_segments(board, rng):
 def test_random_segments_with_right_checksums(board, rng):
     """Any flags, numbers, ports and options: the engine itself must cope."""
     before = board.counters()
-    with RawPeer(board, "10.0.0.79") as peer:
+    with RawPeer(board, "192.0.2.79") as peer:
         for _ in range(1500):
             options = rng.randbytes(4 * rng.randint(0, 10))
             peer.send(
@@ -286,7 +286,7 @@ def test_random_segments_with_right_checksums(board, rng):
 def test_garbage_frames(board, rng):
     """Noise, also with the board's address or with types that others use."""
     before = board.counters()
-    mac = tcp_frame("10.0.0.1", board.ip, 1, 2, 0)[:6]
+    mac = tcp_frame("192.0.2.1", board.ip, 1, 2, 0)[:6]
     with raw_socket(board) as wire:
         for _ in range(1000):
             head = rng.choice([mac, b"\xff" * 6, rng.randbytes(6)]) + rng.randbytes(6)

@@ -259,7 +259,7 @@ def test_the_preset_is_the_board_s(monkeypatch, engine, name):
         return {"engines": {"ecg": engine}}
 
     monkeypatch.setattr(client, "fetch_status", fetch)
-    assert client.board_preset("10.0.0.2").name == name
+    assert client.board_preset("192.0.2.2").name == name
 
 
 def test_a_wrong_bit_is_noticed(record):

@@ -85,25 +85,25 @@ def test_a_blank_flash_means_defaults_and_golden(start):
         text = board.uart_text()
         assert "firmware: golden\n" in text
         assert "config: none, defaults\n" in text
-        assert "ip 10.0.0.2" in text
+        assert "ip 192.0.2.2" in text
         assert "image:" not in text
     assert start.path.read_bytes() == b"\xff" * FLASH.size
 
 
 def test_addresses_come_from_the_configuration_block(start):
     """The newest copy counts; one that was cut off while it was written does not."""
-    torn = config_block.pack("ip=10.0.0.99\n", 9)
+    torn = config_block.pack("ip=192.0.2.99\n", 9)
     _put(
         start.path,
-        (CONFIG, config_block.pack("ip=10.0.0.7\nmac=02:00:00:00:00:07\n", 8)),
+        (CONFIG, config_block.pack("ip=192.0.2.7\nmac=02:00:00:00:00:07\n", 8)),
         (CONFIG + STEP, torn[:-3]),
     )
     with start() as board:
         text = board.uart_text()
         assert "config: copy B: BAD_CHECKSUM\n" in text
         assert "config: copy A\n" in text
-        assert "mac 02:00:00:00:00:07, ip 10.0.0.7\n" in text
-        assert b'"board":"sim"' in _status(board, "10.0.0.7")
+        assert "mac 02:00:00:00:00:07, ip 192.0.2.7\n" in text
+        assert b'"board":"sim"' in _status(board, "192.0.2.7")
 
 
 def _peek(board, address):
@@ -140,7 +140,7 @@ def test_the_application_starts_and_confirms(start, top):
         assert text.index("firmware: golden\n") < text.index("image: application: OK\n")
         assert text.index("image: application: OK\n") < text.index("firmware: application\n")
         assert text.count(GOLDEN_READY) == 1
-        assert b'"board":"sim"' in _status(board, "10.0.0.2")
+        assert b'"board":"sim"' in _status(board, "192.0.2.2")
     found = start.path.read_bytes()
     assert (found[TRIALS], found[CONFIRMED], found[BAD]) == (0xFE, 0, 0xFF)
 
@@ -179,7 +179,7 @@ def test_an_image_that_is_not_to_be_trusted_leaves_golden(start, what, line):
         text = board.uart_text()
         assert line in text
         assert text.count("firmware: ") == 1
-        assert b'"board":"sim"' in _status(board, "10.0.0.2")
+        assert b'"board":"sim"' in _status(board, "192.0.2.2")
 
 
 def test_an_application_that_never_confirms_is_started_three_times(start):

@@ -16,7 +16,7 @@ MODULES = ("http.c", "status.c", "text.c")
 JUDGE, HEAD, UNSIGNED, HEX, JSON, MAC, IP, STATUS = range(1, 9)
 SEED = 6
 
-GOOD = b"GET /status?x=1 HTTP/1.1\r\nHost: 10.0.0.2\r\nAccept: */*\r\n\r\n"
+GOOD = b"GET /status?x=1 HTTP/1.1\r\nHost: 192.0.2.2\r\nAccept: */*\r\n\r\n"
 PIECES = (
     b"GET ",
     b"POST ",

@@ -86,7 +86,7 @@ def fleet():
 
     names = ["board0", "board1", "board2", "board3"]
     pairs = [{"from": a, "to": b, "timeout": 300} for a in names for b in names if a != b]
-    boards = [{}, {}, {"ip": "10.0.0.99"}, {"link": BAD_LINK}]
+    boards = [{}, {}, {"ip": "192.0.2.99"}, {"link": BAD_LINK}]
     topology = parse({"boards": boards, "ltl": pairs})
     made, files = board_source(peers=PEERS), build_sim(peers=PEERS)
     folders = [board_folder(files, topology, board) for board in topology.boards]

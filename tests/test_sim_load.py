@@ -19,7 +19,7 @@ pytestmark = needs_network
 
 def load(mode, port, *options, clients=20, transactions=60):
     """Exit code and statistics of a load on a kernel server at ``port``."""
-    command = [sys.executable, SERVER, wire(), "--tap", "tap0", "--address", "10.0.0.2/16"]
+    command = [sys.executable, SERVER, wire(), "--tap", "tap0", "--address", "192.0.2.2/16"]
     command += ["--time", "wall", "--stats", "-", "--seconds", "40", "--load", mode]
     command += ["--port", port, "--clients", clients, "--transactions", transactions, *options]
     with Namespace() as namespace:

@@ -184,7 +184,7 @@ def test_command_exec(tmp_path):
     mirror()
     script = (
         "import socket; s = socket.socket(type=socket.SOCK_DGRAM);"
-        "s.bind(('10.0.0.1', 9)); s.sendto(b'there', ('10.0.0.2', 9)); print(s.recv(9).decode())"
+        "s.bind(('192.0.2.1', 9)); s.sendto(b'there', ('192.0.2.2', 9)); print(s.recv(9).decode())"
     )
     capture = tmp_path / "x.pcap"
     done = trebuchet(

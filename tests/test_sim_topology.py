@@ -49,8 +49,8 @@ def test_the_plan_is_in_cycles_and_bytes():
     link = {"rate": 500, "delay": 2, "loss": "3%", "pfc": {"classes": [0, 3], "xoff": 8}}
     topology = parse({"boards": [{"name": "x", "link": link}]})
     lines = plan_text(topology, ["/f"], ["none"], seed=7, control=3).splitlines()
-    assert lines[:4] == ["seed 7", "time wall", "tap tap0 10.0.0.1/24", "control 3"]
-    assert lines[-1] == "board /f none 10.0.0.2 02:00:00:00:00:02"
+    assert lines[:4] == ["seed 7", "time wall", "tap tap0 192.0.2.1/24", "control 3"]
+    assert lines[-1] == "board /f none 192.0.2.2 02:00:00:00:00:02"
     name, *words = lines[-2].removeprefix("port ").split()
     values = {k: float(v) for k, v in (w.split("=") for w in words)}
     assert name == "x"
@@ -62,7 +62,7 @@ def test_the_plan_is_in_cycles_and_bytes():
 def test_uniform():
     topology = uniform(4)
     assert [b.name for b in topology.boards] == ["board0", "board1", "board2", "board3"]
-    assert [b.ip for b in topology.boards] == [f"10.0.0.{k}" for k in (2, 3, 4, 5)]
+    assert [b.ip for b in topology.boards] == [f"192.0.2.{k}" for k in (2, 3, 4, 5)]
     assert len({b.mac for b in topology.boards}) == 4
 
 
@@ -82,7 +82,7 @@ def test_a_mesh_of_four():
             # We come before those that come after us, so for them we are one earlier.
             Peer(
                 mac=0x02_00_00_00_00_00 | int(other.mac[-2:], 16),
-                ip=0x0A000000 | int(other.ip.rpartition(".")[2]),
+                ip=0xC0000200 | int(other.ip.rpartition(".")[2]),
                 theirs=k + 1 if k < topology.boards.index(other) else k,
                 timeout_us=1000,
                 called=True,
@@ -193,10 +193,10 @@ def two(**second):
         ({}, "t: boards must be a list of 1 to 16 boards, not 0"),
         ({"boards": {}}, "t: boards must be a list, not {}"),
         ({"bords": [], "boards": [{}]}, "t has no 'bords'; it may have boards, clock_mhz, .*"),
-        (two(ip="10.0.0"), r"t: boards\[1\]: ip must be an IPv4 address like 10.0.0.2, not '10"),
-        (two(ip="10.0.1.9"), r"ip must be in the host's network 10.0.0.0/24, not '10.0.1.9'"),
-        (two(ip="10.0.0.2"), "t: IP addresses must differ; 10.0.0.2 is there twice"),
-        (two(ip="10.0.0.1"), "t: IP addresses must differ; 10.0.0.1 is there twice"),
+        (two(ip="10.0.0"), r"t: boards\[1\]: ip must be an IPv4 address like 192.0.2.2, not '192"),
+        (two(ip="192.0.3.9"), r"ip must be in the host's network 192.0.2.0/24, not '10.0.1.9'"),
+        (two(ip="192.0.2.2"), "t: IP addresses must differ; 192.0.2.2 is there twice"),
+        (two(ip="192.0.2.1"), "t: IP addresses must differ; 192.0.2.1 is there twice"),
         (two(mac="02:00:00:00:00:02"), "t: MAC addresses must differ; 02:00:00:00:00:02 is"),
         (two(mac="01:00:00:00:00:02"), "mac must be a local unicast MAC address like .*, not '01"),
         (two(name="a"), "t: names of boards must differ; a is there twice"),
@@ -232,14 +232,20 @@ def two(**second):
         ({**two(), "clock_mhz": 100, "link": {"rate": 900}}, "t: link: rate must be at most 800, "),
         ({"boards": [{}] * 300}, "t: boards must be a list of 1 to 16 boards, not 300"),
         (
-            {"boards": [{}] * 6, "host": {"address": "10.0.0.1/29"}},
-            r"t: boards\[5\] must have an ip, .*: 10.0.0.0/29 has addresses for 5 boards$",
+            {"boards": [{}] * 6, "host": {"address": "192.0.2.1/29"}},
+            r"t: boards\[5\] must have an ip, .*: 192.0.2.0/29 has addresses for 5 boards$",
         ),
-        (two(ip="10.0.0.0"), "ip must be neither the first nor the last of 10.0.0.0/24, not '10"),
-        (two(ip="10.0.0.255"), "ip must be neither the first nor the last of .*, not '10.0.0.255'"),
+        (
+            two(ip="192.0.2.0"),
+            "ip must be neither the first nor the last of 192.0.2.0/24, not '192",
+        ),
+        (
+            two(ip="192.0.2.255"),
+            "ip must be neither the first nor the last of .*, not '192.0.2.255'",
+        ),
         *(
             ({**two(), "host": {"address": address}}, "t: host: address must be an address with a")
-            for address in ("10.0.0.0/24", "10.0.0.255/24")
+            for address in ("192.0.2.0/24", "192.0.2.255/24")
         ),
     ],
 )
@@ -272,10 +278,10 @@ def test_the_usual_rate_is_one_that_the_clock_allows(clock, rate):
 
 
 def test_a_small_network_has_room_for_so_many_boards():
-    topology = parse({"boards": [{}] * 5, "host": {"address": "10.0.0.1/29"}})
-    assert [board.ip for board in topology.boards] == [f"10.0.0.{k}" for k in range(2, 7)]
-    last = parse({"boards": [{"ip": "10.0.0.6"}], "host": {"address": "10.0.0.1/29"}})
-    assert last.boards[0].ip == "10.0.0.6"
+    topology = parse({"boards": [{}] * 5, "host": {"address": "192.0.2.1/29"}})
+    assert [board.ip for board in topology.boards] == [f"192.0.2.{k}" for k in range(2, 7)]
+    last = parse({"boards": [{"ip": "192.0.2.6"}], "host": {"address": "192.0.2.1/29"}})
+    assert last.boards[0].ip == "192.0.2.6"
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 #: Run inside the board's network: pings and datagrams of awkward lengths, with random contents.
 PEER = """
 import json, os, socket, struct
-BOARD = "10.0.0.2"
+BOARD = "192.0.2.2"
 def checksum(data):
     data += bytes(len(data) % 2)
     total = sum(struct.unpack(f"!{len(data) // 2}H", data))
@@ -74,7 +74,7 @@ def _status(board):
 def test_the_console_tells_what_it_is(board):
     text = board.uart_text()
     assert "Trebuchet 0.1.0 on sim" in text
-    assert "mac 02:00:00:00:00:02, ip 10.0.0.2" in text
+    assert "mac 02:00:00:00:00:02, ip 192.0.2.2" in text
     assert "tcp: 64 sessions" in text
 
 

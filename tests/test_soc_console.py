@@ -33,7 +33,7 @@ def test_the_start(console):
     lines = console.start.replace("\r\n", "\n").split("\n")
     assert "Trebuchet 0.1.0 on sim" in lines
     assert "start: power" in lines
-    assert "mac 02:00:00:00:00:02, ip 10.0.0.2" in lines
+    assert "mac 02:00:00:00:00:02, ip 192.0.2.2" in lines
     assert "tcp: 64 sessions" in lines
     assert "shell: enabled" in lines
 

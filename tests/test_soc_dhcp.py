@@ -22,7 +22,7 @@ from trebuchet.soc.build import build_sim
 
 pytestmark = pytest.mark.slow
 
-STATIC, LEASED, OTHER = "10.0.0.2", "10.0.0.77", "10.0.0.78"
+STATIC, LEASED, OTHER = "192.0.2.2", "192.0.2.77", "192.0.2.78"
 MAC = "02:00:00:00:00:02"
 
 PING = """
@@ -126,8 +126,8 @@ def check_frames(server):
 
 def test_an_address_by_dhcp_its_renewal_and_its_loss(small):
     with start(small) as board, DhcpServer(board, LEASED, lease=8) as server:
-        board.wait_uart(f"ip: {LEASED}, dhcp from 10.0.0.1", 90)
-        assert "ip by DHCP, or 10.0.0.2" in board.uart_text()
+        board.wait_uart(f"ip: {LEASED}, dhcp from 192.0.2.1", 90)
+        assert "ip by DHCP, or 192.0.2.2" in board.uart_text()
         assert "shell: waits for an address" in board.uart_text()
         assert ping(board, LEASED) == "answered"
         assert ping(board, STATIC, 2) == "silent"
@@ -142,7 +142,7 @@ def test_an_address_by_dhcp_its_renewal_and_its_loss(small):
         assert ping(board, OTHER) == "answered"
         assert ping(board, LEASED, 2) == "silent"
         check_frames(server)
-        unicast = [m for _, m in server.messages if m["IP"].dst == "10.0.0.1"]
+        unicast = [m for _, m in server.messages if m["IP"].dst == "192.0.2.1"]
         assert unicast, "renewals go to the server alone"
         assert {m.dst for m in unicast} == {server.mac}
 

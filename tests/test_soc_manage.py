@@ -135,7 +135,7 @@ def test_the_command_line_tool(board):
     assert "0.1.0" in done.stdout
     done = board.run([*tool, "fly"])
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("trebuchet: 10.0.0.2:80 answered UNKNOWN_COMMAND: ")
+    assert done.stderr.startswith("trebuchet: 192.0.2.2:80 answered UNKNOWN_COMMAND: ")
     assert len(done.stderr.splitlines()) == 1
 
 

@@ -24,7 +24,7 @@ PORT = 4321
 @pytest.fixture
 def board(tmp_path):
     layout = load_board("sim").flash
-    block = config_block.pack(f"server=10.0.0.1:{PORT}\n")
+    block = config_block.pack(f"server=192.0.2.1:{PORT}\n")
     flash = bytearray(b"\xff" * layout.size)
     flash[layout.config[0] : layout.config[0] + len(block)] = block
     path = tmp_path / "flash.bin"
@@ -65,7 +65,7 @@ def said(board, line):
 
 def test_servers_that_refuse_answer_close_and_reset(board):
     """Nobody listens; a server that asks and closes; one that resets; then the command line."""
-    name = f"server: 10.0.0.1:{PORT}: "
+    name = f"server: 192.0.2.1:{PORT}: "
     said(board, name + "NO_ANSWER\n")  # a RST
     ports = []
     with listener(board) as server:

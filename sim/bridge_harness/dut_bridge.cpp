@@ -9,7 +9,7 @@ namespace sim {
 namespace {
 
 constexpr uint64_t kOften = 64;  // cycles between looks at the TAP device
-constexpr char kHostAddress[] = "10.0.0.3/24";
+constexpr char kHostAddress[] = "192.0.2.3/24";
 
 }  // namespace
 

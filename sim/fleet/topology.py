@@ -5,10 +5,10 @@ or 3%::
 
     clock_mhz: 125            # what a simulated cycle stands for; a board's port moves a byte in it
     link: {rate: 1000, delay: 1, queue: 128}       # of every link, unless its own says otherwise
-    host: {address: 10.0.0.1/24, link: {delay: 5}}
+    host: {address: 192.0.2.1/24, link: {delay: 5}}
     boards:
-      - {name: a, ip: 10.0.0.2}
-      - {name: b, ip: 10.0.0.3, mac: "02:00:00:00:00:03", link: {loss: 1%, reorder: 0.5%}}
+      - {name: a, ip: 192.0.2.2}
+      - {name: b, ip: 192.0.2.3, mac: "02:00:00:00:00:03", link: {loss: 1%, reorder: 0.5%}}
     ltl:
       - {from: a, to: b, class: 3, timeout: 4000}
 
@@ -217,7 +217,7 @@ class Topology:
     boards: tuple[BoardSpec, ...]
     connections: tuple[Connection, ...] = ()
     clock_mhz: float = 125
-    host_ip: str = "10.0.0.1"
+    host_ip: str = "192.0.2.1"
     prefix: int = 24
     host_link: Link = field(default_factory=Link)
 
@@ -258,7 +258,7 @@ def _address(node: _Node, key: str, value: Any) -> ipaddress.IPv4Address:
     try:
         return ipaddress.IPv4Address(value if isinstance(value, str) else "")
     except ValueError:
-        raise node.fail(key, "an IPv4 address like 10.0.0.2", value) from None
+        raise node.fail(key, "an IPv4 address like 192.0.2.2", value) from None
 
 
 def _reserved(network: ipaddress.IPv4Network) -> tuple[ipaddress.IPv4Address, ...]:
@@ -346,7 +346,7 @@ def parse(document: Any, where: str = "topology") -> Topology:
     fastest = Link(rate=min(Link.rate, 8 * clock))
     default = _link(f"{where}: link", node.take("link", {}), fastest, clock)
     host = _Node(f"{where}: host", node.take("host", {}))
-    address = host.take("address", "10.0.0.1/24")
+    address = host.take("address", "192.0.2.1/24")
     try:
         interface = ipaddress.IPv4Interface(address if isinstance(address, str) else "")
         if not 8 <= interface.network.prefixlen <= 29:
@@ -354,7 +354,7 @@ def parse(document: Any, where: str = "topology") -> Topology:
         if interface.ip in _reserved(interface.network):
             raise ValueError
     except ValueError:
-        raise host.fail("address", "an address with a prefix like 10.0.0.1/24", address) from None
+        raise host.fail("address", "an address with a prefix like 192.0.2.1/24", address) from None
     host_link = _link(f"{where}: host.link", host.take("link", {}), default, clock)
     host.end("address", "link")
     shared = {"network": interface.network, "clock_mhz": clock}
@@ -403,7 +403,7 @@ def load(path: Path) -> Topology:
 
 
 def uniform(count: int) -> Topology:
-    """``count`` boards with the addresses 10.0.0.2 and so on, perfect links of 1 Gb/s.
+    """``count`` boards with the addresses 192.0.2.2 and so on, perfect links of 1 Gb/s.
 
     Each may call all others, unless those are more than the peers that it is built for.
     """

@@ -87,7 +87,7 @@ struct Mac {
     uint8_t bytes[6] = {};
 };
 
-// "10.0.0.1" as a number, first byte highest; throws UserError.
+// "192.0.2.1" as a number, first byte highest; throws UserError.
 uint32_t parse_ip(const std::string& text);
 std::string format_ip(uint32_t ip);
 Mac parse_mac(const std::string& text);

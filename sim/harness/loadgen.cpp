@@ -8,7 +8,7 @@ namespace sim {
 
 namespace {
 
-constexpr uint32_t kFirstHost = 256;  // clients are 10.0.1.0 and up for a board in 10.0.0.0/16
+constexpr uint32_t kFirstHost = 256;  // clients are 10.0.1.0 and up for a board in 192.0.2.0/16
 constexpr uint32_t kCrowdHost = 61000;  // behind all clients
 constexpr double kEvilMutation = 0.2;
 constexpr double kEvilVanish = 0.3;

@@ -185,8 +185,8 @@ Table option_table(Options& o) {
     add("--time", "MODE", "millisecond ticks: wall, cycles:N or soc (its own divider)", parse_time);
     text("--uart", "WHERE", o.uart, "none, stdout, stdio, pty or file:PATH");
     text("--tap", "NAME", o.tap, "connect the link to this TAP device");
-    text("--address", "IP/LEN", o.address, "of the TAP device (default 10.0.0.1/24)");
-    text("--board-ip", "IP", o.board_ip, "of the board, for the load generator (default 10.0.0.2)");
+    text("--address", "IP/LEN", o.address, "of the TAP device (default 192.0.2.1/24)");
+    text("--board-ip", "IP", o.board_ip, "of the board, for the load generator (default 192.0.2.2)");
     text("--board-mac", "MAC", o.board_mac, "of the board (default 02:00:00:00:00:02)");
     text("--pcap", "FILE", o.pcap, "capture what passes the board's port");
     text("--trace", "FILE", o.trace, "write waves (FST); needs the traced build");

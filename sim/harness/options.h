@@ -45,8 +45,8 @@ struct Options {
     double stall = 0;       // fabric: chance of a gap or of back-pressure in each cycle
     std::string uart = "none";
     std::string tap;
-    std::string address = "10.0.0.1/24";
-    std::string board_ip = "10.0.0.2";
+    std::string address = "192.0.2.1/24";
+    std::string board_ip = "192.0.2.2";
     std::string board_mac = "02:00:00:00:00:02";
     std::string pcap;
     std::string trace;

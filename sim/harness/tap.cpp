@@ -24,7 +24,7 @@ namespace {
 void configure(const std::string& name, const std::string& address, const Mac* mac) {
     const size_t slash = address.find('/');
     const int prefix = slash == std::string::npos ? 24 : atoi(address.c_str() + slash + 1);
-    if (prefix < 1 || prefix > 31) throw UserError("'" + address + "' must look like 10.0.0.1/24");
+    if (prefix < 1 || prefix > 31) throw UserError("'" + address + "' must look like 192.0.2.1/24");
     const int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (s < 0) fail("cannot configure " + name);
     ifreq request{};

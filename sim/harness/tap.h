@@ -12,7 +12,7 @@ class Tap {
     Tap() = default;
     Tap(const Tap&) = delete;
     ~Tap();
-    // Creates (or attaches to) device `name`, gives it `address` ("10.0.0.1/24") and, if asked, a MAC
+    // Creates (or attaches to) device `name`, gives it `address` ("192.0.2.1/24") and, if asked, a MAC
     // address, and brings it up.
     void open(const std::string& name, const std::string& address, const Mac* mac = nullptr);
     bool read(Frame& frame);

@@ -6,8 +6,8 @@ Test Setup        Two Boards
 Test Teardown     Test Teardown
 
 *** Variables ***
-# RFC 826: who has 10.0.0.3, tell 10.0.0.2 at 02:00:00:00:00:02?
-${REQUEST}        ffffffffffff020000000002080600010800060400010200000000020a0000020000000000000a000003
+# RFC 826: who has 192.0.2.3, tell 192.0.2.2 at 02:00:00:00:00:02?
+${REQUEST}        ffffffffffff02000000000208060001080006040001020000000002c0000202000000000000c0000203
 
 *** Keywords ***
 Two Boards
@@ -21,7 +21,7 @@ Two Boards
     Execute Command    mach set "${NAME}1"
     Write Word    shell    0x4    0x00000002
     Write Word    shell    0x8    0x0300
-    Write Word    shell    0xC    0x0A000003
+    Write Word    shell    0xC    0xC0000203
 
 Frames Should Be
     [Arguments]    ${machine}    ${received}    ${sent}

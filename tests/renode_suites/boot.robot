@@ -31,4 +31,4 @@ Keeps Its RAM And Its Program Over A Reset
 Has Its Addresses In The Shell's Registers
     Boot
     Register Should Be    shell    enable    1
-    Register Should Be    shell    ip    0x0A000002
+    Register Should Be    shell    ip    0xC0000202

@@ -28,22 +28,22 @@ Answer
 
 *** Test Cases ***
 Takes What It Is Offered
-    Answer    ${DISCOVER}    offer    10.0.0.77
-    Answer    ${REQUEST}    ack    10.0.0.77
-    Wait For Line On Uart    10.0.0.77    treatAsRegex=false
-    Register Should Be    shell    ip    0x0A00004D
+    Answer    ${DISCOVER}    offer    192.0.2.77
+    Answer    ${REQUEST}    ack    192.0.2.77
+    Wait For Line On Uart    192.0.2.77    treatAsRegex=false
+    Register Should Be    shell    ip    0xC000024D
 
 Asks Again When It Is Refused
-    Answer    ${DISCOVER}    offer    10.0.0.77
+    Answer    ${DISCOVER}    offer    192.0.2.77
     Answer    ${REQUEST}    nak    0.0.0.0
-    Answer    ${DISCOVER}    offer    10.0.0.78
-    Answer    ${REQUEST}    ack    10.0.0.78
-    Wait For Line On Uart    10.0.0.78    treatAsRegex=false
-    Register Should Be    shell    ip    0x0A00004E
+    Answer    ${DISCOVER}    offer    192.0.2.78
+    Answer    ${REQUEST}    ack    192.0.2.78
+    Wait For Line On Uart    192.0.2.78    treatAsRegex=false
+    Register Should Be    shell    ip    0xC000024E
 
 Falls Back When Nobody Answers
     FOR    ${try}    IN RANGE    4
         Wait For Outgoing Packet With Bytes At Index    ${DISCOVER}    ${AT}    20    20
     END
-    Wait For Line On Uart    ip: 10.0.0.2    treatAsRegex=false    timeout=60
-    Register Should Be    shell    ip    0x0A000002
+    Wait For Line On Uart    ip: 192.0.2.2    treatAsRegex=false    timeout=60
+    Register Should Be    shell    ip    0xC0000202

@@ -9,7 +9,7 @@ import struct
 
 __all__ = ["dhcp_answer"]
 
-_SERVER_MAC, _SERVER_IP = bytes.fromhex("020000000001"), bytes((10, 0, 0, 1))
+_SERVER_MAC, _SERVER_IP = bytes.fromhex("020000000001"), bytes((192, 0, 2, 1))
 _TYPES = {"offer": 2, "ack": 5, "nak": 6}
 
 
