@@ -280,6 +280,7 @@ def test_everything_is_back_afterwards(running):
 # --- bad link ------------------------------------------------------------------------------------
 
 
+@pytest.mark.nightly
 def test_connections_over_a_bad_link():
     print(f"seed {SEED}")
     with board_in_simulation(*BAD_LINK, "--seed", str(SEED)) as board:

@@ -165,6 +165,7 @@ def test_client_that_falls_silent(board, rng):
         rises(board.counters, before, tcp__keepalive_probes=3, tcp__timeouts=3, smp__aborted=1)
 
 
+@pytest.mark.nightly
 def test_client_that_does_not_acknowledge(board, rng):
     """What it was sent is sent again a few times; then the session is given up."""
     before = board.counters()
@@ -175,6 +176,7 @@ def test_client_that_does_not_acknowledge(board, rng):
         rises(board.counters, before, tcp__rto=3, tcp__timeouts=1)
 
 
+@pytest.mark.nightly
 def test_window_that_stays_closed(board, rng):
     """A peer that never opens its window, nor answers probes of it, is given up as well."""
     before = board.counters()
@@ -216,6 +218,7 @@ def test_segments_of_no_session(board, rng):
     rises(board.counters, before, tcp__unknown=6, tcp__rst_tx=4)
 
 
+@pytest.mark.nightly
 def test_flood_of_half_open_connections(board, rng):
     """Beyond the limit SYNs leave nothing; sessions that are open go on, and the flood passes."""
     before = board.counters()
@@ -245,6 +248,7 @@ def mutated(rng, frame):
     return bytes(frame)
 
 
+@pytest.mark.nightly
 def test_mutated_segments(board, rng):
     """Segments of an open session of its own, damaged in every place."""
     before = board.counters()

@@ -44,7 +44,7 @@ def record_work(parts, first=1):
     ("width", "pipelines"),
     [
         (32, 1),
-        pytest.param(64, 2, marks=pytest.mark.slow),
+        pytest.param(64, 2, marks=pytest.mark.nightly),
         pytest.param(128, 1, marks=pytest.mark.nightly),
     ],
 )

@@ -211,7 +211,9 @@ def test_what_is_refused_ends_the_connection(board, request_bytes, code):
     assert_reachable(board)
 
 
-@pytest.mark.parametrize("cut", [3, 8, 15, 44, 1032, 3000])
+@pytest.mark.parametrize(
+    "cut", [44, 3000, *(pytest.param(n, marks=pytest.mark.nightly) for n in (3, 8, 15, 1032))]
+)
 def test_a_truncated_configuration(board, ecg_base, cut):
     """The node says so, and a whole one is taken right after."""
     with board.connect(PORT) as connection:
