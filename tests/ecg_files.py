@@ -4,6 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pytest
+from trebuchet.models.ecg import data
+from trebuchet.models.errors import TrebuchetError
 
 #: How the writer stores counts; the reader has its own table.
 TYPES = {"16": "<i2", "61": ">i2", "32": "<i4"}
@@ -60,3 +63,12 @@ def annotate(folder: Path, name: str, places, code: int = 1) -> None:
     """Write annotations of one code, less than 1,024 samples apart."""
     words = [code << 10 | gap for gap in np.diff([0, *places])] + [0]
     (folder / f"{name}.atr").write_bytes(np.array(words, "<u2").tobytes())
+
+
+def refusal(name="x", **options):
+    """The line with which loading a record is refused."""
+    with pytest.raises(TrebuchetError) as caught:
+        data.load(name, **options)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message

@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from ecg_files import Lead, annotate, write, write_segments
+from ecg_files import Lead, annotate, refusal, write, write_segments
 from trebuchet.host.ecg import cli, client
 from trebuchet.models.ecg import data, wfdb_header, wfdb_record
 from trebuchet.models.errors import TrebuchetError
@@ -24,14 +24,6 @@ def database(tmp_path, monkeypatch):
 def wave(seconds=10):
     time = np.arange(seconds * RATE) / RATE
     return np.sin(2 * np.pi * 3 * time)
-
-
-def refusal(name="x", **options):
-    with pytest.raises(TrebuchetError) as caught:
-        data.load(name, **options)
-    message = str(caught.value)
-    assert "\n" not in message
-    return message
 
 
 # Segments

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from ecg_files import Lead, annotate, write
+from ecg_files import Lead, annotate, refusal, write
 from trebuchet.host.ecg import client
 from trebuchet.models.ecg import conversion, data, leads, wfdb_formats, wfdb_header, wfdb_record
-from trebuchet.models.errors import TrebuchetError
 
 RATE = data.RATE
 
@@ -31,14 +30,6 @@ def wave(seconds=20, rate=RATE):
     """A smooth signal of the amplitude of an ECG, which any rate can carry."""
     time = np.arange(round(seconds * rate)) / rate
     return np.sin(2 * np.pi * 3 * time) + 0.3 * np.sin(2 * np.pi * 17 * time)
-
-
-def refusal(name="x", **options):
-    with pytest.raises(TrebuchetError) as caught:
-        data.load(name, **options)
-    message = str(caught.value)
-    assert "\n" not in message
-    return message
 
 
 # Units and gains
