@@ -182,6 +182,7 @@ def test_an_image_that_is_not_to_be_trusted_leaves_golden(start, what, line):
         assert b'"board":"sim"' in _status(board, "192.0.2.2")
 
 
+@pytest.mark.nightly  # test_firmware_restart.py counts the starts without a CPU
 def test_an_application_that_never_confirms_is_started_three_times(start):
     _install(start.path, _image())
     for bits in (0xFE, 0xFC, 0xF8):

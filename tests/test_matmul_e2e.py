@@ -232,6 +232,7 @@ def test_products_over_a_bad_link():
 # --- the whole board -----------------------------------------------------------------------------
 
 
+@pytest.mark.nightly  # a command of README.md does the same in `make test`
 def test_the_whole_board_multiplies():
     """The command, through firmware's board; the status page shows the role under its name."""
     print(f"seed {SEED}")
