@@ -37,10 +37,15 @@ _BOARDS = re.compile(r"^(?:from|import) trebuchet\.sim\b", re.MULTILINE)
 @functools.cache
 def loads_libraries(path: Path) -> bool:
     """Tell whether a file of tests, or a helper beside it that it imports, loads a library."""
-    text = path.read_text()
-    helpers = [path.with_name(f"{name}.py") for name in _IMPORT.findall(text)]
-    found = _LIBRARY.search(text) is not None
-    return found or any(loads_libraries(helper) for helper in helpers if helper.is_file())
+    left, seen = [path], set()
+    while left:  # a text of a test may look like an import of that file itself
+        text = (file := left.pop()).read_text()
+        if _LIBRARY.search(text):
+            return True
+        seen.add(file)
+        helpers = {file.with_name(f"{name}.py") for name in _IMPORT.findall(text)} - seen
+        left += [helper for helper in helpers if helper.is_file()]
+    return False
 
 
 def _is_native(item):

@@ -220,8 +220,10 @@ def test_head_has_the_length_of_the_page_and_no_body(lib):
             head, _, body = conn.received.partition(b"\r\n\r\n")
             heads.append(head)
             bodies.append(body)
-        lengths = [head.rpartition(b"Content-Length:")[2].strip() for head in heads]
-        assert lengths[0] == lengths[1] == b"%d" % len(bodies[0])
+        lengths = [int(head.rpartition(b"Content-Length:")[2]) for head in heads]
+        assert lengths[0] == len(bodies[0])
+        # The second page counts the first one: a counter may have got a digit more.
+        assert lengths[0] <= lengths[1] <= lengths[0] + (3 if target == b"/status" else 0)
         assert heads[0].split()[:2] == heads[1].split()[:2]
         assert bodies[1] == b""
 

@@ -12,7 +12,7 @@ from trebuchet.cores.tcp.config import TINY
 from trebuchet.cores.tcp.connect import ConnectState
 from trebuchet.cores.tcp.registers import tcp_block
 
-SERVER, GATEWAY = "192.0.2.1", "192.0.2.254"
+SERVER, GATEWAY = "10.0.0.1", "10.0.0.254"
 SERVER_MAC = "02:00:00:00:00:99"
 PORT = 4321
 TURN = 5  # milliseconds from one turn of the loop to the next
@@ -47,12 +47,12 @@ class Active(Board):
         start = self.time.value
         frame = Ether(self.next_message(limit))
         arp = frame[ARP]
-        assert (frame.dst, arp.op, arp.psrc) == ("ff:ff:ff:ff:ff:ff", 1, "192.0.2.2")
+        assert (frame.dst, arp.op, arp.psrc) == ("ff:ff:ff:ff:ff:ff", 1, "10.0.0.2")
         return self.time.value - start, arp.pdst
 
     def reply(self, ip=SERVER, mac=SERVER_MAC, operation="is-at"):
         frame = Ether(dst="02:00:00:00:00:02", src=mac)
-        frame /= ARP(op=operation, hwsrc=mac, psrc=ip, hwdst="02:00:00:00:00:02", pdst="192.0.2.2")
+        frame /= ARP(op=operation, hwsrc=mac, psrc=ip, hwdst="02:00:00:00:00:02", pdst="10.0.0.2")
         self.waiting.append(bytes(frame).ljust(60, b"\0"))
         self.serve()
 
@@ -129,7 +129,7 @@ def test_a_server_elsewhere_is_reached_by_the_gateway(load):
 @pytest.mark.parametrize(
     "spoil",
     [
-        {"ip": "192.0.2.3"},
+        {"ip": "10.0.0.3"},
         {"operation": "who-has"},
         {"mac": "03:00:00:00:00:99"},
     ],
@@ -204,7 +204,7 @@ def test_nothing_is_asked_without_an_address_or_while_a_frame_is_sent(load):
         assert not Ether(board.next_message()).haslayer(ARP)
     board.bind()
     frames = [Ether(board.next_message()) for _ in range(2)]
-    assert {frame[ARP].pdst for frame in frames} == {"192.0.2.77", SERVER}
+    assert {frame[ARP].pdst for frame in frames} == {"10.0.0.77", SERVER}
 
 
 def test_a_busy_port_is_waited_for(board):

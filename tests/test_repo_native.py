@@ -102,3 +102,12 @@ def test_the_firmware_is_among_them():
     for name in ("http", "host", "ip", "dhcp", "manage", "node", "restart", "config"):
         assert loads_libraries(TESTS / f"test_firmware_{name}.py"), name
     assert not loads_libraries(TESTS / "test_net_vlan.py")
+
+
+def test_files_may_import_each_other(tmp_path):
+    (tmp_path / "a.py").write_text("import b\n")
+    (tmp_path / "b.py").write_text("import a\nimport b\n")
+    assert not loads_libraries(tmp_path / "a.py")
+    (tmp_path / "c.py").write_text("import a\nimport ctypes\nLIBRARY = ctypes.CDLL('x')\n")
+    (tmp_path / "d.py").write_text("import c\n")
+    assert loads_libraries(tmp_path / "d.py")
