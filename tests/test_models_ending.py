@@ -22,6 +22,14 @@ with catch_termination():
 """
 
 
+@pytest.fixture(autouse=True)
+def heeds_hangups():
+    """As in a shell; whoever started the tests with `nohup` has SIGHUP ignored."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_runs_the_clean_up(number):
     """Once: what arrives during the clean-up does not interrupt it."""

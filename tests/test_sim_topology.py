@@ -103,7 +103,7 @@ def test_one_way():
     assert (called.theirs, called.called, called.timeout_us) == (1, True, 3)
     assert (caller.theirs, caller.called, caller.timeout_us) == (1, False, 3)
     assert caller.mac == 0x02_00_00_00_00_04
-    assert caller.ip == 0x0A00_0004
+    assert caller.ip == 0xC000_0204
     assert topology.peers("b") == ()
 
 
@@ -138,8 +138,8 @@ def test_the_table_as_a_header():
     assert "#define TREBUCHET_CYCLES_PER_US 125u" in text
     assert "#define TREBUCHET_LTL_DSCP 24u" in text
     assert "#define TREBUCHET_PEERS 2u" in text
-    assert text.index("{ 0x0200u, 0x00000003u, 0x0a000003u, 1, 1000, true },") < text.index(
-        "{ 0x0200u, 0x00000004u, 0x0a000004u, 1, 1000, false },"
+    assert text.index("{ 0x0200u, 0x00000003u, 0xc0000203u, 1, 1000, true },") < text.index(
+        "{ 0x0200u, 0x00000004u, 0xc0000204u, 1, 1000, false },"
     )
     assert peers_text(topology, topology.board("b")) != text
 
@@ -193,8 +193,8 @@ def two(**second):
         ({}, "t: boards must be a list of 1 to 16 boards, not 0"),
         ({"boards": {}}, "t: boards must be a list, not {}"),
         ({"bords": [], "boards": [{}]}, "t has no 'bords'; it may have boards, clock_mhz, .*"),
-        (two(ip="10.0.0"), r"t: boards\[1\]: ip must be an IPv4 address like 192.0.2.2, not '192"),
-        (two(ip="192.0.3.9"), r"ip must be in the host's network 192.0.2.0/24, not '10.0.1.9'"),
+        (two(ip="10.0.0"), r"t: boards\[1\]: ip must be an IPv4 address like 192.0.2.2, not '10"),
+        (two(ip="192.0.3.9"), r"ip must be in the host's network 192.0.2.0/24, not '192.0.3.9'"),
         (two(ip="192.0.2.2"), "t: IP addresses must differ; 192.0.2.2 is there twice"),
         (two(ip="192.0.2.1"), "t: IP addresses must differ; 192.0.2.1 is there twice"),
         (two(mac="02:00:00:00:00:02"), "t: MAC addresses must differ; 02:00:00:00:00:02 is"),
