@@ -59,7 +59,7 @@ class DhcpServer:
             self._answer(packet, "ack" if wanted == self.ip else "nak")
 
     def _answer(self, packet, kind):
-        fields = {"lease": self.lease, "router": ["192.0.2.1"]}
+        fields = {"server": "192.0.2.1", "lease": self.lease, "router": ["192.0.2.1"]}
         bootp = BOOTP(op=2, xid=packet[BOOTP].xid, chaddr=packet[BOOTP].chaddr)
         bootp.options, bootp.yiaddr = b"c\x82Sc", "0.0.0.0" if kind == "nak" else self.ip
         ether = Ether(src=self.mac, dst=packet.src, type=0x0800)
