@@ -1,12 +1,14 @@
-"""Size of the firmware with TCP preset tiny: the simulated board's, 64 sessions, all commands.
+"""Size of the firmware: the simulated board's, with TCP preset tiny, 64 sessions and all commands,
+and that of a board with DDR3 and few block RAMs, whose ROM may have no further row of them.
 
 What is measured is the linked program itself. Making it takes seconds when anything that a build
 reads has changed, and nothing otherwise, so there is no shorter way to know whether it is the same.
 """
 
 import subprocess
+from pathlib import Path
 
-from ..soc.build import build_sim
+from ..soc.build import build_sim, build_software
 from ..soc.toolchain import require_tool, version_of
 from .job import Job, Values
 
@@ -17,7 +19,15 @@ COMPILER = "riscv64-unknown-elf-gcc"
 
 def size() -> Job:
     """Return the measurement of the firmware's code, and of code with constants."""
-    elf = build_sim().folder.parent / "software" / "bios" / "bios.elf"
+    board = _sections(build_sim().folder.parent)
+    versa = _sections(build_software("versa_ecp5"))
+    compiler = version_of(COMPILER, require_tool(COMPILER))
+    return Job((board, versa, compiler), lambda: _figures(board, versa))
+
+
+def _sections(folder: Path) -> dict[str, int]:
+    """Bytes of the sections that are loaded, of the firmware of the SoC in ``folder``."""
+    elf = folder / "software" / "bios" / "bios.elf"
     listed = subprocess.run(
         ["riscv64-unknown-elf-size", "-A", elf], capture_output=True, text=True, check=True
     ).stdout
@@ -26,10 +36,12 @@ def size() -> Job:
         for fields in (line.split() for line in listed.splitlines())
         if len(fields) == 3 and fields[0].startswith(".")
     }
-    loaded = {name: sizes.get(name, 0) for name in (".text", ".rodata", ".data")}
-    compiler = version_of(COMPILER, require_tool(COMPILER))
-    return Job((loaded, compiler), lambda: _figures(loaded))
+    return {name: sizes.get(name, 0) for name in (".text", ".rodata", ".data")}
 
 
-def _figures(loaded: dict[str, int]) -> Values:
-    return {"firmware.code_bytes": loaded[".text"], "firmware.rom_bytes": sum(loaded.values())}
+def _figures(board: dict[str, int], versa: dict[str, int]) -> Values:
+    return {
+        "firmware.code_bytes": board[".text"],
+        "firmware.rom_bytes": sum(board.values()),
+        "firmware.versa_ecp5_rom_bytes": sum(versa.values()),
+    }

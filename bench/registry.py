@@ -242,8 +242,8 @@ _GATING = (
     Group(
         "firmware",
         "trebuchet.bench.firmware:size",
-        "size of the simulated board's firmware; half a minute",
-        ("firmware.code_bytes", "firmware.rom_bytes"),
+        "size of the simulated board's firmware, and of the Versa's; a minute",
+        ("firmware.code_bytes", "firmware.rom_bytes", "firmware.versa_ecp5_rom_bytes"),
     ),
     *(
         Group(

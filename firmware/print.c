@@ -2,6 +2,9 @@
  * printf for LiteX's libraries (Makefile: --wrap), which know of no other way to say something:
  * picolibc's takes 5 KB, and a divider that the CPU does not have. Conversions %c %s %d %u %x %p %%,
  * with a width, zeros and `l`; not with a precision, `ll` or signs. New code uses text.h.
+ *
+ * LiteX's start measures and prints the DRAM's bandwidth, too, which the CPU limits: 700 bytes, for
+ * which the ROM of the boards with DDR3 would need four more block RAMs.
  */
 #include <stdarg.h>
 #include <stdbool.h>
@@ -12,6 +15,7 @@
 #include "text.h"
 
 int __wrap_printf(const char *format, ...);
+void __wrap_memspeed(unsigned *address, unsigned long size, bool read_only, bool random);
 
 struct conversion {
 	unsigned width;
@@ -93,4 +97,12 @@ int __wrap_printf(const char *format, ...)
 	}
 	va_end(arguments);
 	return 0;
+}
+
+void __wrap_memspeed(unsigned *address, unsigned long size, bool read_only, bool random)
+{
+	(void)address;
+	(void)size;
+	(void)read_only;
+	(void)random;
 }

@@ -144,6 +144,11 @@ class FirmwareBuilder(Builder):
         if name in PACKAGES:
             super().add_software_library(name)
 
+    def _get_variables_contents(self):
+        """As LiteX's, and the linker can leave out functions of LiteX's libraries, too."""
+        separate = "CPUFLAGS += -ffunction-sections -fdata-sections"
+        return f"{super()._get_variables_contents()}\n{separate}\n"
+
     def _generate_rom_software(self, compile_bios=True):
         """As LiteX's, but :data:`SHARED` packages are compiled once for each kind of CPU.
 
