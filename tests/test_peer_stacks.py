@@ -4,6 +4,8 @@ In the nightly tier there are longer transfers, too: 8 MB, and 1 MB over the bad
 link, where each takes minutes.
 """
 
+import time
+
 import pytest
 from e2e_board import assert_drained
 from e2e_clients import ECHO
@@ -32,28 +34,53 @@ def link(request):
 
 @pytest.mark.parametrize("role", ["client", "server"])
 @pytest.mark.parametrize("stack", STACKS)
-def test_transfers_with_an_independent_stack(link, stack, role):
+def test_transfers_with_an_independent_stack(link, stack, role, tmp_path):
     """Byte-exact both ways at once, an orderly end each, and nothing stays in the engine."""
-    transfer(link, stack, role, SIZES[link[0]])
+    transfer(link, stack, role, SIZES[link[0]], tmp_path)
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("role", ["client", "server"])
 @pytest.mark.parametrize("stack", STACKS)
-def test_long_transfers_with_an_independent_stack(link, stack, role):
-    transfer(link, stack, role, LONG[link[0]])
+def test_long_transfers_with_an_independent_stack(link, stack, role, tmp_path):
+    transfer(link, stack, role, LONG[link[0]], tmp_path)
 
 
-def transfer(link, stack, role, sizes):
+def transfer(link, stack, role, sizes, folder):
     """Move ``sizes`` bytes both ways over connections that ``role`` serves or opens."""
-    kind, board, fresh = link
+    board = link[1]
     before = board.counters()
     port = ECHO if role == "client" else LISTENS
     seconds = SECONDS + max(sizes) // 5_000
-    done = board.run(command(stack, board, role, port, sizes), timeout=PATIENCE * seconds)
-    print(done.stdout)
-    assert done.returncode == 0, done.stderr
-    assert len(done.stdout.splitlines()) == len(sizes)
+    with (
+        open(folder / "out", "w") as out,
+        open(folder / "errors", "w") as errors,
+        board.popen(command(stack, board, role, port, sizes), stdout=out, stderr=errors) as peer,
+    ):
+        try:
+            lines = finished(board.deadline(PATIENCE * seconds), peer, folder)
+            assert len(lines) == len(sizes)
+            check(link, role, sizes, before)
+        finally:
+            peer.kill()
+
+
+def finished(end, peer, folder):
+    """Wait until the peer says that it is done; returns what it said before."""
+    while True:
+        code = peer.poll()
+        *lines, last = (folder / "out").read_text().splitlines() or [""]
+        if last == "done":
+            print(*lines, sep="\n")
+            return lines
+        said = (folder / "errors").read_text()
+        assert code is None, f"{said} (after: {lines} {last})"
+        time.sleep(min(0.1, end.pause()))
+
+
+def check(link, role, sizes, before):
+    """What the board's counters say of the transfers; the peer is still there to answer."""
+    kind, board, fresh = link
     now = board.counters()
     opened = now["tcp.established"] - before["tcp.established"]
     assert opened >= len(sizes)
@@ -63,5 +90,5 @@ def transfer(link, stack, role, sizes):
     if kind == "bad":
         assert now["tcp.retransmits"] > before["tcp.retransmits"]
         assert board.stats()["to_board"]["lost"] > 0
-    assert_drained(board.counters, fresh)
+    assert_drained(board.counters, fresh, seconds=100)
     assert board.stats()["link_errors"] == 0

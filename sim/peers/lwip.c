@@ -7,7 +7,8 @@
  * SIZE bytes to the board's echo service and the same bytes back, then an orderly end; the client
  * opens the connections, the server has the board open them (sim/caller.py). Each transfer that
  * went right prints a line with its size; the first that did not ends the program with code 1 and
- * one line on standard error.
+ * one line on standard error. After the last it prints `done` and stays until it is ended: what the
+ * board sends again because an acknowledgement was lost is to be answered, whenever that comes.
  *
  * lwIP's shared library as Debian builds it: 2.1.3, its own TCP/IP thread, window scaling,
  * 64 KB of window and send buffer.
@@ -36,7 +37,6 @@
 #define CALL_MS 700
 #define PATIENCE_MS 120000 /* without a byte that moves */
 #define CHUNK 8192
-#define LINGER_MS 3000
 
 static int wire; /* packet socket */
 static uint8_t mac[6];
@@ -297,6 +297,8 @@ int main(int count, char **arguments)
 		printf("%u bytes each way in %lld ms\n", size, (long long)(now_ms() - from));
 		fflush(stdout);
 	}
-	usleep(LINGER_MS * 1000); /* the board may not have got the last acknowledgement */
-	return 0;
+	puts("done");
+	fflush(stdout);
+	for (;;)
+		pause();
 }
