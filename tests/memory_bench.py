@@ -1,8 +1,9 @@
 """Both ends of a memory port as test benches; import them from :mod:`streams`."""
 
+from amaranth.hdl import ShapeCastable, Value
 from amaranth.lib import data
 
-__all__ = ["MemoryRequester", "MemoryResponder", "bits"]
+__all__ = ["Driven", "Hold", "MemoryRequester", "MemoryResponder", "bits", "plainly", "raw"]
 
 
 def bits(value):
@@ -14,11 +15,46 @@ def _chance(rng, probability):
     return rng is not None and rng.random() < probability
 
 
-def _set_stream(ctx, stream, payload):
-    """Offer ``payload`` (a dict), or nothing when it is None."""
-    ctx.set(stream.valid, payload is not None)
-    if payload is not None:
-        ctx.set(stream.payload, payload)
+def raw(payload):
+    """The bits of a payload as a value to sample: they come as an int.
+
+    Most cycles transfer nothing, and to make a struct of a sample takes longer than the cycle.
+    """
+    return Value.cast(payload)
+
+
+def plainly(payload, value):
+    """What sampling ``payload`` gives where :func:`raw` of it gave ``value``."""
+    shape = payload.shape()
+    return shape.from_bits(value) if isinstance(shape, ShapeCastable) else value
+
+
+class Driven:
+    """A signal or struct that one test bench drives; what it has already is not set again.
+
+    Values are ints, or dicts for a struct.
+    """
+
+    def __init__(self, target):
+        self._target, self._now = target, None
+
+    def set(self, ctx, value):
+        if value != self._now:
+            self._now = value
+            ctx.set(self._target, value)
+
+
+class _Offer:
+    """A stream on which one test bench offers beats."""
+
+    def __init__(self, stream):
+        self._valid, self._payload = Driven(stream.valid), Driven(stream.payload)
+
+    def set(self, ctx, payload):
+        """Offer ``payload`` (a dict), or nothing when it is None."""
+        self._valid.set(ctx, payload is not None)
+        if payload is not None:
+            self._payload.set(ctx, payload)
 
 
 def _strobed(payload):
@@ -28,7 +64,7 @@ def _strobed(payload):
     return payload.data & mask, strb, payload.last
 
 
-class _Hold:
+class Hold:
     """Rule 2 on one stream that is sampled every cycle."""
 
     def __init__(self, name):
@@ -160,52 +196,67 @@ class MemoryResponder:
         burst.done = True
         self._unfinished -= 1
 
+    def _offer(self, ctx):
+        """Drive the port for a cycle."""
+        rng = self.rng
+        room = self._unfinished < self.outstanding
+        self._cmd_taken = room and not _chance(rng, self.stall)
+        self._wdata_taken = bool(self._waiting) and not _chance(rng, self.stall)
+        self._cmd_ready.set(ctx, self._cmd_taken)
+        self._wdata_ready.set(ctx, self._wdata_taken)
+        if self._reading is None and (reading := self._pick(write=0)) is not None:
+            self._fetch(reading)
+            self._reading, self._sent = reading, 0
+        if self._done is None and (done := self._pick(write=1)) is not None:
+            self._apply(done)
+            self._done = done
+        if self._reading is not None and not self._offered:
+            self._offered = not _chance(rng, self.stall)
+        beat = None
+        if self._offered:
+            reading, sent = self._reading, self._sent
+            last = sent + 1 == reading.beats
+            beat = {"data": reading.data[sent], "tag": reading.tag, "last": last}
+        self._rdata.set(ctx, beat)
+        self._wdone.set(ctx, None if self._done is None else {"tag": self._done.tag})
+
+    def _take(self, cmd, wdata, rdata_ready, wdone_ready):
+        """What the requester did in this cycle; ``cmd`` and ``wdata`` None if not valid."""
+        self._now += 1
+        self._hold_cmd.check(cmd is not None, self._cmd_taken, cmd)
+        self._hold_wdata.check(wdata is not None, self._wdata_taken, wdata)
+        if wdata is not None and self._wdata_taken:
+            self._store(wdata)
+        if cmd is not None and self._cmd_taken:
+            self._accept(cmd)
+        if self._offered and rdata_ready:
+            self._offered = False
+            self._sent += 1
+            if self._sent == self._reading.beats:
+                self._reading = self._finish(self._reading)
+        if self._done is not None and wdone_ready:
+            self._done = self._finish(self._done)
+
     async def __call__(self, ctx):
-        port, rng = self.port, self.rng
-        hold_cmd, hold_wdata = _Hold("cmd"), _Hold("wdata")
-        reading = done = None  # the burst whose rdata or wdone is being offered
-        sent, offered = 0, False
-        while True:
-            room = self._unfinished < self.outstanding
-            cmd_ready = room and not _chance(rng, self.stall)
-            wdata_ready = bool(self._waiting) and not _chance(rng, self.stall)
-            ctx.set(port.cmd.ready, cmd_ready)
-            ctx.set(port.wdata.ready, wdata_ready)
-            if reading is None and (reading := self._pick(write=0)) is not None:
-                self._fetch(reading)
-                sent = 0
-            if done is None and (done := self._pick(write=1)) is not None:
-                self._apply(done)
-            if reading is not None and not offered:
-                offered = not _chance(rng, self.stall)
-            beat = None
-            if offered:
-                last = sent + 1 == reading.beats
-                beat = {"data": reading.data[sent], "tag": reading.tag, "last": last}
-            _set_stream(ctx, port.rdata, beat)
-            _set_stream(ctx, port.wdone, None if done is None else {"tag": done.tag})
-            _, _, cv, cp, wv, wp, rr, dr = await ctx.tick().sample(
-                port.cmd.valid,
-                port.cmd.payload,
-                port.wdata.valid,
-                port.wdata.payload,
-                port.rdata.ready,
-                port.wdone.ready,
-            )
-            self._now += 1
-            hold_cmd.check(cv, cmd_ready, cp)
-            hold_wdata.check(wv, wdata_ready, wp)
-            if wv and wdata_ready:
-                self._store(wp)
-            if cv and cmd_ready:
-                self._accept(cp)
-            if offered and rr:
-                offered = False
-                sent += 1
-                if sent == reading.beats:
-                    reading = self._finish(reading)
-            if done is not None and dr:
-                done = self._finish(done)
+        port = self.port
+        cmd, wdata = port.cmd.payload, port.wdata.payload
+        self._hold_cmd, self._hold_wdata = Hold("cmd"), Hold("wdata")
+        self._reading = self._done = None  # the burst whose rdata or wdone is being offered
+        self._sent, self._offered = 0, False
+        self._cmd_ready, self._wdata_ready = Driven(port.cmd.ready), Driven(port.wdata.ready)
+        self._rdata, self._wdone = _Offer(port.rdata), _Offer(port.wdone)
+        self._offer(ctx)
+        async for _, _, cv, cp, wv, wp, *ready in ctx.tick().sample(
+            port.cmd.valid,
+            raw(cmd),
+            port.wdata.valid,
+            raw(wdata),
+            port.rdata.ready,
+            port.wdone.ready,
+        ):
+            command = plainly(cmd, cp) if cv else None
+            self._take(command, plainly(wdata, wp) if wv else None, *ready)
+            self._offer(ctx)
 
 
 class MemoryRequester:
@@ -307,7 +358,8 @@ class MemoryRequester:
 
     async def __call__(self, ctx):
         port, rng = self.port, self.rng
-        hold_rdata, hold_wdone = _Hold("rdata"), _Hold("wdone")
+        hold_rdata, hold_wdone = Hold("rdata"), Hold("wdone")
+        offered_cmd, offered_wdata = _Offer(port.cmd), _Offer(port.wdata)
         cmd = beat = current = None
         while True:
             if cmd is None and self._cmds and not _chance(rng, self.stall):
@@ -321,8 +373,8 @@ class MemoryRequester:
             if cmd is not None:
                 command = {"write": cmd.write, "addr": cmd.addr, "beats": cmd.beats - 1}
                 command["tag"] = cmd.tag
-            _set_stream(ctx, port.cmd, command)
-            _set_stream(ctx, port.wdata, beat)
+            offered_cmd.set(ctx, command)
+            offered_wdata.set(ctx, beat)
             rdata_ready, wdone_ready = (not _chance(rng, self.stall) for _ in range(2))
             ctx.set(port.rdata.ready, rdata_ready)
             ctx.set(port.wdone.ready, wdone_ready)

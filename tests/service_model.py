@@ -7,7 +7,9 @@ overwritten when they are given back. Transmitted bytes are collected at a rando
 descriptor was taken, and read again at ``SENT``: memory reused too early is noticed.
 """
 
-from memory_bench import bits
+import contextlib
+
+from memory_bench import Driven, Hold, plainly, raw
 from trebuchet.cores.tcp.service import TX_PER_SESSION, EventKind, EventLayout
 
 __all__ = ["Connection", "EngineModel"]
@@ -287,45 +289,48 @@ class EngineModel:
         if descriptor.push:
             conn.pushes.append(len(conn.received))
 
-    async def __call__(self, ctx):
-        port, rng = self.port, self.rng
-        event = commit = None
-        held = {}
-        while self.finished < self.total:
-            self._advance()
-            if event is None and (chosen := self._next_event()) is not None:
-                event, commit = chosen
-            ctx.set(port.event.valid, event is not None)
-            if event is not None:
-                ctx.set(port.event.payload, EventLayout.const(event))
-            tx_ready, free_ready = (rng.random() >= self.stall for _ in range(2))
-            ctx.set(port.tx.ready, tx_ready)
-            ctx.set(port.free.ready, free_ready)
-            _, _, er, tv, tp, fv, fp = await ctx.tick().sample(
-                port.event.ready,
-                port.tx.valid,
-                port.tx.payload,
-                port.free.valid,
-                port.free.payload,
-            )
-            self.now += 1
-            if event is not None and er:
-                self.events += 1
-                if commit is not None:
-                    commit()
-                event = commit = None
-            self._check_hold(held, "tx", tv, tx_ready, tp)
-            self._check_hold(held, "free", fv, free_ready, fp)
-            self._check_accesses()
-            if tv and tx_ready:
-                self._take_tx(tp)
-            if fv and free_ready:
-                self._take_free(fp)
-        ctx.set(port.event.valid, 0)
+    def _offer(self, ctx):
+        """Drive the port for a cycle."""
+        self._advance()
+        if self._told is None and (chosen := self._next_event()) is not None:
+            fields, self._commit = chosen
+            self._told = EventLayout.const(fields).as_bits()
+        self._event_valid.set(ctx, self._told is not None)
+        if self._told is not None:
+            self._event_payload.set(ctx, self._told)
+        self._tx_taken, self._free_taken = (self.rng.random() >= self.stall for _ in range(2))
+        self._tx_ready.set(ctx, self._tx_taken)
+        self._free_ready.set(ctx, self._free_taken)
 
-    @staticmethod
-    def _check_hold(held, name, valid, ready, payload):
-        if held.get(name) is not None:
-            assert valid, f"{name}: valid fell before the transfer (stream rule 2)"
-            assert bits(payload) == held[name], f"{name}: payload changed (stream rule 2)"
-        held[name] = bits(payload) if valid and not ready else None
+    def _take(self, event_ready, tx, free):
+        """What the service did in this cycle; ``tx`` and ``free`` None if they are not valid."""
+        self.now += 1
+        if self._told is not None and event_ready:
+            self.events += 1
+            if self._commit is not None:
+                self._commit()
+            self._told = self._commit = None
+        self._hold_tx.check(tx is not None, self._tx_taken, tx)
+        self._hold_free.check(free is not None, self._free_taken, free)
+        self._check_accesses()
+        if tx is not None and self._tx_taken:
+            self._take_tx(tx)
+        if free is not None and self._free_taken:
+            self._take_free(free)
+
+    async def __call__(self, ctx):
+        port = self.port
+        tx, free = port.tx.payload, port.free.payload
+        self._told = self._commit = None
+        self._event_valid = Driven(port.event.valid)
+        self._event_payload = Driven(raw(port.event.payload))
+        self._tx_ready, self._free_ready = Driven(port.tx.ready), Driven(port.free.ready)
+        self._hold_tx, self._hold_free = Hold("tx"), Hold("free")
+        samples = (port.event.ready, port.tx.valid, raw(tx), port.free.valid, raw(free))
+        async with contextlib.aclosing(aiter(ctx.tick().sample(*samples))) as ticks:
+            while self.finished < self.total:
+                self._offer(ctx)
+                _, _, event_ready, tv, tp, fv, fp = await anext(ticks)
+                sent = plainly(tx, tp) if tv else None
+                self._take(event_ready, sent, plainly(free, fp) if fv else None)
+        self._event_valid.set(ctx, 0)

@@ -22,6 +22,7 @@ A test is a set of ``async`` test benches run by :func:`run`, with a cycle limit
 A failure carries the seed; ``TREBUCHET_SEED=n pytest …`` runs each seeded test with that one.
 """
 
+import contextlib
 import os
 import random
 
@@ -29,12 +30,13 @@ import pytest
 from amaranth.hdl import Module, Signal
 from amaranth.lib import data
 from amaranth.sim import Simulator
-from memory_bench import MemoryRequester, MemoryResponder, bits
+from memory_bench import MemoryRequester, MemoryResponder, plainly, raw
 
 __all__ = [
     "MemoryRequester",
     "MemoryResponder",
     "CycleLimitError",
+    "Simulation",
     "beats_of",
     "make_rng",
     "packet_get",
@@ -85,6 +87,61 @@ def make_rng(seed, name):
     return random.Random(f"{name}/{seed}")
 
 
+class Simulation:
+    """``dut`` ready to be simulated, several times if need be: each :meth:`run` is from reset.
+
+    To make one of a large design takes as long as some thousand cycles of it.
+    """
+
+    def __init__(self, dut):
+        top = Module()
+        top.submodules.dut = dut
+        alive = Signal()
+        top.d.sync += alive.eq(~alive)  # gives purely combinational devices a clock domain
+        self._sim = Simulator(top)
+        self._sim.add_clock(1e-6)
+        self._sim.add_testbench(self._watchdog, background=True)
+        self._benches, self._places = (), 0
+        self._cycles = self._limit = 0
+
+    async def _watchdog(self, ctx):
+        async for _ in ctx.tick():
+            self._cycles += 1
+            if self._cycles >= self._limit:
+                raise CycleLimitError(f"no end after {self._limit} cycles")
+
+    def _add_place(self, number):
+        """A test bench of the simulator, which runs the one of ours that has this number."""
+
+        async def place(ctx):
+            if number >= len(self._benches):
+                return
+            bench = self._benches[number]
+            if getattr(bench, "background", False):
+                await bench(ctx)
+            else:
+                with ctx.critical():
+                    await bench(ctx)
+
+        self._sim.add_testbench(place, background=True)
+
+    def run(self, *testbenches, limit, seed=None, vcd=None):
+        """As :func:`run`. After an exception this object is of no use."""
+        if self._places:
+            self._sim.reset()
+        self._benches, self._cycles, self._limit = testbenches, 0, limit
+        for number in range(self._places, len(testbenches)):
+            self._add_place(number)
+        self._places = max(self._places, len(testbenches))
+        try:
+            with self._sim.write_vcd(vcd) if vcd else contextlib.nullcontext():
+                self._sim.run()
+        except Exception as exc:
+            exc.add_note(f"seed {seed}, cycle {self._cycles}: repeat with TREBUCHET_SEED={seed}")
+            raise
+        return self._cycles
+
+
 def run(dut, *testbenches, limit, seed=None, vcd=None):
     """Simulate ``dut`` until every test bench has returned; return the number of cycles taken.
 
@@ -93,42 +150,7 @@ def run(dut, *testbenches, limit, seed=None, vcd=None):
     simulation alive. More than ``limit`` cycles raise :class:`CycleLimitError`. Whatever is raised
     gets a note with the seed. ``vcd`` names a wave file to write.
     """
-    top = Module()
-    top.submodules.dut = dut
-    alive = Signal()
-    top.d.sync += alive.eq(~alive)  # gives purely combinational devices a clock domain
-    cycles = 0
-
-    async def watchdog(ctx):
-        nonlocal cycles
-        while True:
-            await ctx.tick()
-            cycles += 1
-            if cycles >= limit:
-                raise CycleLimitError(f"no end after {limit} cycles")
-
-    sim = Simulator(top)
-    sim.add_clock(1e-6)
-    sim.add_testbench(watchdog, background=True)
-    for bench in testbenches:
-        _add(sim, bench)
-    try:
-        if vcd is None:
-            sim.run()
-        else:
-            with sim.write_vcd(vcd):
-                sim.run()
-    except Exception as exc:
-        exc.add_note(f"seed {seed}, cycle {cycles}: repeat with TREBUCHET_SEED={seed}")
-        raise
-    return cycles
-
-
-def _add(sim, bench):
-    async def call(ctx):  # Amaranth wants a function, not an object with __call__
-        await bench(ctx)
-
-    sim.add_testbench(call, background=getattr(bench, "background", False))
+    return Simulation(dut).run(*testbenches, limit=limit, seed=seed, vcd=vcd)
 
 
 # --- any stream --------------------------------------------------------------------------------
@@ -166,14 +188,14 @@ async def stream_get(ctx, stream, *, rng=None, stall=0.3):
     while True:
         ready = rng is None or rng.random() >= stall
         ctx.set(stream.ready, ready)
-        _, _, valid, payload = await ctx.tick().sample(stream.valid, stream.payload)
+        _, _, valid, payload = await ctx.tick().sample(stream.valid, raw(stream.payload))
         if held is not None:
             assert valid, "valid fell before the transfer (stream rule 2)"
-            assert bits(payload) == held, "payload changed before the transfer (stream rule 2)"
+            assert payload == held, "payload changed before the transfer (stream rule 2)"
         if valid and ready:
             ctx.set(stream.ready, 0)
-            return payload
-        held = bits(payload) if valid else None
+            return plainly(stream.payload, payload)
+        held = payload if valid else None
 
 
 def stream_checker(stream, name="stream"):
@@ -183,18 +205,17 @@ def stream_checker(stream, name="stream"):
 
     async def check(ctx):
         held, expect_first = None, True
-        while True:
-            _, _, valid, ready, payload = await ctx.tick().sample(
-                stream.valid, stream.ready, stream.payload
-            )
+        samples = stream.valid, stream.ready, raw(stream.payload)
+        async for _, _, valid, ready, payload in ctx.tick().sample(*samples):
             if held is not None:
                 assert valid, f"{name}: valid fell before the transfer (rule 2)"
-                assert bits(payload) == held, f"{name}: payload changed while stalled (rule 2)"
-            held = bits(payload) if valid and not ready else None
+                assert payload == held, f"{name}: payload changed while stalled (rule 2)"
+            held = payload if valid and not ready else None
             if valid and is_packet:
-                _check_beat(payload, expect_first, name)
+                beat = plainly(stream.payload, payload)
+                _check_beat(beat, expect_first, name)
                 if ready:
-                    expect_first = bool(payload.last)
+                    expect_first = bool(beat.last)
 
     check.background = True
     return check

@@ -5,10 +5,11 @@ test's script talks to Python queues only. Random back-pressure is on every stre
 given.
 """
 
+import functools
 from collections import deque
 
-from amaranth.hdl import Value
-from streams import MemoryResponder, make_rng, run
+from memory_bench import Driven, raw
+from streams import MemoryResponder, Simulation, make_rng
 from trebuchet.cores.tcp.config import TcpConfig
 from trebuchet.cores.tcp.engine import TcpEngine
 from trebuchet.cores.tcp.service import EventKind
@@ -41,7 +42,7 @@ class _Source:
 
     def __init__(self, stream, rng, idle):
         self.stream, self.rng, self.idle = stream, rng, idle
-        self.raw = Value.cast(stream.payload)
+        self.raw = raw(stream.payload)
         self.queue = deque()
         self.offered = False
 
@@ -60,6 +61,23 @@ class _Source:
             self.offered = False
 
 
+class _Engine:
+    """An engine and its simulation, which a later world of the same configuration uses again."""
+
+    def __init__(self, key):
+        make, config = key
+        self.dut = make(config)
+
+    @functools.cached_property
+    def simulation(self):
+        return Simulation(self.dut)
+
+
+#: Engines that no world has, by class and configuration; the ones used last.
+_ENGINES = {}
+_MOST = 3
+
+
 class World:
     """``dut`` with a responder on ``mem``, a reader instead of the sender, service models."""
 
@@ -68,7 +86,9 @@ class World:
     def __init__(self, config=SMALL, seed=None, tick=20, services=None, stall=0.2, wire=None):
         self.config, self.seed, self.tick, self.stall = config, seed, tick, stall
         self.rng = None if seed is None else make_rng(seed, "world")
-        self.dut = TcpEngine(config)
+        self._key = TcpEngine, config  # tests of mutants have another class
+        self._engine = _ENGINES.pop(self._key, None) or _Engine(self._key)
+        self.dut = self._engine.dut
         self.memory = bytearray(config.pool_base + config.pool_size + (1 << 16))
         self.heap = config.pool_base + config.pool_size  # transmit memory
         self.responder = MemoryResponder(
@@ -202,42 +222,27 @@ class World:
 
         benches = [bound(script) for script in scripts]
         benches += [self, *self.responders]
-        return run(self.dut, *benches, limit=limit, seed=self.seed, vcd=vcd)
+        cycles = self._engine.simulation.run(*benches, limit=limit, seed=self.seed, vcd=vcd)
+        _ENGINES[self._key] = self._engine
+        while len(_ENGINES) > _MOST:
+            del _ENGINES[next(iter(_ENGINES))]
+        return cycles
 
     # -- the background process ------------------------------------------------------------------
 
     async def __call__(self, ctx):
-        dut, rng = self.dut, self.rng
         sources = list(self.sources)
         for service in self.services:
             sources += [service.tx, service.free]
-        tx = dut.tx_segment
-        tx_raw = Value.cast(tx.payload)
-        samples = [tx.valid, tx_raw]
+        tx = self.dut.tx_segment
+        samples = [tx.valid, raw(tx.payload)]
         for port in self.ports:
-            samples += [port.event.valid, Value.cast(port.event.payload)]
+            samples += [port.event.valid, raw(port.event.payload)]
         samples += [source.stream.ready for source in sources]
-        stalled = [False] * (1 + len(self.ports))
-        while True:
-            self.cycle += 1
-            tick = self.cycle % self.tick == 0
-            ctx.set(dut.tick, tick)
-            if tick:
-                self.now += 1
-                for timer in list(self.timers):
-                    timer(self.now)
-            self._read(ctx)
-            for source in sources:
-                source.drive(ctx)
-            for k in range(len(stalled)):
-                stalled[k] = rng is not None and rng.random() < self.stall
-            if len(self.reading) > 4:
-                stalled[0] = True
-            ctx.set(tx.ready, not stalled[0])
-            for k, port in enumerate(self.ports):
-                stalled[k + 1] |= self.services[k].asleep
-                ctx.set(port.event.ready, not stalled[k + 1])
-            values = (await ctx.tick().sample(*samples))[2:]
+        readies = [Driven(stream.ready) for stream in (tx, *(port.event for port in self.ports))]
+        tick, stalled = Driven(self.dut.tick), [False] * len(readies)
+        self._drive(ctx, sources, tick, readies, stalled)
+        async for _, _, *values in ctx.tick().sample(*samples):
             if values[0] and not stalled[0]:
                 self._take(_unpack(tx.payload.shape(), values[1]))
             for k, service in enumerate(self.services):
@@ -246,6 +251,28 @@ class World:
                     service.event(event)
             for source, ready in zip(sources, values[2 + 2 * len(self.ports) :], strict=True):
                 source.fired(ctx, ready)
+            self._drive(ctx, sources, tick, readies, stalled)
+
+    def _drive(self, ctx, sources, tick, readies, stalled):
+        """Everything that the engine is offered in a cycle; ``stalled`` says what it is not."""
+        self.cycle += 1
+        ticks = self.cycle % self.tick == 0
+        tick.set(ctx, ticks)
+        if ticks:
+            self.now += 1
+            for timer in list(self.timers):
+                timer(self.now)
+        self._read(ctx)
+        for source in sources:
+            source.drive(ctx)
+        rng = self.rng
+        for k in range(len(stalled)):
+            stalled[k] = rng is not None and rng.random() < self.stall
+        stalled[0] |= len(self.reading) > 4
+        for k, service in enumerate(self.services):
+            stalled[k + 1] |= service.asleep
+        for ready, stall in zip(readies, stalled, strict=True):
+            ready.set(ctx, not stall)
 
     def _take(self, segment):
         segment["flags"] = sum(segment["flags"][name] << k for k, name in enumerate(_FLAGS))

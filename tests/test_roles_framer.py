@@ -3,9 +3,10 @@
 import struct
 
 import pytest
+from memory_bench import Driven, plainly, raw
 from service_model import Connection, EngineModel
 from streams import MemoryResponder, make_rng, run, seeds, stream_checker
-from trebuchet.cores.roles.contract import AnswerLayout, JobKind
+from trebuchet.cores.roles.contract import JobKind
 from trebuchet.cores.roles.framer import SmpFramer
 from trebuchet.models.smp_framing import (
     TYPE_CONFIGURATION,
@@ -84,24 +85,28 @@ class RoleModel:
             "length": len(result),
         }
 
+    def offer(self, ctx):
+        self.ready = not self.blocked and len(self.jobs) < 3 and self.rng.random() < 0.5
+        self.job_ready.set(ctx, self.ready)
+        if self.answer is None and self.rng.random() < 0.5:
+            self.answer = self.finish()
+        self.answer_valid.set(ctx, self.answer is not None)
+        if self.answer is not None:
+            self.answer_payload.set(ctx, self.answer)
+
     async def __call__(self, ctx):
-        dut, answer = self.dut, None
-        while True:
-            ready = not self.blocked and len(self.jobs) < 3 and self.rng.random() < 0.5
-            ctx.set(dut.job.ready, ready)
-            if answer is None and self.rng.random() < 0.5:
-                answer = self.finish()
-            ctx.set(dut.answer.valid, answer is not None)
-            if answer is not None:
-                ctx.set(dut.answer.payload, AnswerLayout.const(answer))
-            _, _, jv, jp, ar = await ctx.tick().sample(
-                dut.job.valid, dut.job.payload, dut.answer.ready
-            )
+        dut, self.answer = self.dut, None
+        self.job_ready, self.answer_valid = Driven(dut.job.ready), Driven(dut.answer.valid)
+        self.answer_payload = Driven(dut.answer.payload)
+        self.offer(ctx)
+        samples = dut.job.valid, raw(dut.job.payload), dut.answer.ready
+        async for _, _, job_valid, job, answer_ready in ctx.tick().sample(*samples):
             self.now += 1
-            if jv and ready:
-                self.take(jp)
-            if answer is not None and ar:
-                answer = None
+            if job_valid and self.ready:
+                self.take(plainly(dut.job.payload, job))
+            if self.answer is not None and answer_ready:
+                self.answer = None
+            self.offer(ctx)
 
 
 class Bench:
