@@ -69,7 +69,12 @@ class Project:
         return found
 
 
-@pytest.fixture(scope="module", params=VENDOR)
+#: By day the largest, and the one that has its Ethernet from a chip.
+BY_DAY = ("vcu118", "aesku40")
+TIERS = [pytest.param(name, marks=() if name in BY_DAY else pytest.mark.nightly) for name in VENDOR]
+
+
+@pytest.fixture(scope="module", params=TIERS)
 def project(request, tmp_path_factory):
     return Project(request.param, tmp_path_factory.mktemp(request.param))
 

@@ -224,7 +224,7 @@ def java():
         pytest.skip(f"`trebuchet cpu --check`, which fetches, has not run here: {error}")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # the next one generates a core of the tree, too
 @pytest.mark.cpu_limit(1500)
 def test_the_verilog_is_what_the_sources_generate(java):
     generate.check(offline=True)

@@ -15,7 +15,10 @@ BOARD = dataclasses.replace(SIM, name="sim_cpu", cpu_variant={variant!r}, role="
 """
 
 
-@pytest.fixture(scope="module", params=sorted(CORES))
+TIERS = ["trebuchet", pytest.param("trebuchet_cached", marks=pytest.mark.nightly)]
+
+
+@pytest.fixture(scope="module", params=TIERS)
 def files(request, root):
     """The core and the board's Verilog with it, from a board file."""
     folder = root / "build" / f"sim_{request.param}"

@@ -268,6 +268,7 @@ def test_a_client_that_vanishes_in_mid_configuration(board, ecg_base, after):
     wait_until(configured, 15, "a configuration after the lost one")
 
 
+@pytest.mark.nightly
 def test_commands_and_pages_side_by_side(board):
     """Many clients of both kinds at once."""
     connections = [board.connect(PORT) for _ in range(12)]

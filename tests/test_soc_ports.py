@@ -8,8 +8,10 @@ import pytest
 from trebuchet.boards import load_board
 from trebuchet.soc.build import generate_only
 
+BOARDS = ["colorlight_5a_75b", pytest.param("colorlight_i9", marks=pytest.mark.nightly)]
 
-@pytest.fixture(scope="module", params=["colorlight_i9", "colorlight_5a_75b"])
+
+@pytest.fixture(scope="module", params=BOARDS)
 def generated(request, root):
     """With a processor, and without: constraints and Verilog."""
     # Another process may test the same board; a name has at most 24 characters.

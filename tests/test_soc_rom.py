@@ -151,7 +151,7 @@ def test_without_a_rom_the_configuration_is_the_placed_one(tmp_path):
     assert placement.path(".config").read_text() == "placed\n"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_gateware_does_not_depend_on_the_firmware(request, monkeypatch):
     root = request.config.rootpath / "build" / "rom_soc"
 

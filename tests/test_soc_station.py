@@ -15,7 +15,13 @@ from trebuchet.sim.build import build
 pytestmark = [pytest.mark.slow, needs_network]
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["unmanaged", "managed"])
+TIERS = [
+    pytest.param(False, id="unmanaged", marks=pytest.mark.nightly),
+    pytest.param(True, id="managed"),
+]
+
+
+@pytest.fixture(scope="module", params=TIERS)
 def board(request):
     top = bridge_source(managed=request.param)
     options = {"ready": "ready"} if request.param else {"uart": "none"}

@@ -439,7 +439,7 @@ def test_a_wrong_pin_leaves_no_project(tmp_path, litex, vivado):
 # --- the boards -----------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.cpu_limit(3600)
 def test_a_project_from_beginning_to_end(root, no_vivado):
     """With the placeholder in the shell's place, which shortens the mapping."""
