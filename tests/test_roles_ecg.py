@@ -1,5 +1,8 @@
 """The ECG role against its golden model, bit for bit."""
 
+import dataclasses
+import itertools
+
 import numpy as np
 import pytest
 from streams import MemoryResponder, make_rng, run, seeds, stream_checker, stream_get, stream_put
@@ -39,6 +42,8 @@ def block(kind, rng):
         return np.array(
             [32767 if (i // half) & 1 else -32768 for i in range(rng.randint(64, 900))], np.int16
         )
+    if kind == "coarse":  # equal extrema, and plateaus, wherever one is searched for
+        return heart(rng, rng.randint(600, 1500), noise=0) // 256 * 256
     if kind == "short":
         return heart(rng, rng.randint(64, 140), beats=1)
     return np.full(rng.randint(64, 400), rng.choice((-32768, 0, 32767)), np.int16)
@@ -77,6 +82,8 @@ CASES = [
     ("noise", 1, model.FAITHFUL),
     ("square", 2, model.FAITHFUL),
     ("flat", 2, model.FAITHFUL),
+    ("coarse", 1, model.FAITHFUL),
+    ("coarse", 2, SECOND),
     ("heart", 2, SECOND),
     ("short", 1, SECOND),
 ]
@@ -167,6 +174,30 @@ def test_network_equals_model_before_and_after_loading(inputs, hidden, lanes, se
         await expect(ctx, dut, expected, gaps)
 
     run(dut, bench, take, stream_checker(dut.record), limit=20_000, seed=seed)
+
+
+@seeds(1)
+def test_of_equal_outputs_the_lowest_is_the_label(seed):
+    """Each pair of classes equal and above the others, all of them equal, and the extremes."""
+    rng = make_rng(seed, "equal")
+    inputs, hidden = 5, 3
+    order = tuple(range(inputs))
+    vector = [rng.randint(-32768, 32767) for _ in order]
+    groups = [*itertools.combinations(range(model.OUTPUTS), 2), tuple(range(model.OUTPUTS))]
+    for high, low in ((1 << 32, 0), (0, 1 - (1 << 33)), (-1, -2), ((1 << 33) - 1, (1 << 33) - 2)):
+        for group in groups:
+            weights = random_weights(inputs, hidden, rng)
+            bias = np.array([high if k in group else low for k in range(model.OUTPUTS)])
+            weights = dataclasses.replace(weights, w2=weights.w2 * 0, b2=bias)
+            label = model.network(np.array(vector), weights)[0]
+            assert label == min(group)
+            dut = Network(weights, lanes=inputs, order=order)
+
+            async def bench(ctx, dut=dut, weights=weights):
+                await send(ctx, dut, [vector], order)
+                await expect(ctx, dut, [record_of(vector, weights, 0)])
+
+            run(dut, bench, limit=1000, seed=seed)
 
 
 def test_network_classifies_a_beat_in_61_cycles():
