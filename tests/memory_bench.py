@@ -112,7 +112,10 @@ class MemoryResponder:
     rng : random.Random or None
         None: no stalls, fixed latency, everything in order.
     latency : (int, int)
-        Bounds of the cycles between command (for a write: its last data) and response.
+        Bounds of the cycles between a read's command and its first data.
+    write_latency : (int, int) or None
+        Bounds of the cycles between a write's last data and its response. None: with ``rng`` up to
+        four times as long as a read, or hazards of a read behind a write would never come to pass.
     stall : float
         Probability of each stream to pause in a cycle.
     outstanding : int
@@ -123,9 +126,21 @@ class MemoryResponder:
 
     background = True
 
-    def __init__(self, port, memory, *, rng=None, latency=(4, 40), stall=0.3, outstanding=8):
+    def __init__(
+        self,
+        port,
+        memory,
+        *,
+        rng=None,
+        latency=(4, 40),
+        write_latency=None,
+        stall=0.3,
+        outstanding=8,
+    ):
         self.port, self.memory, self.rng = port, memory, rng
-        self.latency, self.stall, self.outstanding = latency, stall, outstanding
+        self.stall, self.outstanding = stall, outstanding
+        slow = latency if rng is None else (latency[0], 4 * latency[1])
+        self.latency, self.write_latency = latency, write_latency or slow
         self.n = len(port.wdata.payload.strb)
         self.log = []
         self._now = 0
@@ -137,8 +152,9 @@ class MemoryResponder:
     def busy(self):
         return self._unfinished > 0
 
-    def _delay(self):
-        return self.latency[0] if self.rng is None else self.rng.randint(*self.latency)
+    def _delay(self, burst):
+        bounds = self.write_latency if burst.write else self.latency
+        return bounds[0] if self.rng is None else self.rng.randint(*bounds)
 
     def _accept(self, payload):
         burst = _Burst(payload.write, payload.addr, payload.beats + 1, payload.tag)
@@ -148,7 +164,7 @@ class MemoryResponder:
         if burst.write:
             self._waiting.append(burst)
         else:
-            burst.due = self._now + self._delay()
+            burst.due = self._now + self._delay(burst)
             self._pending.append(burst)
 
     def _store(self, payload):
@@ -159,7 +175,7 @@ class MemoryResponder:
         assert bool(payload.last) == full, f"wdata.last is wrong in {burst!r}"
         if full:
             self._waiting.pop(0)
-            burst.due = self._now + self._delay()
+            burst.due = self._now + self._delay(burst)
             self._pending.append(burst)
 
     def _pick(self, write):

@@ -149,7 +149,7 @@ class BusFirmware(Firmware):
 class ManageBench(Bench):
     def __init__(self, seed, lib):
         super().__init__(seed)
-        self.responder.latency = (2, 8)
+        self.responder.latency = self.responder.write_latency = (2, 8)
         self.cpu = BusFirmware(self.dut.csr, self.cpu.rng, lib)
 
     def run(self, conns, *others, limit=400_000):

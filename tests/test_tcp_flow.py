@@ -83,7 +83,7 @@ def test_ack_only_after_the_write():
 
     async def script(ctx, world):
         peer, service = await opened(ctx, world)
-        world.responder.latency = (900, 900)
+        world.responder.write_latency = (900, 900)
         start = world.cycle
         peer.send(noise(100))
         await peer.expect(ctx)
