@@ -5,6 +5,7 @@
 
 import contextlib
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -12,12 +13,15 @@ from pathlib import Path
 
 from .errors import TrebuchetError
 
-__all__ = ["INSTALL", "find_renode", "need_renode", "renode_version", "starting"]
+__all__ = ["INSTALL", "check_version", "find_renode", "need_renode", "renode_version", "starting"]
 
 INSTALL = (
     "unpack the portable release of Renode 1.16 from https://renode.io (no registry has it) and "
     "put its folder on PATH, or name its launcher in the variable RENODE"
 )
+
+#: The first version that has what our models use.
+OLDEST = (1, 16)
 
 _VERSION_SECONDS = 60
 
@@ -41,6 +45,15 @@ def need_renode() -> Path:
         why = f"RENODE={named!r} is no Renode" if named else "Renode is not on PATH"
         raise TrebuchetError(f"{why}; {INSTALL}")
     return path
+
+
+def check_version(path: Path) -> None:
+    """Raise if the launcher says that it is a Renode older than :data:`OLDEST`."""
+    found = renode_version(path)
+    numbers = re.findall(r"\d+", found or "")
+    if len(numbers) >= 2 and (int(numbers[0]), int(numbers[1])) < OLDEST:
+        wanted = ".".join(map(str, OLDEST))
+        raise TrebuchetError(f"{path} is Renode {found}; {wanted} or newer is needed; {INSTALL}")
 
 
 @contextlib.contextmanager

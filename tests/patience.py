@@ -9,10 +9,11 @@ is ended by ``limits.py``. Where a simulated board is at hand, its own limits do
 
 import subprocess
 import time
+from pathlib import Path
 
 from limits import cpu_seconds
 
-__all__ = ["PATIENCE", "Patience", "finish", "join", "wait_until"]
+__all__ = ["PATIENCE", "Patience", "finish", "gone", "join", "wait_until"]
 
 #: Times as long as an idle machine needs. Nothing is slower for it that passes.
 PATIENCE = 3
@@ -59,3 +60,12 @@ def finish(process, seconds=60):
                 process.kill()
                 process.wait()
                 raise
+
+
+def gone(pid):
+    """Has the process ended? Whoever started it need not have asked yet."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return state == "Z"

@@ -40,7 +40,7 @@ def machine(board_build):
     """The board in Renode, loaded, not started."""
     with Renode() as renode:
         platform = describe(board_build, role="none", mailbox_port=0)
-        script = emit.write(platform, renode.folder, board_build.board)
+        script = emit.write([platform], renode.folder, board_build.board)
         renode.do(f"include @{script}")
         yield renode
 

@@ -9,7 +9,7 @@ from trebuchet.models.errors import TrebuchetError
 from trebuchet.models.renode import find_renode, need_renode
 from trebuchet.models.status import Status
 from trebuchet.sim.renode import accesses, emit
-from trebuchet.sim.renode.cli import _start
+from trebuchet.sim.renode.cli import _with_monitor
 from trebuchet.sim.renode.platform import (
     CSR_WINDOW,
     describe,
@@ -124,7 +124,7 @@ def test_platform_file(folder):
 
 def test_script_joins_every_board_to_the_switch(folder):
     platform = describe(read_build(folder))
-    script = emit.resc(platform, "bench", boards=2, tap="tap7", gdb=3333)
+    script = emit.resc([platform] * 2, "bench", tap="tap7", gdb=3333)
     assert script.count("connector Connect sysbus.mac lan") == 2
     assert 'emulation CreateTap "tap7" "tap"' in script
     assert [int(port) for port in re.findall("StartGdbServer ([0-9]+)", script)] == [3333, 3334]
@@ -166,7 +166,7 @@ def test_text_that_is_not_the_platform(folder):
 
 
 def test_builds_that_are_refused(folder):
-    with pytest.raises(TrebuchetError, match="the board must be built first"):
+    with pytest.raises(TrebuchetError, match=r"csr\.json is missing; remove the folder .*nowhere,"):
         read_build(folder / "nowhere")
     with pytest.raises(TrebuchetError, match="the role in Renode must be none or loopback"):
         describe(read_build(folder), role="ecg")
@@ -232,7 +232,7 @@ def test_renode_that_cannot_run(monkeypatch, tmp_path, contents):
     launcher.chmod(0o755)
     monkeypatch.setenv("RENODE", str(launcher))
     with pytest.raises(TrebuchetError, match=rf"^cannot run {launcher}: [^;]*; unpack the "):
-        _start(tmp_path / "sim.resc", gui=False)
+        _with_monitor(tmp_path / "sim.resc", gui=False, start=True)
 
 
 def test_renode_that_is_not_there(monkeypatch, tmp_path):

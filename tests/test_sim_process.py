@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from patience import gone
 from sim_tops import mirror, needs_network
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.models.kept import kept
@@ -33,14 +34,6 @@ child = board.popen(["sleep", "600"])
 print(board.namespace.pid, board.pid, child.pid, flush=True)
 time.sleep(600)
 """
-
-
-def gone(pid):
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return True
-    return state == "Z"
 
 
 def wait_until_gone(pids):

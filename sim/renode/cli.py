@@ -1,26 +1,27 @@
 """``trebuchet renode``: a board in Renode."""
 
+import dataclasses
+import socket
 import subprocess
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from ...models import config_block
 from ...models.errors import TrebuchetError
-from ...models.renode import need_renode, starting
+from ...models.renode import check_version, need_renode, starting
 from . import emit
 from .client import free_port
-from .platform import Build, describe, read_build, role_of
+from .flashes import board_flashes
+from .platform import Build, describe, need_firmware, read_build
+from .suites import find_suites, run_suites
+from .terminal import run_with_console
 
 __all__ = ["renode"]
 
-#: The suites are tests, which use the host's clients.
-ROBOT = Path(__file__).resolve().parents[2] / "tests" / "renode_suites"
-
 GDB_PORT = 3333
+ROBOT_SECONDS = 3600
 
 
 def _build(board: str, console: Console) -> Path:
@@ -32,101 +33,61 @@ def _build(board: str, console: Console) -> Path:
     return folder
 
 
-def _start(script: Path, gui: bool) -> int:
+def _other_firmware(build: Build, elf: Path) -> Build:
+    """The build with the firmware ``elf``, of the same board, in the place of its own."""
+    from ...soc.toolchain import require_tool
+
+    try:
+        magic = elf.read_bytes()[:4]
+    except OSError as error:
+        raise TrebuchetError(f"--firmware {elf}: {error.strerror}") from error
+    if magic != b"\x7fELF":
+        raise TrebuchetError(f"--firmware {elf}: that is no ELF file, such as bios.elf")
+    image = build.folder / "renode" / "firmware.bin"
+    image.parent.mkdir(parents=True, exist_ok=True)
+    objcopy = require_tool("riscv64-unknown-elf-objcopy")
+    subprocess.run([objcopy, "-O", "binary", elf, image], check=True)
+    image.with_suffix(".elf").write_bytes(elf.read_bytes())
+    return dataclasses.replace(build, firmware=image)
+
+
+def _check_port(port: int) -> None:
+    """Renode ends with a stack trace if somebody has the mailbox's port."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise TrebuchetError(
+                f"--mailbox-port {port}: {error.strerror}; choose another port"
+            ) from error
+
+
+def _with_monitor(script: Path, gui: bool, start: bool) -> int:
+    """Renode with its monitor in this terminal, or with windows."""
     launcher = need_renode()
     options = [] if gui else ["--disable-gui", "--console"]
+    options += ["-e", f"include @{script}", *(["-e", "start"] if start else [])]
     with starting(launcher):
-        return subprocess.run(
-            [launcher, *options, "-e", f"include @{script}", "-e", "start"], check=False
-        ).returncode
-
-
-#: The header of an image lies in the last sector of its slot (firmware/image.c).
-_SECTOR = 4096
-
-
-def _flash_files(build: Build, folder: Path) -> dict[str, Path]:
-    """Flashes that the suites need, by name; none for a board without one.
-
-    ``bad_image``: the application slot holds a damaged image; ``dhcp``: the configuration has
-    DHCP on.
-    """
-    size = build.constants.get("trebuchet_flash_size")
-    if size is None:
-        return {}
-    slot = build.constants["trebuchet_flash_firmware"]
-    header = slot + build.constants["trebuchet_flash_firmware_bytes"] - _SECTOR
-    parts = {
-        "bad_image": (header, b"TBIM" + bytes(range(60))),
-        "dhcp": (build.constants["trebuchet_flash_config"], config_block.pack("dhcp=1\n", 1)),
-    }
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = {}
-    for name, (at, part) in parts.items():
-        contents = bytearray(b"\xff" * size)
-        contents[at : at + len(part)] = part
-        paths[name] = folder / f"{name}.flash"
-        paths[name].write_bytes(contents)
-    return paths
-
-
-def _flash_variables(build: Build, folder: Path) -> dict[str, object]:
-    """The suites' variables about flash; without them the tests of it skip themselves."""
-    name, files = build.board, _flash_files(build, folder)
-    variables: dict[str, object] = {}
-    for kind, path in files.items():
-        platform = describe(build, flash=path)
-        variables[f"SCRIPT_{kind.upper()}"] = emit.write(platform, folder, f"{name}_{kind}")
-    if files:
-        flash = folder / "managed.flash"
-        managed = describe(build, role="loopback", mailbox_port=0, flash=flash)
-        variables |= {
-            "SCRIPT_MANAGED": emit.write(managed, folder, f"{name}_managed"),
-            "FLASH": flash,
-            "APPLICATION": build.firmware.with_name("application.bin"),
-        }
-    return variables
-
-
-def _robot(build: Build) -> int:
-    """The Robot Framework suite, by the runner that comes with Renode."""
-    launcher = need_renode().resolve()
-    runner = launcher.with_name("renode-test")
-    if not runner.is_file():
-        raise TrebuchetError(f"the test runner renode-test must lie beside {launcher}")
-    folder, name = build.folder / "renode", build.board
-    plain, loopback = describe(build), describe(build, role="loopback")
-    variables: dict[str, object] = {
-        "NAME": f"{name}_two",
-        "SCRIPT": emit.write(plain, folder, name),
-        "SCRIPT_TWO": emit.write(plain, folder, f"{name}_two", boards=2),
-        "SCRIPT_LOOPBACK": emit.write(loopback, folder, f"{name}_loopback"),
-        "ELF": build.elf,
-        "BOARD": name,
-        "PYTHON": sys.executable,
-        "ROLE": role_of(build),
-        "ROLE_BASE": hex(build.regions[role_of(build)]),
-        "SCRATCH": f"0x{build.csrs['ctrl_scratch']['addr']:x}",
-        # Suites of what a firmware does not have skip themselves.
-        "HAS_CONSOLE": b"trebuchet> " in build.firmware.read_bytes(),
-        **_flash_variables(build, folder),
-    }
-    options = [f"--variable={key}:{value}" for key, value in variables.items()]
-    suites = sorted(ROBOT.glob("*.robot"))
-    with starting(runner):
-        return subprocess.run(
-            # Renode chooses a port by itself, too, but another Renode may have it already.
-            [runner, "-P", str(free_port()), *options, "-r", folder / "robot", *suites],
-            cwd=folder,
-            check=False,
-        ).returncode
+        return subprocess.run([launcher, *options], check=False).returncode
 
 
 def renode(
     board: Annotated[str, typer.Argument(metavar="BOARD", help="Such as sim, versa_ecp5.")] = "sim",
+    suites: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[SUITE]...", help="With --robot: only these, by name or file."),
+    ] = None,
     robot: Annotated[bool, typer.Option("--robot", help="Run the Robot Framework tests.")] = False,
+    timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", min=1, help="What --robot may take.")
+    ] = ROBOT_SECONDS,
     gdb: Annotated[
-        bool, typer.Option("--gdb", help=f"Wait for GDB on port {GDB_PORT} (and the next ones).")
+        bool,
+        typer.Option("--gdb", help=f"Wait for GDB on port {GDB_PORT} (and the next ones)."),
+    ] = False,
+    monitor: Annotated[
+        bool, typer.Option("--monitor", help="Renode's monitor here, not the board's console.")
     ] = False,
     gui: Annotated[bool, typer.Option("--gui", help="Show the UART in a window.")] = False,
     print_only: Annotated[
@@ -142,31 +103,54 @@ def renode(
     flash: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Contents of the flash; made if missing.")
     ] = None,
+    firmware: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Another ELF of firmware for this board.")
+    ] = None,
     mailbox_port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="Status page: 127.0.0.1:PORT/status.")
     ] = None,
 ) -> None:
     """Run a board in Renode: the same firmware, models of every register block."""
     console = Console(stderr=True)
+    if suites and not robot:
+        raise TrebuchetError(f"suites are for --robot; without it {suites[0]!r} says nothing")
+    if robot:
+        find_suites(suites or ())
     if not print_only:
-        need_renode()
+        check_version(need_renode())
     if boards > 1 and mailbox_port:
         raise TrebuchetError("several boards cannot have one --mailbox-port; give it for one board")
+    if mailbox_port and not print_only:
+        _check_port(mailbox_port)
     build = read_build(_build(board, console))
+    if firmware is not None:
+        build = _other_firmware(build, firmware)
+    need_firmware(build)
     if robot:
-        raise typer.Exit(_robot(build))
-    platform = describe(build, role=role, mailbox_port=mailbox_port, flash=flash)
+        raise typer.Exit(run_suites(build, suites or (), timeout))
+    folder = build.folder / "renode"
+    platforms = [
+        describe(build, role=role, mailbox_port=mailbox_port, flash=path)
+        for path in board_flashes(build, boards, flash, folder)
+    ]
+    terminal = None if monitor or gui or print_only else free_port()
     script = emit.write(
-        platform,
-        build.folder / "renode",
+        platforms,
+        folder,
         build.board,
-        boards=boards,
         tap=tap,
         gdb=GDB_PORT if gdb else None,
         gui=gui,
+        terminal=terminal,
     )
     if print_only:
-        typer.echo(script.with_suffix(".repl"))
+        for name in emit.machines(build.board, boards):
+            typer.echo(folder / f"{name}.repl")
         typer.echo(script)
         return
-    raise typer.Exit(_start(script, gui))
+    if gdb:
+        console.print(f"GDB starts the board: target remote :{GDB_PORT}, then continue")
+    if terminal is None:
+        raise typer.Exit(_with_monitor(script, gui, start=not gdb))
+    console.print("The board's console; Control-] ends it.")
+    raise typer.Exit(run_with_console(need_renode(), script, terminal, start=not gdb))

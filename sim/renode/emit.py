@@ -1,12 +1,14 @@
 """A :class:`~trebuchet.sim.renode.platform.Platform` as Renode's files, and a check of them."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from ...models.errors import TrebuchetError
+from ...models.files import writing_to
 from .platform import CSR_WINDOW, Device, Platform, Text
 
-__all__ = ["MODELS", "check", "repl", "resc", "write"]
+__all__ = ["MODELS", "check", "machines", "repl", "resc", "write"]
 
 MODELS = Path(__file__).resolve().parent / "models"
 
@@ -46,28 +48,40 @@ def repl(platform: Platform) -> str:
     return "\n".join(lines)
 
 
+#: Virtual time after which Renode looks at what comes from outside: with its own, of 0.1 ms, an
+#: idle board takes half a core.
+QUANTUM = "0.01"
+
+
 def resc(
-    platform: Platform,
+    platforms: Sequence[Platform],
     name: str,
     *,
-    boards: int = 1,
     tap: str | None = None,
     gdb: int | None = None,
     gui: bool = False,
+    terminal: int | None = None,
     library: Path | None = None,
 ) -> str:
-    """The script that makes the machine, or several of them on one switch, ready to start."""
-    build = platform.build
+    """The script that makes the machine, or several of them on one switch, ready to start.
+
+    ``terminal``: the port at which the first board's UART is.
+    """
+    build = platforms[0].build
     models = " ".join("@" + _quote(path) for path in sorted(MODELS.glob("*.cs")))
     lines = [f":name: Trebuchet, board {build.board}", "", f"include {models}", ""]
     lines += [f"$bin?=@{_quote(build.firmware)}", f"$elf?=@{_quote(build.elf)}", ""]
+    if all(d.name != "gateware" for d in platforms[0].devices):
+        lines += [f'emulation SetGlobalQuantum "{QUANTUM}"']
     lines += ['emulation CreateSwitch "lan"']
     if tap is not None:
         lines += [f'emulation CreateTap "{tap}" "tap"', "connector Connect host.tap lan"]
-    for number in range(boards):
-        machine = name if boards == 1 else f"{name}{number}"
+    if terminal is not None:
+        lines += [f'emulation CreateServerSocketTerminal {terminal} "console" false']
+    names = machines(name, len(platforms))
+    for number, (machine, platform) in enumerate(zip(names, platforms, strict=True)):
         lines += ["", f'mach create "{machine}"']
-        lines += [f"machine LoadPlatformDescription {_quote(Path(name + '.repl'))}"]
+        lines += [f"machine LoadPlatformDescription {_quote(Path(machine + '.repl'))}"]
         if any(d.name == "mac" for d in platform.devices):
             lines += ["connector Connect sysbus.mac lan"]
         if library is not None:
@@ -77,6 +91,8 @@ def resc(
         lines += ["    sysbus LoadSymbolsFrom $elf", "    cpu PC 0x0", '"""', "runMacro $reset"]
         if gui:
             lines += ["showAnalyzer sysbus.uart"]
+        if terminal is not None and number == 0:
+            lines += ["connector Connect sysbus.uart console"]
         if gdb is not None:
             lines += [f"machine StartGdbServer {gdb + number}"]
     return "\n".join(lines) + "\n"
@@ -140,13 +156,24 @@ def _parse(text: str) -> dict[str, list[int]]:
     return found
 
 
-def write(platform: Platform, folder: Path, name: str, **options: object) -> Path:
-    """Write ``NAME.repl`` and ``NAME.resc`` after checking them; return the script's path."""
-    text = repl(platform)
-    check(platform, text)
-    folder.mkdir(parents=True, exist_ok=True)
-    script = resc(platform, name, **options)  # type: ignore[arg-type]
-    (folder / f"{name}.repl").write_text(text)
-    path = folder / f"{name}.resc"
-    path.write_text(script)
-    return path
+def machines(name: str, boards: int) -> list[str]:
+    """Names of the machines, which are those of their platform files, too."""
+    return [name] if boards == 1 else [f"{name}{number}" for number in range(boards)]
+
+
+def write(platforms: Sequence[Platform], folder: Path, name: str, **options: object) -> Path:
+    """Write a platform file for each board, and ``NAME.resc``; return the script's path.
+
+    What is written was checked (:func:`check`).
+    """
+    texts = {}
+    for machine, platform in zip(machines(name, len(platforms)), platforms, strict=True):
+        texts[f"{machine}.repl"] = text = repl(platform)
+        check(platform, text)
+    script = f"{name}.resc"
+    texts[script] = resc(platforms, name, **options)  # type: ignore[arg-type]
+    with writing_to(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        for file, text in texts.items():
+            (folder / file).write_text(text)
+    return folder / script

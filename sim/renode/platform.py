@@ -24,6 +24,7 @@ __all__ = [
     "constant_status",
     "describe",
     "describe_cosimulated",
+    "need_firmware",
     "read_build",
     "role_of",
 ]
@@ -92,13 +93,17 @@ class Platform:
     devices: tuple[Device, ...]
 
 
+#: A build that was finished is not looked at again, so what has gone from it must all go.
+_ANEW = "remove the folder {}, and it is built anew"
+
+
 def _load(path: Path) -> Any:
     try:
         return json.loads(path.read_text())
     except FileNotFoundError:
-        raise TrebuchetError(f"{path} is missing; the board must be built first") from None
+        raise TrebuchetError(f"{path} is missing; {_ANEW.format(path.parent)}") from None
     except ValueError as error:
-        raise TrebuchetError(f"{path} is damaged: {error}") from None
+        raise TrebuchetError(f"{path} is damaged: {error}; {_ANEW.format(path.parent)}") from None
 
 
 def _identifier(folder: Path, constants: dict[str, Any]) -> str:
@@ -110,17 +115,31 @@ def _identifier(folder: Path, constants: dict[str, Any]) -> str:
 
 def read_build(folder: Path) -> Build:
     """What lies in a build's folder (``build/sim``)."""
-    csr = _load(folder / "csr.json")
-    return Build(
-        folder=folder,
-        regions={name: int(base) for name, base in csr["csr_bases"].items()},
-        csrs=csr["csr_registers"],
-        constants=csr["constants"],
-        memories=csr["memories"],
-        blocks=_load(folder / "registers.json")["blocks"],
-        identifier=_identifier(folder, csr["constants"]),
-        firmware=folder / "software" / "bios" / "bios.bin",
-    )
+    csr, registers = _load(folder / "csr.json"), _load(folder / "registers.json")
+    try:
+        build = Build(
+            folder=folder,
+            regions={name: int(base) for name, base in csr["csr_bases"].items()},
+            csrs=csr["csr_registers"],
+            constants=csr["constants"],
+            memories=csr["memories"],
+            blocks=registers["blocks"],
+            identifier=_identifier(folder, csr["constants"]),
+            firmware=folder / "software" / "bios" / "bios.bin",
+        )
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        what = f"{type(error).__name__} {error}"
+        raise TrebuchetError(
+            f"csr.json or registers.json in {folder} is damaged ({what}); {_ANEW.format(folder)}"
+        ) from None
+    return build
+
+
+def need_firmware(build: Build) -> None:
+    """Raise unless the firmware's two files are there."""
+    for path in (build.firmware, build.elf):
+        if not path.is_file():
+            raise TrebuchetError(f"{path} is missing; {_ANEW.format(build.folder)}")
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,10 @@ Starts Anew After A Reset By The Control Register
 
 Keeps Its RAM And Its Program Over A Reset
     Boot
-    Write Word    main_ram    0x100000    0xC0FFEE
+    Write Word    main_ram    ${RAM}    0xC0FFEE
     Write Word    ctrl    0    2
     Wait For Line On Uart    ready
-    Word Should Be    main_ram    0x100000    0xC0FFEE
+    Word Should Be    main_ram    ${RAM}    0xC0FFEE
 
 Has Its Addresses In The Shell's Registers
     Boot

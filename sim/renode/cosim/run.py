@@ -56,7 +56,7 @@ class CosimulatedBoard:
         self.renode = renode = self._cleanup.enter_context(Renode(environment=environment))
         platform = describe_cosimulated(build, None if library else "127.0.0.1")
         script = emit.write(
-            platform, renode.folder, build.board, library=agent if library else None
+            [platform], renode.folder, build.board, library=agent if library else None
         )
         renode.do(f"include @{script}")
         if not library:
