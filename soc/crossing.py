@@ -30,6 +30,11 @@ class _Pointer(LiteXModule):
         )
 
 
+def _round_ahead(pointer, bits):
+    """The pointer to the same place, a round of the memory later: the two highest bits inverted."""
+    return pointer ^ (0b11 << (bits - 2))
+
+
 class Crossing(LiteXModule):
     """LiteX's ``ClockDomainCrossing``, for a clock close to what the FPGA can do.
 
@@ -71,7 +76,7 @@ class Crossing(LiteXModule):
         ]
         sink, source = self.sink, self.source
         full, some = Signal(), Signal()
-        round_ahead = consumed ^ (0b11 << (bits - 2))  # in Gray code: the two highest bits inverted
+        round_ahead = _round_ahead(consumed, bits)
         registers = getattr(self.sync, cd_from)
         registers += full.eq(
             Mux(produce.ce, produce.following == round_ahead, produce.q == round_ahead)

@@ -4,7 +4,9 @@ import random
 
 import pytest
 from litex.gen import LiteXModule
-from migen import ClockDomain, run_simulation
+from migen import ClockDomain, If, Module, Signal, passive, run_simulation
+from migen.genlib.cdc import MultiReg
+from trebuchet.soc import crossing
 from trebuchet.soc.crossing import Crossing
 
 LAYOUT = [("data", 16), ("error", 1)]
@@ -74,6 +76,111 @@ def test_all_items_cross_in_order(block, depth, clocks, pauses):
     assert got == items
     if pauses == (0, 0.8) and clocks == (8, 24):
         assert full  # it was full at times, and nothing was lost
+
+
+def _changes(pointer, seen):
+    """The values of a pointer, a cycle apart."""
+    while True:
+        value = yield pointer
+        if not seen or seen[-1] != value:
+            seen.append(value)
+        yield
+
+
+class _Unsettled(MultiReg):
+    """A synchroniser whose first register takes any mix of what changes as it looks.
+
+    A bit that has changed in the source's last cycle, and since it was looked at, is by chance as
+    it was before. So that happens once to a change, and nothing goes back.
+    """
+
+    made = []
+
+    @staticmethod
+    def lower(dr):
+        made = Module()
+        was, looked, chance, first = (Signal.like(dr.i) for _ in range(4))
+        changes = (dr.i ^ was) & (dr.i ^ looked)
+        source = {"here": "there", "there": "here"}[dr.odomain]
+        getattr(made.sync, source).__iadd__(was.eq(dr.i))
+        getattr(made.sync, dr.odomain).__iadd__(
+            [looked.eq(dr.i), first.eq(dr.i ^ (changes & chance)), dr.o.eq(first)]
+        )
+        _Unsettled.made.append((dr.odomain, chance))
+        return made
+
+
+def _run_unsettled(monkeypatch, clocks, pauses, seed):
+    """Items through a crossing of unsettled synchronisers; what was sent, got, and the pointers."""
+    monkeypatch.setattr(crossing, "MultiReg", _Unsettled)
+    monkeypatch.setattr(_Unsettled, "made", [])
+    rng = random.Random(seed)
+    items = [(rng.getrandbits(16), rng.getrandbits(1), rng.getrandbits(1)) for _ in range(150)]
+    top, got, pointers = _Top(4), [], ([], [])
+
+    def resolve(domain):
+        """Another mix in each cycle; the synchronisers are made when the simulation begins."""
+        while True:
+            for where, chance in _Unsettled.made:
+                if where == domain:
+                    yield chance.eq(rng.getrandbits(len(chance)))
+            yield
+
+    inner = top.crossing
+    run_simulation(
+        top,
+        {
+            "here": [
+                _put(inner.sink, items, random.Random(seed), pauses[0], []),
+                passive(_changes)(inner.produce.q, pointers[0]),
+                passive(resolve)("here"),
+            ],
+            "there": [
+                _get(inner.source, len(items), random.Random(seed), pauses[1], got),
+                passive(_changes)(inner.consume.q, pointers[1]),
+                passive(resolve)("there"),
+            ],
+        },
+        clocks=dict(zip(("here", "there"), clocks, strict=True)),
+    )
+    return items, got, pointers
+
+
+def _changing_bits(pointers):
+    """Bits of a pointer that change at a time, at most."""
+    steps = [step for seen in pointers for step in zip(seen, seen[1:], strict=False)]
+    return max((before ^ after).bit_count() for before, after in steps)
+
+
+UNSETTLED = [((8, 8), (0, 0)), ((24, 8), (0.3, 0.3)), ((8, 24), (0, 0.8)), ((14, 18), (0.8, 0))]
+
+
+@pytest.mark.parametrize(("clocks", "pauses"), UNSETTLED)
+def test_bits_that_change_as_they_are_looked_at_do_no_harm(monkeypatch, clocks, pauses):
+    """Pointers change a bit at a time, so that any mix of two is one of them."""
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    items, got, pointers = _run_unsettled(monkeypatch, clocks, pauses, seed)
+    assert got == items
+    assert min(map(len, pointers)) > 20
+    assert _changing_bits(pointers) == 1
+
+
+class _Binary(crossing._Pointer):
+    """A pointer that counts."""
+
+    def __init__(self, bits):
+        super().__init__(bits)
+        self.sync += If(self.ce, self.following.eq(self.following + 1))
+
+
+def test_pointers_that_count_are_found(monkeypatch):
+    """No simulation tells them, as a mix is wrong for a cycle only; but wires differ in length."""
+    monkeypatch.setattr(crossing, "_Pointer", _Binary)
+    monkeypatch.setattr(crossing, "_round_ahead", lambda pointer, bits: pointer ^ (1 << (bits - 1)))
+    items, got, pointers = _run_unsettled(monkeypatch, (14, 18), (0.3, 0.3), 0)
+    assert got == items
+    assert _changing_bits(pointers) == 3
 
 
 @pytest.mark.parametrize("block", [False, True])
