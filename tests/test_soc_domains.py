@@ -11,6 +11,8 @@ from trebuchet.boards import load_board
 from trebuchet.soc.build import generate_only
 from trebuchet.soc.domains import read_netlist
 
+pytestmark = pytest.mark.slow
+
 
 def flat(root, name, script, top):
     """The netlist of what ``script`` reads; Yosys sees no folder but the checkout's."""
@@ -121,7 +123,6 @@ BOARDS = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "bridge"), BOARDS)
 def test_every_crossing_of_a_board_is_of_a_known_kind(root, name, bridge):
     board = load_board(name).variant(name=f"domains_{os.getpid()}", bridge=bridge)
