@@ -224,13 +224,13 @@ def java():
         pytest.skip(f"`trebuchet cpu --check`, which fetches, has not run here: {error}")
 
 
-@pytest.mark.nightly  # the next one generates a core of the tree, too
+@pytest.mark.nightly
 @pytest.mark.cpu_limit(1500)
 def test_the_verilog_is_what_the_sources_generate(java):
     generate.check(offline=True)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.cpu_limit(1500)
 def test_the_cache_has_the_size_that_was_asked_for(java):
     texts = generate.generate(1024, offline=True)
