@@ -157,8 +157,13 @@ class Store:
 def world(seed, *, width=64, geometry=SMALL, rng=True, latency=(4, 12), pause=(1, 40), **kwargs):
     dut = TimerWheels(SESSIONS, width, base=BASE, **geometry)
     memory = bytearray(1 << (BASE + dut.size - 1).bit_length())
+    # Writes are not slower here: a visit is as late as the memory is slow, for a clock this fast.
     responder = MemoryResponder(
-        dut.mem, memory, rng=make_rng(seed, "memory") if rng else None, latency=latency
+        dut.mem,
+        memory,
+        rng=make_rng(seed, "memory") if rng else None,
+        latency=latency,
+        write_latency=latency,
     )
     clock = Clock(dut, make_rng(seed, "clock"), pause=pause)
     store = Store(dut, clock, make_rng(seed, "store"), **kwargs)
