@@ -176,3 +176,9 @@ def test_a_renode_that_does_not_start_says_why(launcher, tmp_path):
     path = launcher("print('no models here'); raise SystemExit(1)")
     with pytest.raises(TrebuchetError, match=r"Renode did not start: no models here; see .*s\.log"):
         terminal.run_with_console(path, tmp_path / "s.resc", free_port())
+
+
+def test_a_script_that_fails_is_told(launcher, tmp_path):
+    path = launcher("print('There was an error executing command X', flush=True); input()")
+    with pytest.raises(TrebuchetError, match="Renode did not start: There was an error executing"):
+        terminal.run_with_console(path, tmp_path / "s.resc", free_port())

@@ -76,8 +76,6 @@ def resc(
     lines += ['emulation CreateSwitch "lan"']
     if tap is not None:
         lines += [f'emulation CreateTap "{tap}" "tap"', "connector Connect host.tap lan"]
-    if terminal is not None:
-        lines += [f'emulation CreateServerSocketTerminal {terminal} "console" false']
     names = machines(name, len(platforms))
     for number, (machine, platform) in enumerate(zip(names, platforms, strict=True)):
         lines += ["", f'mach create "{machine}"']
@@ -91,10 +89,12 @@ def resc(
         lines += ["    sysbus LoadSymbolsFrom $elf", "    cpu PC 0x0", '"""', "runMacro $reset"]
         if gui:
             lines += ["showAnalyzer sysbus.uart"]
-        if terminal is not None and number == 0:
-            lines += ["connector Connect sysbus.uart console"]
         if gdb is not None:
             lines += [f"machine StartGdbServer {gdb + number}"]
+    if terminal is not None:  # at last: whoever finds it open knows that all else is there
+        lines += ["", f'mach set "{names[0]}"']
+        lines += [f'emulation CreateServerSocketTerminal {terminal} "console" false']
+        lines += ["connector Connect sysbus.uart console"]
     return "\n".join(lines) + "\n"
 
 

@@ -20,6 +20,8 @@ __all__ = ["ESCAPE", "run_with_console"]
 #: Control-] ends the session, as with telnet.
 ESCAPE = 0x1D
 
+#: Renode goes on after a command of the script that has failed.
+_FAILED = "There was an error executing command"
 _START_SECONDS = 300
 _QUIT_SECONDS = 10
 
@@ -50,7 +52,8 @@ def _connect(process: subprocess.Popen[bytes], port: int, log: Path) -> socket.s
         try:
             return socket.create_connection(("127.0.0.1", port), timeout=_QUIT_SECONDS)
         except OSError:
-            if process.poll() is not None or time.monotonic() > end:
+            failed = _FAILED in log.read_text(errors="replace")
+            if failed or process.poll() is not None or time.monotonic() > end:
                 raise TrebuchetError(
                     f"Renode did not start: {_last_line(log)}; see {log}"
                 ) from None
