@@ -34,7 +34,11 @@ __all__ = ["GRAY", "STEADY", "CrossingSignal", "Netlist", "read_netlist"]
 #: Registers of several bits that change one at a time.
 GRAY = (r"_crossing_pointer\d+$", r"graycounter\d+_q$")
 #: Registers that stay as they are while the other clock looks at them, and why.
-STEADY: dict[str, str] = {}
+STEADY = {
+    "ethphy_status": "LiteEth's link status from the PHY, for people to read",
+    "rgmii_status": "the same of a board whose PHY has that name",
+    "rmii_speed": "LiteEth's choice of 10 or 100 Mbit/s, which nobody changes while frames pass",
+}
 
 #: Of primitives that are registers: clock, inputs, outputs. Pads are no register.
 _PRIMITIVES = {
