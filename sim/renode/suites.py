@@ -1,12 +1,11 @@
 """The Robot Framework suites, ours and the user's, by the runner that comes with Renode."""
 
-import os
-import signal
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from ...models.ending import stop_group
 from ...models.errors import TrebuchetError
 from ...models.renode import need_renode, starting
 from . import emit
@@ -105,14 +104,4 @@ def run_suites(build: Build, names: Sequence[str], timeout: float) -> int:
             ) from None
         finally:
             if process.poll() is None:
-                _end(process)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """The runner, and the Renode that it has started."""
-    os.killpg(process.pid, signal.SIGTERM)
-    try:
-        process.wait(timeout=10)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+                stop_group(process)  # and the Renode that it has started

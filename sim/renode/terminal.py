@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ...models.errors import TrebuchetError
 from ...models.renode import starting
+from .client import last_line
 
 __all__ = ["ESCAPE", "run_with_console"]
 
@@ -40,11 +41,6 @@ def _raw(descriptor: int) -> Iterator[None]:
         termios.tcsetattr(descriptor, termios.TCSADRAIN, saved)
 
 
-def _last_line(log: Path) -> str:
-    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    return lines[-1] if lines else "no reason given"
-
-
 def _connect(process: subprocess.Popen[bytes], port: int, log: Path) -> socket.socket:
     """The UART, as soon as the script has run; an error says what Renode said last."""
     end = time.monotonic() + _START_SECONDS
@@ -54,9 +50,7 @@ def _connect(process: subprocess.Popen[bytes], port: int, log: Path) -> socket.s
         except OSError:
             failed = _FAILED in log.read_text(errors="replace")
             if failed or process.poll() is not None or time.monotonic() > end:
-                raise TrebuchetError(
-                    f"Renode did not start: {_last_line(log)}; see {log}"
-                ) from None
+                raise TrebuchetError(f"Renode did not start: {last_line(log)}; see {log}") from None
             time.sleep(0.1)
 
 
