@@ -68,8 +68,9 @@ class Receiver(wiring.Component):
     *Latency*: an ACK is asked for at the parser's ``end``. *Throughput*: the parser's.
     *Back-pressure*: none to the parser; when ``response`` or ``request`` is not ready its word is
     lost (as if the frame had been), which ``ack_overflow`` tells of the first. ``command`` waits
-    for the end of a frame. *Reset*: all connections are closed after ``connections`` cycles.
-    *Bad input*: an entry that does not exist counts as ``unknown``.
+    for the end of a frame. *Reset*: all connections are closed after ``connections`` cycles;
+    a frame that is looked up before is for none. *Bad input*: an entry that does not exist counts
+    as ``unknown``.
     """
 
     def __init__(self, config):
@@ -138,11 +139,15 @@ class Receiver(wiring.Component):
             total.en.eq(self.commit),
             self.connection.eq(index),
         ]
-        m.d.sync += looked.eq(self.lookup)
+        stale = Signal(init=1)  # what is read now may be of before a reset: it is not cleared yet
+        m.d.sync += [looked.eq(self.lookup), stale.eq(clearing)]
         with m.If(looked):
             m.d.sync += [entry.eq(read.data), so_far.eq(counts[0].data)]
+            with m.If(stale):
+                m.d.sync += entry.open.eq(0)
         self._compare(m)
         self._deliver(m)
+        self._follow(m)
         m.d.comb += write.addr.eq(index)
         with m.If(clearing):
             self.clear = clear = Signal(config.connection_layout)
@@ -273,14 +278,17 @@ class Receiver(wiring.Component):
         with m.Elif(ok):
             m.d.comb += request.valid.eq(1)
 
-    def _commands(self, m, write):
-        """Between frames: from ``end`` to the next lookup."""
-        command, busy = self.command.payload, Signal()
-        self.busy = busy
+    def _follow(self, m):
+        """Set ``busy`` from a frame's lookup to its end."""
+        self.busy = busy = Signal()
         with m.If(self.lookup):
             m.d.sync += busy.eq(1)
         with m.Elif(self.end):
             m.d.sync += busy.eq(0)
+
+    def _commands(self, m, write):
+        """Between frames: from ``end`` to the next lookup."""
+        command, busy = self.command.payload, self.busy
         m.d.comb += self.command.ready.eq(~busy & ~self.lookup & ~self.end)
         with m.If(self.command.valid & self.command.ready):
             m.d.comb += [
