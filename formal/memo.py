@@ -1,10 +1,10 @@
-"""Digests of the proofs' netlists, kept while the sources of the netlists are unchanged.
+"""What elaboration tells of the proofs, kept while the sources of the netlists are unchanged.
 
 To elaborate all proofs takes about 100 s. A netlist depends on the modules that its harness and its
 core import (:mod:`trebuchet.models.closure`), on data files beside them, on Python and a few
-packages. So a digest stays valid until the significant content of one of these changes. Each proof
-has a memo of its own, so that several processes can fill them side by side; one that is not whole
-is ignored.
+packages. So its digest, and the list of its statements, stay valid until the significant content of
+one of these changes. Each proof has a memo of its own, so that several processes can fill them side
+by side; one that is not whole is ignored.
 """
 
 import functools
@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 from ..models.closure import closure
 from ..models.files import write_whole, writing_to
@@ -21,7 +22,7 @@ from ..models.ledger import ROOT
 from ..models.sources import content_hash, files_below, folders_hash
 from .proof import Proof
 
-__all__ = ["FOLDERS", "digest", "sources_key"]
+__all__ = ["FOLDERS", "kept", "sources_key"]
 
 #: All that a netlist is made from, and what lies there but takes no part in it.
 FOLDERS = ("cores", "formal", "models")
@@ -69,8 +70,8 @@ def _key(module: str, harness: str) -> str:
     return _hash([*lines, *_surroundings()])
 
 
-def digest(proof: Proof, folder: Path, make: Callable[[], str]) -> str:
-    """The digest of a proof's netlist: from ``folder`` if it is valid there, else ``make()``.
+def kept(proof: Proof, folder: Path, make: Callable[[], Any]) -> Any:
+    """What ``make()`` returns of a proof, which JSON can say: from ``folder`` if it is valid there.
 
     Only a proof whose harness is in ``formal/`` has a memo, because only its sources are known.
     """
@@ -81,22 +82,22 @@ def digest(proof: Proof, folder: Path, make: Callable[[], str]) -> str:
         return found
     value = make()
     if sources_key() == KEY:  # else the sources have changed since they were imported
-        memo = {"digest": value, "check": _check(proof, value)}
+        memo = {"value": value, "check": _check(proof, value)}
         with writing_to(folder):
             folder.mkdir(parents=True, exist_ok=True)
             write_whole(path, json.dumps(memo).encode())
     return value
 
 
-def _check(proof: Proof, value: str) -> str:
-    key = _key(proof.module, proof.build.__module__)
-    return _hash([key, proof.name, proof.module, proof.build.__qualname__, value])
+def _check(proof: Proof, value: Any) -> str:
+    key, text = _key(proof.module, proof.build.__module__), json.dumps(value)
+    return _hash([key, proof.name, proof.module, proof.build.__qualname__, text])
 
 
-def _read(path: Path, proof: Proof) -> str | None:
+def _read(path: Path, proof: Proof) -> Any:
     try:
         memo = json.loads(path.read_bytes())
-        value = memo["digest"]
+        value = memo["value"]
         return value if memo["check"] == _check(proof, value) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -1,14 +1,18 @@
-"""The page that says what is proved, and the README's badge, from the registry and the ledger."""
+"""The pages that say what is proved and what is assumed, and the README's badge.
+
+All are made from the registry, the ledger, and the statements of the proofs.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
 from ..models.ledger import ROOT, Ledger
+from . import assumptions
 from .proof import Proof
-from .runner import LEDGER, tasks_of
+from .runner import LEDGER, statements_of, tasks_of
 
-__all__ = ["BADGE", "PAGE", "badge", "page", "write"]
+__all__ = ["BADGE", "PAGE", "assumed", "badge", "page", "write"]
 
 PAGE = ROOT / "docs" / "proofs.md"
 BADGE = ROOT / "docs" / "proofs.svg"
@@ -98,9 +102,16 @@ def badge(proofs: Iterable[Proof]) -> str:
     )
 
 
+def assumed(proofs: Iterable[Proof]) -> str:
+    """The text of ``docs/assumptions.md``."""
+    statements = {proof.name: statements_of(proof) for proof in proofs}
+    return assumptions.page(statements, assumptions.laws())
+
+
 def write(proofs: Iterable[Proof]) -> None:
-    """Write page and badge, if the ledger has all rows that they need."""
+    """Write pages and badge, if the ledger has all rows that they need."""
     proofs, rows = list(proofs), Ledger(LEDGER).rows
     if all(task.name in rows for proof in proofs for task in tasks_of(proof)):
         PAGE.write_text(page(proofs))
+        assumptions.PAGE.write_text(assumed(proofs))
         BADGE.write_text(badge(proofs))

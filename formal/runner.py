@@ -3,7 +3,8 @@
 A proof becomes several tasks: the properties (``induction`` or ``bmc``), the cover statements that
 show that they are not vacuous (``cover``), and one ``bmc`` per mutant, which must be caught. A task
 is a netlist and a script, and its result is cached below ``build/prove`` by the hash of both.
-:mod:`~trebuchet.formal.solve` runs a task, :mod:`~trebuchet.formal.memo` keeps digests of netlists.
+:mod:`~trebuchet.formal.solve` runs a task, :mod:`~trebuchet.formal.memo` keeps what elaboration
+tells of it.
 """
 
 import contextlib
@@ -15,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from . import memo
 from .engines import SOLVERS, Slots, Stopped
 from .proof import Mutant, Proof
 from .solve import FLAVOURS, MODES, TIME_LIMIT, script, solve
+from .stated import Statement, recorded
 from .statements import named_statements
 
 __all__ = [
@@ -44,6 +46,7 @@ __all__ = [
     "run_tasks",
     "select",
     "stale",
+    "statements_of",
     "tasks_of",
 ]
 
@@ -205,12 +208,24 @@ def input_hash(task: Task) -> str:
     """
     mutant = task.mutant and (task.mutant.old, task.mutant.new, task.mutant.where)
     text = script(task.method, task.depth, SOLVERS[0])
-    return _hash(f"{text}\0{_digest(task.proof)}\0{mutant}")
+    return _hash(f"{text}\0{_elaborated(task.proof)['digest']}\0{mutant}")
+
+
+def statements_of(proof: Proof) -> list[Statement]:
+    """What the proof assumes and asserts."""
+    return [Statement(*values) for values in _elaborated(proof)["statements"]]
 
 
 @functools.cache
-def _digest(proof: Proof) -> str:
-    return memo.digest(proof, BUILD / "netlists", lambda: _hash(_rtlil(proof)))
+def _elaborated(proof: Proof) -> dict:
+    """The digest of the proof's netlist, and its statements."""
+    return memo.kept(proof, BUILD / "netlists", lambda: _elaborate(proof))
+
+
+def _elaborate(proof: Proof) -> dict:
+    with recorded() as statements:
+        digest = _hash(_rtlil(proof))
+    return {"digest": digest, "statements": [list(astuple(made)) for made in statements]}
 
 
 def _hash(text: str) -> str:

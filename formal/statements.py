@@ -26,7 +26,7 @@ import amaranth
 from amaranth.hdl import Signal, Value, ValueCastable
 from amaranth.hdl._ast import Property
 
-__all__ = ["Place", "named_statements", "parse", "text_of"]
+__all__ = ["Place", "named_statements", "parse", "place_of", "text_of"]
 
 _AMARANTH = str(Path(amaranth.__file__).parent)
 _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
@@ -91,7 +91,7 @@ def _places(frame: FrameType | None) -> list[Place]:
     places: list[Place] = []
     inner = False
     while frame is not None and not frame.f_code.co_filename.startswith(_AMARANTH):
-        place = _place(frame)
+        place = place_of(frame)
         # A comprehension has a frame of its own, which is part of the function around it.
         if places and inner:
             names = tuple(n for n in place.names if n not in places[-1].names)
@@ -104,7 +104,7 @@ def _places(frame: FrameType | None) -> list[Place]:
     return places[:1] + callers[:_CALLERS]
 
 
-def _place(frame: FrameType) -> Place:
+def place_of(frame: FrameType) -> Place:
     """Where ``frame`` is: the call that it is in."""
     place = Place(frame.f_code.co_filename, frame.f_lineno)
     at = next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), ())

@@ -4,7 +4,7 @@ A failure is explained by its counterexample. What takes long is left to `make n
 """
 
 import pytest
-from trebuchet.formal import page, registry, runner
+from trebuchet.formal import assumptions, page, registry, runner
 from trebuchet.formal.proof import mutated_source
 from trebuchet.formal.trace import explain
 from trebuchet.models.ledger import Ledger
@@ -60,7 +60,14 @@ def test_mutants_find_their_texts():
             mutated_source(mutant, proof.module)
 
 
-def test_page_and_badge_are_current():
+def test_every_assumption_rests_on_something():
+    """On an assertion of the part that it is about, or on a reason: `formal/laws` names it."""
+    statements = {proof.name: runner.statements_of(proof) for proof in registry.PROOFS}
+    assert assumptions.faults(statements, assumptions.laws()) == []
+
+
+def test_pages_and_badge_are_current():
     """Mend a failure with `trebuchet prove --record`."""
+    assert assumptions.PAGE.read_text() == page.assumed(registry.PROOFS)
     assert page.PAGE.read_text() == page.page(registry.PROOFS)
     assert page.BADGE.read_text() == page.badge(registry.PROOFS)

@@ -1,4 +1,4 @@
-"""Digests of netlists are kept while the sources are unchanged, and only then."""
+"""What elaboration tells of a proof is kept while the sources are unchanged, and only then."""
 
 import json
 import shutil
@@ -15,24 +15,24 @@ PROOF = registry.PROOFS[0]
 
 @pytest.fixture
 def calls(tmp_path):
-    """`calls(proof)`: its digest, made as "0", "1" … when it has to be made anew."""
+    """`calls(proof)`: a value of it, made as "1", "2" … when it has to be made anew."""
     made = []
 
-    def digest(proof=PROOF):
-        return memo.digest(proof, tmp_path / "netlists", lambda: made.append(0) or f"{len(made)}")
+    def kept(proof=PROOF):
+        return memo.kept(proof, tmp_path / "netlists", lambda: made.append(0) or f"{len(made)}")
 
-    digest.made = made
-    digest.file = tmp_path / "netlists" / f"{PROOF.name}.json"
-    return digest
+    kept.made = made
+    kept.file = tmp_path / "netlists" / f"{PROOF.name}.json"
+    return kept
 
 
-def test_a_digest_is_made_once(calls):
+def test_a_value_is_made_once(calls):
     assert [calls(), calls(), calls()] == ["1", "1", "1"]
     assert calls(replace(PROOF, name="another")) == "2"
 
 
 @pytest.mark.parametrize(
-    "content", ["", "{", "[]", "3", '{"digest": "7"}', '{"digest": "7", "check": "0"}']
+    "content", ["", "{", "[]", "3", '{"value": "7"}', '{"value": "7", "check": "0"}']
 )
 def test_an_invalid_memo_is_ignored(calls, content):
     calls()
@@ -41,10 +41,10 @@ def test_an_invalid_memo_is_ignored(calls, content):
     assert calls() == "2"
 
 
-def test_an_edited_digest_is_ignored(calls):
+def test_an_edited_value_is_ignored(calls):
     calls()
     found = json.loads(calls.file.read_text())
-    calls.file.write_text(json.dumps({**found, "digest": "7"}))
+    calls.file.write_text(json.dumps({**found, "value": "7"}))
     assert calls() == "2"
 
 
@@ -100,17 +100,17 @@ def test_every_registered_harness_is_in_the_sources():
         assert proof.module.startswith(("trebuchet.cores.", "trebuchet.formal.")), proof.name
 
 
-def test_digests_are_those_of_the_netlists(tmp_path, monkeypatch):
+def test_digest_and_statements_are_those_of_the_netlist(tmp_path, monkeypatch):
     """By way of the memo and without it."""
     monkeypatch.setattr(runner, "BUILD", tmp_path)
-    runner._digest.cache_clear()
+    runner._elaborated.cache_clear()
     try:
-        first = runner._digest(PROOF)
-        runner._digest.cache_clear()
+        first = runner._elaborated(PROOF), runner.statements_of(PROOF)
+        runner._elaborated.cache_clear()
         monkeypatch.setattr(runner, "_rtlil", None)
-        assert runner._digest(PROOF) == first
+        assert (runner._elaborated(PROOF), runner.statements_of(PROOF)) == first
     finally:
-        runner._digest.cache_clear()
+        runner._elaborated.cache_clear()
 
 
 @pytest.fixture
@@ -160,7 +160,7 @@ def test_the_command_elaborates_nothing_in_an_unchanged_tree():
         "runner.select(proofs, [], False)\n"
         "def refuse(*arguments): raise AssertionError\n"
         "runner._rtlil = refuse\n"
-        "runner._digest.cache_clear()\n"
+        "runner._elaborated.cache_clear()\n"
         "runner.select(proofs, [], False)\n"
     )
     subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True)
