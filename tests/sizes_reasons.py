@@ -1,0 +1,157 @@
+"""Parts that have no test of their own at boards' sizes, and why; see ``part_sizes.py``.
+
+A reason names what runs the part at those sizes: tests as in ``docs/testplan.toml``, or a part that
+it is in.
+"""
+
+__all__ = ["REASONS", "reason_of"]
+
+WIRES = "joins parts, which have tests at these sizes"
+PROVED = "its proof, or a test of every value, is of the sizes that there are"
+BOARDS = "these tests run it as boards have it"
+LARGE = "too large for a quick test; these tests run it as boards have it"
+NONE = "no board has it; these tests run it at its default, or as large as it can be"
+MODEL = "no part of a board"
+
+REASONS = {
+    WIRES: {
+        "bridge.bridge.Bridge": [],
+        "bridge.bridge.BridgeLane": ["bridge::test_a_role_and_the_wire_share_the_line"],
+        "bridge.station.BridgeStation": [],
+        "cluster.node.ClusterNode": ["cluster_node"],
+        "roles.ecg.bank.PipelineBank": ["ecg_role_verilator"],
+        "roles.ecg.pipeline.EcgPipeline": ["ecg_verilator"],
+        "roles.ecg.role.EcgRole": ["ecg_role_verilator"],
+        "shell.Shell": ["e2e_board"],
+        "tcp.engine.TcpEngine": ["tcp_storm"],
+    },
+    PROVED: {
+        **dict.fromkeys(("buffers.SkidBuffer", "realign.PacketPrepend"), ()),
+        **dict.fromkeys(("cluster.messages.Cutter", "cluster.messages.Opener"), ()),
+        **dict.fromkeys(("cluster.messages.Fuse", "cluster.transfer.Transfer"), ()),
+        **dict.fromkeys(("ltl.pfc.PfcReceiver", "ltl.pfc.PfcSender"), ()),
+        **dict.fromkeys(("net.checksum.Checksum", "net.strip.EthernetStrip"), ()),
+        **dict.fromkeys(("net.frame_filter.FrameFilter", "net.vlan.VlanInsert"), ()),
+        **dict.fromkeys(("net.vlan.VlanStrip", "bridge.sender.PortSender"), ()),
+        **dict.fromkeys(("roles.ecg.load.PairPacker", "roles.ecg.pipeline.PairSplitter"), ()),
+        **dict.fromkeys(("roles.fetch.MemoryJoin", "roles.gate.MemoryGate"), ()),
+        **dict.fromkeys(("roles.packet_role.PacketRole", "roles.slot.RoleSlot"), ()),
+        **dict.fromkeys(("roles.mailbox_copy.ResponseCopier", "router.phit.PhitReceiver"), ()),
+        **dict.fromkeys(("router.arbiter.RoundRobin", "router.phit.PhitSender"), ()),
+        **dict.fromkeys(("router.adapter.FlitsToPackets", "router.adapter.PacketsToFlits"), ()),
+        **dict.fromkeys(("tcp.estimator.FixedWindow", "tcp.estimator.RttEstimator"), ()),
+        **dict.fromkeys(("tcp.options.MssOption", "tcp.connect.ConnectPort"), ()),
+        **dict.fromkeys(("tcp.notice.NoticePort", "tcp.speck.Speck"), ()),
+        "spi_controller.SpiController": ["spi_controller"],
+        "tcp.estimator.CongestionWindow": ["tcp_units::test_congestion_window"],
+        "tcp.judge.SegmentJudge": ["tcp_units::test_judge"],
+        "tcp.window.WindowEdge": ["tcp_window"],
+    },
+    BOARDS: {
+        "bridge.fair.FairMux": ["bridge::test_each_gets_half_of_the_line"],
+        "bridge.listener.TapListener": ["bridge_station"],
+        "cluster.caller.Caller": ["cluster_calls"],
+        "cluster.server.Server": ["cluster_calls"],
+        "cluster.share.JobShare": ["cluster_calls"],
+        "ltl.commands.Commands": ["sizes_net::test_ltl"],
+        "ltl.framer.Framer": ["sizes_net::test_ltl"],
+        "ltl.limiter.Limiter": ["ltl_rate"],
+        "ltl.parser.Parser": ["sizes_net::test_ltl"],
+        "ltl.rate.RateControl": ["sizes_net::test_ltl", "ltl_rate"],
+        "ltl.receive.Receiver": ["sizes_net::test_ltl", "ltl_receive"],
+        "ltl.respond.Responder": ["sizes_net::test_ltl"],
+        "ltl.send.Sender": ["sizes_net::test_ltl"],
+        "multiboot.start.ConfigPort": ["multiboot_cores"],
+        "multiboot.start.ProgramPin": ["multiboot_cores"],
+        "net.hosts.services.HostServices": [
+            "net_hosts::test_the_largest_frames_and_those_of_every_length"
+        ],
+        "roles.ecg.weights.WeightLoader": ["ecg_role::test_weight_port"],
+        "roles.ecg.configure.WeightPort": ["ecg_role::test_weight_port"],
+        "roles.mailbox_copy.RequestCopier": ["roles_mailbox::test_request_ends"],
+        "roles.smp_header.SmpHeaderReader": ["sizes_roles::test_framer"],
+        "router.buffer.ElasticBuffer": ["router", "router_adapter"],
+        "router.credits.CreditCounter": ["router", "router_adapter"],
+        "router.router.Router": ["router", "cluster_node"],
+        "tcp.handshake.Handshake": ["tcp_conformance"],
+        "tcp.runs.KeptRuns": ["tcp_runs"],
+        "tcp.sender.Sender": ["tcp_sender::test_full_segments_fill_the_data_path"],
+        "tcp.tx_payload.PayloadReader": ["tcp_sender::test_full_segments_fill_the_data_path"],
+    },
+    LARGE: {
+        **dict.fromkeys(
+            ("roles.ecg.correlate.Correlator", "roles.ecg.detect.Detector"), ["ecg_verilator"]
+        ),
+        **dict.fromkeys(("roles.ecg.dwt.DwtLevel", "roles.ecg.dwt.TwoLevelDwt"), ["ecg_verilator"]),
+        **dict.fromkeys(
+            ("roles.ecg.front.FaithfulFrontEnd", "roles.ecg.front.FrontEnd"), ["ecg_verilator"]
+        ),
+        **dict.fromkeys(
+            ("roles.ecg.front.SecondFrontEnd", "roles.ecg.trace.Logarithm"), ["ecg_verilator"]
+        ),
+        **dict.fromkeys(
+            ("roles.ecg.trace.TraceBuffer", "roles.ecg.trace.TraceStage"), ["ecg_verilator"]
+        ),
+        **dict.fromkeys(
+            ("roles.ecg.logarithm.FeatureStage", "roles.ecg.moments.BandSums"), ["ecg_verilator"]
+        ),
+        **dict.fromkeys(
+            ("roles.ecg.moments.ScaledSums", "roles.ecg.network.Network"), ["ecg_verilator"]
+        ),
+        **dict.fromkeys(
+            ("roles.ecg.network.RowBuffer", "roles.ecg.pipeline.BlockCounter"), ["ecg_verilator"]
+        ),
+        **dict.fromkeys(
+            ("roles.ecg.window.SampleReader", "roles.ecg.window.WindowStage"), ["ecg_verilator"]
+        ),
+        "roles.ecg.bank.VectorStore": ["ecg_bank"],
+        "roles.ecg.lane.EcgLane": ["ecg_role_verilator"],
+        "roles.ecg.load.BlockLoader": ["ecg_role_verilator"],
+        "roles.ecg.load.RecordLoader": ["ecg_stream::test_a_part_of_full_size"],
+        "tcp.receive.ReceiveEngine": ["tcp_thousand", "e2e_board"],
+    },
+    NONE: {
+        "roles.benchmark.role.BenchmarkBody": ["roles_small"],
+        "roles.benchmark.role.BenchmarkRole": ["roles_small"],
+        "roles.matmul.array.LaneGroup": ["roles_matmul_verilator"],
+        "roles.matmul.array.MacArray": ["roles_matmul_verilator"],
+        "roles.matmul.lane.MacLane": ["roles_matmul_verilator"],
+        "roles.matmul.role.MatmulRole": ["roles_matmul_verilator"],
+        "roles.matmul.role.Multiplier": ["roles_matmul_verilator"],
+        "roles.matmul.sequencer.Sequencer": ["roles_matmul_verilator"],
+        "roles.verilog.VerilogBody": ["roles_verilog"],
+        "roles.verilog.VerilogComponent": ["roles_verilog"],
+        "roles.verilog.VerilogRole": ["roles_verilog"],
+        "roles.verilog_example.role.AdlerRole": ["roles_verilog"],
+        "router.network.Network": ["router_network"],
+        "tcp.cached.CachedStore": ["tcp_cached", "scale"],
+        "tcp.cookie.SynCookie": ["tcp_cookies"],
+        "tcp.icmp.IcmpErrors": ["tcp_icmp"],
+        "tcp.index.SessionIndex": ["tcp_index", "scale"],
+        "tcp.index_cache.TupleCache": ["tcp_index::test_tuple_cache"],
+        "tcp.index_reader.IndexReader": ["tcp_index", "scale"],
+        "tcp.index_writer.IndexWriter": ["tcp_index", "scale"],
+        "tcp.lists.ListServer": ["tcp_lists", "scale"],
+        "tcp.mover.LineMover": ["tcp_cached", "scale"],
+        "tcp.notice.IcmpReceiveEngine": ["tcp_notices"],
+        "tcp.number_stack.NumberStack": ["tcp_index::test_number_stack", "scale"],
+        "tcp.timer.WheelsTimerEngine": ["scale"],
+        "tcp.wheels.Alarm": ["tcp_wheels::test_alarm"],
+        "tcp.wheels.TimerWheels": ["tcp_wheels", "scale"],
+    },
+    MODEL: {
+        "memory_model.MemoryModel": ["memory_model"],
+        "roles.discard.SingleReplyService": ["sizes_roles::test_discard"],
+        "roles.loopback.role.LoopbackRole": ["roles_small"],
+        "roles.loopback.role.Wire": ["roles_small"],
+    },
+}
+
+
+def reason_of(part):
+    """Why there is no test of ``part`` itself, and what there is; None without a reason."""
+    for why, parts in REASONS.items():
+        if part in parts:
+            tests = ", ".join(parts[part])
+            return f"{why}: {tests}" if tests else why
+    return None
