@@ -172,8 +172,6 @@ def sim(
         {"loss": loss, "duplicate": duplicate, "reorder": reorder, "corrupt": corrupt}
     )
     arguments += ["--delay", str(delay), "--max-rate", str(max_rate)]
-    # A board that sleeps would answer a debugger slowly.
-    arguments += [] if busy or command or files else ["--idle-sleep"]
     for name, path in (("pcap", pcap), ("trace", trace), ("stats", stats), ("events", events)):
         arguments += [f"--{name}", _absolute(path)] if path else []
     arguments += ["--trace-from", str(trace_from)] if trace else []
@@ -186,7 +184,7 @@ def sim(
             )
             console.print(f"GDB: gdb-multiarch {files.elf} -ex 'target remote :{server.port}'")
         else:
-            board = stack.enter_context(Board(binary, arguments, **options))
+            board = stack.enter_context(Board(binary, arguments, busy=busy, **options))
         if command is None:
             _announce(board, console)
             board.wait_for_end()

@@ -230,9 +230,13 @@ class SimulatorProcess:
 
     def stats(self) -> dict[str, Any]:
         """Statistics now, as the harness gives them."""
+        return self.ask("stats")
+
+    def ask(self, command: str) -> dict[str, Any]:
+        """The answer of the simulator to a command (``harness/control.h``)."""
         with self._lock:
             try:
-                self._control.sendall(b"stats\n")
+                self._control.sendall(f"{command}\n".encode())
                 line = self._replies.readline()
             except OSError:
                 line = ""

@@ -63,6 +63,9 @@ class Board(SimulatorProcess):
     flash : path or None
         File with the contents of the board's flash, which stay for the next board; it is made when
         it is not there. None: the flash is blank. Its faults are options of the harness.
+    busy : bool
+        Compute all the time. Else the simulator sleeps between looks while neither frames nor bytes
+        come or go; sleep counts as simulated time (``harness/ticker.h``).
     """
 
     ip = BOARD_IP
@@ -79,15 +82,18 @@ class Board(SimulatorProcess):
         timeout=120,
         cwd=None,
         flash=None,
+        busy=False,
     ):
         def command(control):
             self._uart_path = self.folder / "uart.log"
             where = f"file:{self._uart_path}" if uart == "log" else uart
             options = ["--tap", "tap0", "--address", f"{HOST_IP}/24", "--time", time]
             options += ["--uart", where, "--control", control, "--progress", self.progress_path]
+            options += [] if busy else ["--idle-sleep"]
             options += [] if flash is None else ["--flash", str(Path(flash).resolve())]
             return [Path(binary).resolve(), *options, *arguments]
 
+        self._wall = time == "wall"
         super().__init__("board", command, cwd)
         self.uart_device = self.greeting["uart"]
         if ready is not None:
@@ -112,6 +118,20 @@ class Board(SimulatorProcess):
                     f"the board did not print {text!r} within {end}; its last words: {tail!r}"
                 )
             time.sleep(0.02)
+
+    def hurry(self, milliseconds):
+        """Give the design so many ticks at once, beside those of the wall clock.
+
+        Its time-outs end, and what has to be done then is done, before much else has happened. The
+        peer's time does not hurry: nothing should be on its way. Only where ticks follow the wall.
+        """
+        if not self._wall:
+            raise TrebuchetError("ticks that do not follow the wall clock cannot hurry")
+        end = self.simulation.ticks + milliseconds
+        self.ask(f"ticks {milliseconds}")
+        while self.simulation.ticks < end:
+            self.check()
+            time.sleep(0.005)
 
     def counters(self):
         """The board's event counters by ``block.register`` (fabric top)."""

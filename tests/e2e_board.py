@@ -153,7 +153,7 @@ def quiet_counters(board):
     The request itself is a session. Asked in quick succession, one finds its predecessors too, so
     stores that are compared are read by this, before and after.
     """
-    board.pass_ticks(_QUIET)
+    board.hurry(_QUIET)
     return status_counters(board)
 
 

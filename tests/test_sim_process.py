@@ -36,6 +36,12 @@ time.sleep(600)
 """
 
 
+def _cpu_seconds(pid):
+    """Processor time that a process has used."""
+    words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def wait_until_gone(pids):
     """However long that takes: nothing is to be computed for it."""
     while not all(map(gone, pids)):
@@ -103,7 +109,7 @@ def test_death_of_the_simulator_is_noticed():
 @needs_network
 def test_the_progress_is_published():
     """To this process, and to what the simulator's owner starts on the network."""
-    with Board(mirror()) as board:
+    with Board(mirror(), busy=True) as board:
         board.pass_ticks(20)
         before = board.simulation.cycles
         board.sleep(0.01)
@@ -115,6 +121,34 @@ def test_the_progress_is_published():
         done = board.run([sys.executable, "-c", script])
         assert int(done.stdout) > before, done.stderr
         assert board.run(["sleep", "0"], env={"PATH": os.environ["PATH"]}).returncode == 0
+
+
+@needs_network
+def test_ticks_can_hurry():
+    """Of a design, not of its peer; the wall clock's go on."""
+    with Board(mirror(), time="cycles:1000") as board:
+        with pytest.raises(TrebuchetError, match="^ticks that do not follow the wall clock"):
+            board.hurry(10)
+        assert board.ask("nonsense") == {"error": "unknown command"}
+    with Board(mirror()) as board:
+        before, cycles = board.simulation.ticks, board.stats()["cycles"]
+        board.hurry(100_000)
+        stats = board.stats()
+        assert stats["counters"]["mirror.ticks"] >= before + 100_000
+        assert stats["cycles"] - cycles < 100 * board.simulation.nominal_hz
+
+
+@needs_network
+def test_a_board_on_which_nothing_happens_sleeps():
+    """And what ends sleep is answered at once; sleep counts as simulated time."""
+    with Board(mirror(), arguments=["--max-rate", "4e6"]) as board:
+        board.sleep(0.5)
+        cycles, published = board.stats()["cycles"], board.simulation.cycles
+        used = _cpu_seconds(board.pid)
+        board.sleep(2)
+        assert board.simulation.cycles - published >= 2 * board.simulation.nominal_hz
+        assert board.stats()["cycles"] - cycles < 1.5 * board.simulation.nominal_hz
+        assert _cpu_seconds(board.pid) - used < 1
 
 
 @needs_network

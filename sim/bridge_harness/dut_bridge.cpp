@@ -24,6 +24,8 @@ class DutBridge : public DutBoard {
         DutBoard::cycle(tick);
     }
 
+    int wakes() const override { return tap_.fd(); }
+
   protected:
     void drive() override {
         top_->host_eth_rx_valid = host_.sending();
@@ -41,9 +43,11 @@ class DutBridge : public DutBoard {
 
   private:
     void serve_host() {
+        active |= !from_host_.empty();
         for (; !from_host_.empty(); from_host_.pop_front()) tap_.write(from_host_.front());
         Frame frame;
         if (host_.can_send() && tap_.read(frame)) host_.send(std::move(frame));
+        active |= host_.sending();
     }
 
     ByteLink host_{"host_eth_tx"};

@@ -76,7 +76,8 @@ def debugged(
     # Not in the board's folder: the path of a Unix socket must be short.
     with tempfile.TemporaryDirectory(prefix="trebuchet-") as folder:
         path = Path(folder) / "debug"
-        options = {"cwd": files.source.folder, **options}
+        # A board that sleeps would answer a debugger slowly.
+        options = {"cwd": files.source.folder, "busy": True, **options}
         with (
             Board(binary, [*arguments, "--debug", str(path)], **options) as board,
             GdbServer(path, files.csr_json, port, board.simulation) as server,

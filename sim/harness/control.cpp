@@ -30,12 +30,13 @@ std::string Control::read() {
     return line;
 }
 
-bool Control::serve(const std::function<std::string()>& stats) {
+bool Control::serve(const std::function<std::string(const std::string&)>& answer) {
     while (active()) {
         const std::string command = read();
         if (command.empty()) break;
         if (command == "quit") return false;
-        write(command == "stats" ? stats() : "{\"error\": \"unknown command\"}");
+        const std::string answered = answer(command);
+        write(answered.empty() ? "{\"error\": \"unknown command\"}" : answered);
     }
     return true;
 }

@@ -30,6 +30,12 @@ class Dut {
     virtual void start_trace(const std::string&) {
         throw UserError("this build of the simulator has no waves; build it with tracing");
     }
+    // Something happens at other ports than the link and the UART. Whoever looks clears it.
+    bool active = false;
+    // For how many cycles it may compute with nothing to be seen at any port.
+    virtual Cycle silence() const { return 0; }
+    // A descriptor from which such a port is served, or -1: it does not sleep beside one.
+    virtual int wakes() const { return -1; }
     // The Verilog called $finish.
     virtual bool finished() const { return false; }
     // Cycles that an idle reference machine, a cloud server of 2024, simulates in about a second: the

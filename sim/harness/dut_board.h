@@ -22,6 +22,8 @@ class DutBoard : public VerilatedTop {
     void send(Frame&& frame) override { link_.send(std::move(frame)); }
     void cycle(bool tick) override { clock(tick); }
     double nominal_hz() const override { return 9e4; }
+    // Of firmware: before a page of status, and before its first frame.
+    Cycle silence() const override { return starting_ ? 500'000 : 100'000; }
 
   protected:
     // A second port's part of a cycle; not called while the constructor resets the board.
@@ -38,6 +40,7 @@ class DutBoard : public VerilatedTop {
     void move();
 
     ByteLink link_{"eth_tx"};
+    bool starting_ = true;  // nothing has been sent yet
     bool rx_taken_ = false, uart_taken_ = false;
     Flash flash_;
 };
@@ -66,6 +69,8 @@ inline void DutBoard::clock(bool tick) {
     }
     top_->sys_clk = 1;
     settle();
+    active |= !top_->flash_cs_n;
+    starting_ = (starting_ || top_->restarting) && received.empty();
     top_->flash_miso = flash_.step(top_->flash_cs_n, top_->flash_clk, top_->flash_mosi);
     if (uart_taken_) uart_in.pop_front();
     link_.clocked(rx_taken_);

@@ -1,7 +1,7 @@
 // How far a simulation has come, in a file that other processes map into memory (sim/progress.py makes
 // the name known, models/deadline.py reads it): three numbers of 64 bits in the machine's byte order.
 //
-//   0   clock cycles simulated
+//   0   clock cycles simulated, and those of the time that was slept (ticker.h)
 //   8   millisecond ticks that the design was given (0 where it divides its own clock)
 //   16  clock cycles in a nominal second: what an idle reference machine simulates in about a second
 //

@@ -14,6 +14,7 @@ namespace {
 volatile sig_atomic_t stop_signal = 0;
 
 constexpr Cycle kOften = 64;        // cycles between looks at the TAP device and the clock
+constexpr Cycle kNapDistance = 1024;  // between naps while nothing happens
 constexpr Cycle kSeldom = 4096;     // and at everything a human waits for
 constexpr size_t kTapBacklog = 32;  // frames taken from the kernel ahead of the link
 constexpr size_t kUartBacklog = 16;
@@ -24,7 +25,7 @@ void request_stop(int signal) { stop_signal = signal; }
 
 Simulation::Simulation(const Options& o)
     : options_(o), to_board_(o.to_board, o.seed, "to board"),
-      from_board_(o.from_board, o.seed, "from board"), ticker_(o), idler_(o.idle_sleep) {
+      from_board_(o.from_board, o.seed, "from board"), ticker_(o), idler_(o) {
     setup();
 }
 
@@ -120,7 +121,8 @@ void Simulation::move_frames() {
 void Simulation::poll_often() {
     if (has_tap_) read_tap();
     ticker_.poll(cycle_, dut_->nominal_hz());
-    progress_.publish(cycle_, tick_);
+    // Who waits for simulated time need not be told how little of it was computed.
+    progress_.publish(cycle_ + idler_.cycles(dut_->nominal_hz()), tick_);
     if (load_ && load_->draining() && !healed_) {
         to_board_.heal();
         from_board_.heal();
@@ -128,6 +130,7 @@ void Simulation::poll_often() {
     }
     if (load_ && load_->finished()) stop("load complete");
     if (cycle_ % kSeldom == 0) poll_seldom();
+    if (cycle_ % kNapDistance == 0 && !load_) nap();
 }
 
 void Simulation::read_tap() {
@@ -147,23 +150,37 @@ void Simulation::poll_seldom() {
     uart_.flush();
     pcap_.flush();
     check_prints(options_.events);
-    if (!control_.serve([this] { return json().str(); })) stop("quit");
-    nap(now);
+    if (!control_.serve([this](const std::string& command) { return answer(command); })) stop("quit");
+    keep_rate(now);
 }
 
-// Gives the processor back when asked to keep a rate, or while nothing has happened for a while.
-void Simulation::nap(double now) {
-    if (options_.max_rate > 0) {
-        const double ahead = double(cycle_) / options_.max_rate - (now - start_);
-        if (ahead > 0) {
-            usleep(useconds_t(std::min(ahead, 0.1) * 1e6));
-            ticker_.rested(wall_seconds() - now);
-        }
-    }
-    if (load_) return;
+std::string Simulation::answer(const std::string& command) {
+    if (command == "stats") return json().str();
+    const std::string ticks = "ticks ";
+    if (command.rfind(ticks, 0) != 0) return "";
+    ticker_.hurry(strtoull(command.c_str() + ticks.size(), nullptr, 10));
+    return "{}";
+}
+
+void Simulation::keep_rate(double now) {
+    if (options_.max_rate <= 0) return;
+    const double ahead = double(cycle_) / options_.max_rate - (now - start_);
+    if (ahead <= 0) return;
+    usleep(useconds_t(std::min(ahead, 0.1) * 1e6));
+    ticker_.rested(wall_seconds() - now);
+}
+
+void Simulation::nap() {
     const uint64_t traffic = to_board_.stats().frames + from_board_.stats().frames + uart_.bytes_out();
-    ticker_.rested(idler_.nap(traffic != last_traffic_, now, tap_.fd()));
+    const bool under_way = !to_board_.empty() || !from_board_.empty() || !dut_->can_send();
+    const bool waiting = !dut_->uart_in.empty() || !dut_->uart_out.empty();
+    const double now = wall_seconds();
+    if (traffic != last_traffic_ || under_way || waiting || dut_->active || ticker_.hurries())
+        idler_.busy(cycle_, now);
+    const auto wake = {tap_.fd(), uart_.input(), control_.fd(), dut_->wakes()};
+    ticker_.rested(idler_.nap(cycle_, dut_->silence(), now, wake));
     last_traffic_ = traffic;
+    dut_->active = false;
 }
 
 ExitCode Simulation::exit_code() const {

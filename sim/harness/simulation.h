@@ -30,7 +30,9 @@ class Simulation {
     void poll_often();
     void poll_seldom();
     void read_tap();
-    void nap(double now);
+    std::string answer(const std::string& command);
+    void keep_rate(double now);
+    void nap();
     void stop(const char* reason);
     ExitCode exit_code() const;
     Json json() const;

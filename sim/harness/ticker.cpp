@@ -11,8 +11,10 @@ namespace {
 
 constexpr Cycle kTickDistance = 16;  // cycles between ticks that are late
 constexpr uint64_t kMaxLateTicks = 100;
-constexpr double kIdleAfter = 0.5;  // seconds
-constexpr int kNapMs = 20;
+constexpr double kIdleAfter = 0.1;   // seconds
+constexpr double kNapPerIdle = 0.1;  // length of a nap by how long nothing has happened
+constexpr int kLongestNapMs = 20;
+constexpr size_t kMostWakers = 4;
 
 }  // namespace
 
@@ -41,18 +43,23 @@ bool Ticker::step(Cycle cycle) {
         next_ += period_;
         return true;
     }
-    if (!late_ || cycle < next_) return false;
-    --late_;
+    if (!(late_ || hurried_) || cycle < next_) return false;
+    --(late_ ? late_ : hurried_);
     next_ = cycle + kTickDistance;
     return true;
 }
 
-double Idler::nap(bool busy, double now, int fd) {
-    if (busy) last_activity_ = now;
-    if (!enabled_ || now - last_activity_ < kIdleAfter) return 0;
-    pollfd wake{fd, POLLIN, 0};
-    ::poll(&wake, 1, kNapMs);
-    return wall_seconds() - now;
+double Idler::nap(Cycle cycle, Cycle silence, double now, std::initializer_list<int> wake) {
+    const double idle = now - last_activity_;
+    if (!enabled_ || idle < kIdleAfter || cycle - last_cycle_ <= silence) return 0;
+    pollfd fds[kMostWakers];
+    nfds_t count = 0;
+    for (int fd : wake)
+        if (count < kMostWakers) fds[count++] = {fd, POLLIN, 0};
+    ::poll(fds, count, std::min(int(1e3 * kNapPerIdle * idle), kLongestNapMs));
+    const double slept = wall_seconds() - now;
+    slept_ += slept;
+    return slept;
 }
 
 }  // namespace sim

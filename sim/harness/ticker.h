@@ -1,6 +1,8 @@
 // Time outside of the simulation: the protocol's milliseconds, and rest while nothing happens.
 #pragma once
 
+#include <initializer_list>
+
 #include "options.h"
 
 namespace sim {
@@ -19,6 +21,10 @@ class Ticker {
     void start(double now) { last_ = now; }
     // Looks at the wall clock, if ticks follow it; `nominal_hz` cycles make a second at least.
     void poll(Cycle cycle, double nominal_hz);
+    // So many ticks more, as soon as may be: whoever asks wants time-outs to end. They come in addition
+    // to those of the wall clock, and not if ticks are counted in cycles.
+    void hurry(uint64_t ticks) { hurried_ += wall_ ? ticks : 0; }
+    bool hurries() const { return hurried_; }
     // The simulation has slept of its own will: that time counts as if cycles had been simulated.
     void rested(double seconds) { rested_ += seconds; }
     // Is there a tick in this cycle? Call it once for each.
@@ -27,25 +33,36 @@ class Ticker {
   private:
     bool wall_;
     Cycle period_, next_;
-    uint64_t late_ = 0;
+    uint64_t late_ = 0, hurried_ = 0;
     Cycle counted_ = 0;   // the cycle of the last look
     double last_ = 0;     // and its wall clock
     double rested_ = 0;   // seconds since then
     double earned_ = 0;   // part of a millisecond
 };
 
-// Gives the processor back while nothing has happened for a while.
+// Gives the processor back while nothing has happened for a while, in wall time and in cycles: firmware
+// may compute an answer for long, which is not idle. Between two naps some cycles are simulated all the
+// same, so that time-outs are met.
 class Idler {
   public:
-    explicit Idler(bool enabled) : enabled_(enabled) {}
+    // Ticks that are counted in cycles would be late: it never sleeps then.
+    explicit Idler(const Options& options)
+        : enabled_(options.idle_sleep && (options.tick_wall || !options.tick_cycles)) {}
     void start(double now) { last_activity_ = now; }
-    // Sleeps for some milliseconds at most, and not once `fd` has something to read. Returns the
-    // seconds slept.
-    double nap(bool busy, double now, int fd);
+    // In this cycle something happens.
+    void busy(Cycle cycle, double now) { last_cycle_ = cycle, last_activity_ = now; }
+    // If nothing has happened for more than `silence` cycles: sleeps for some milliseconds, the longer
+    // that lasts the longer, and not once one of `wake` has something to read; negative descriptors do
+    // not count. Returns the seconds slept.
+    double nap(Cycle cycle, Cycle silence, double now, std::initializer_list<int> wake);
+    // All of them so far, in cycles that would have been simulated.
+    Cycle cycles(double nominal_hz) const { return Cycle(slept_ * nominal_hz); }
 
   private:
     bool enabled_;
     double last_activity_ = 0;
+    Cycle last_cycle_ = 0;
+    double slept_ = 0;
 };
 
 }  // namespace sim

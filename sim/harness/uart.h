@@ -21,6 +21,8 @@ class Uart {
     void flush();
     // Of the pseudo-terminal, else empty.
     const std::string& path() const { return path_; }
+    // What bytes for the board are read from, or -1.
+    int input() const { return in_; }
     uint64_t bytes_out() const { return bytes_out_; }
 
   private:

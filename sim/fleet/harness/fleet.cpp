@@ -76,7 +76,7 @@ class Fleet {
 
 Fleet::Fleet(const Plan& plan)
     : options_(plan.options), switch_(plan.options.seed), ticker_(plan.options),
-      idler_(plan.options.idle_sleep) {
+      idler_(plan.options) {
     for (const LinkOptions& port : plan.ports) switch_.add_port(port);
     for (const BoardPlan& board : plan.boards) {
         boards_.push_back(make_board(options_, board));
@@ -140,7 +140,7 @@ void Fleet::poll_often() {
         ++traffic_;
     }
     ticker_.poll(cycle_, nominal_hz());
-    progress_.publish(cycle_, ticks_);
+    progress_.publish(cycle_ + idler_.cycles(nominal_hz()), ticks_);
     if (cycle_ % kSeldom == 0) poll_seldom();
 }
 
@@ -151,9 +151,15 @@ void Fleet::poll_seldom() {
         boards_[k]->uart_out.clear();
         uarts_[k]->flush();
     }
-    if (!control_.serve([this] { return json().str(); })) ends_ = true;
+    if (!control_.serve([this](const std::string& command) {
+            return command == "stats" ? json().str() : "";
+        })) ends_ = true;
     const bool busy = traffic_ != last_traffic_ || !switch_.idle();
-    ticker_.rested(idler_.nap(busy, wall_seconds(), tap_.fd()));
+    const double now = wall_seconds();
+    if (busy) idler_.busy(cycle_, now);
+    Cycle silence = 0;
+    for (const auto& board : boards_) silence = std::max(silence, board->silence());
+    ticker_.rested(idler_.nap(cycle_, silence, now, {tap_.fd(), control_.fd()}));
     last_traffic_ = traffic_;
 }
 
