@@ -120,6 +120,7 @@ def test_data_take_the_ack_along(seed):
     World(CONFIG, seed=seed, tick=120).run(script)
 
 
+@pytest.mark.nightly
 @seeds(1)
 def test_a_window_that_was_closed_is_announced_at_once(seed):
     async def script(ctx, world):

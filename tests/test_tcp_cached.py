@@ -1,5 +1,6 @@
 """Records in memory, and the store that caches them, against a dictionary."""
 
+import itertools
 from dataclasses import replace
 
 import pytest
@@ -327,9 +328,17 @@ class Hints:
 
 @seeds(1)
 @pytest.mark.parametrize(
-    ("behind", "hints"), [(False, False), (True, False), (False, True), (True, True)]
+    ("width_", "behind", "hints"),
+    [
+        (32, False, False),
+        (64, True, True),
+        *(
+            pytest.param(*values, marks=pytest.mark.nightly)
+            for values in itertools.product((32, 64), (False, True), (False, True))
+            if values not in ((32, False, False), (64, True, True))
+        ),
+    ],
 )
-@pytest.mark.parametrize("width_", [32, 64])
 def test_engines_find_what_was_left(seed, width_, behind, hints):
     rng = make_rng(seed, "cached")
     more = {"runs": 4, "sack": True, "vlan": True} if hints else {}

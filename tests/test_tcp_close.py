@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from streams import seeds
 from tcp_bench import ACK, FIN, M32, RST, SMALL, SYN, Peer, Service, World
 
@@ -428,6 +429,7 @@ def test_abort_all_drains():
     World(services=[Service(), Service(), Service()]).run(script)
 
 
+@pytest.mark.nightly
 @seeds(1)
 def test_abort_all_waits_for_no_wheel(seed):
     """With a cache, visits are far ahead: the engine goes through all sessions instead."""

@@ -13,6 +13,14 @@ from trebuchet.models.tcp import COOKIE_SIZES, cookie_mss, speck64_128, syn_cook
 COOKIES = replace(SMALL, cookies=True, half_open=2, rto_initial=2000)
 EXTERNAL = replace(COOKIES, cache=4, wheel=128)
 KINDS = pytest.mark.parametrize("config", [COOKIES, EXTERNAL], ids=["ram", "cache"])
+#: The second takes three times as long.
+KINDS_BY_TIER = pytest.mark.parametrize(
+    "config",
+    [
+        pytest.param(COOKIES, id="ram"),
+        pytest.param(EXTERNAL, id="cache", marks=pytest.mark.nightly),
+    ],
+)
 KEY = SMALL.isn_key
 SLOT = 1 << SLOT_LOG2
 
@@ -197,7 +205,7 @@ def test_a_handshake_without_a_session(config, seed):
     world.run(script, limit=200_000)
 
 
-@KINDS
+@KINDS_BY_TIER
 def test_what_is_no_cookie_makes_no_session(config):
     """Guesses, cookies of others, and ACKs when none was sent: a RST, if it cannot be one."""
 
@@ -234,7 +242,7 @@ def test_what_is_no_cookie_makes_no_session(config):
     World(config).run(script)
 
 
-@KINDS
+@KINDS_BY_TIER
 @pytest.mark.parametrize("lost", [1, 5, 32, 700])
 def test_the_first_bytes_are_lost(config, lost):
     """The ACK, too: what comes behind them makes no session, or they would never be missed."""
@@ -259,7 +267,7 @@ def test_the_first_bytes_are_lost(config, lost):
     world.run(script)
 
 
-@KINDS
+@KINDS_BY_TIER
 @seeds(2)
 def test_a_crowd_gets_in(config, seed):
     """With room for one handshake, more peers than that all get their answers."""
@@ -294,7 +302,7 @@ def test_a_crowd_gets_in(config, seed):
     world.run(script, limit=200_000)
 
 
-@KINDS
+@KINDS_BY_TIER
 def test_no_slot_no_session(config):
     """A good cookie, but every session is taken: as if the ACK had been lost, then it is served."""
 

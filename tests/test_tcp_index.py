@@ -201,6 +201,7 @@ def test_churn(case, seed):
     bench.run(script, hints(bench, queue), limit=40_000, seed=seed)
 
 
+@pytest.mark.nightly
 @seeds(2)
 def test_every_number_is_given_out_though_all_tuples_share_their_buckets(seed):
     bench = Bench(seed, sessions=64, bucket_bits=1, calm=True, latency=(4, 4), stack_depth=32)

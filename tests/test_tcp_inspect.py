@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from streams import seeds
 from tcp_bench import ACK, FIN, M32, SMALL, Peer, Service, World
 from test_tcp_active import connect, syn_ack, syn_of
@@ -142,15 +143,16 @@ def test_both_close_and_we_open():
     World(CONFIG).run(script)
 
 
+@pytest.mark.parametrize("segments", [12, pytest.param(40, marks=pytest.mark.nightly)])
 @seeds(2)
-def test_looking_disturbs_nobody(seed):
-    """Echo of 40 segments while one process does nothing but look."""
+def test_looking_disturbs_nobody(seed, segments):
+    """Echo of segments, each longer than the last, while one process does nothing but look."""
     done = []
 
     async def talk(ctx, world):
         peer = Peer(world)
         await peer.open(ctx)
-        for k in range(40):
+        for k in range(segments):
             data = bytes([k]) * (1 + 30 * k)
             peer.send(data)
             got = b""

@@ -28,17 +28,31 @@ def shell(config):
     return Shell(top), top.memory.page
 
 
+TAGGED = replace(CONFIG, vlan=True)
+LINES = {
+    "toe-plain": (toe, CONFIG, None),
+    "shell-tagged64": (shell, replace(TAGGED, width=64), 0xFFFF),
+}
+MORE_LINES = {
+    "toe-untagged": (toe, TAGGED, None),
+    "toe-tagged": (toe, TAGGED, 0x6123),
+    "toe-tagged64": (toe, replace(TAGGED, width=64), 0xFFFF),
+    "shell-plain": (shell, CONFIG, None),
+    "shell-untagged": (shell, TAGGED, None),
+    "shell-tagged": (shell, TAGGED, 0x6123),
+}
+
+
 @pytest.mark.parametrize(
-    ("config", "tag"),
+    ("make", "config", "tag"),
     [
-        (CONFIG, None),
-        (replace(CONFIG, vlan=True), None),
-        (replace(CONFIG, vlan=True), 0x6123),
-        (replace(CONFIG, vlan=True, width=64), 0xFFFF),
+        *(pytest.param(*line, id=name) for name, line in LINES.items()),
+        *(
+            pytest.param(*line, id=name, marks=pytest.mark.nightly)
+            for name, line in MORE_LINES.items()
+        ),
     ],
-    ids=["plain", "untagged", "tagged", "tagged64"],
 )
-@pytest.mark.parametrize("make", [toe, shell])
 def test_a_page_over_a_path_with_a_small_mtu(make, config, tag):
     """Without VLAN tags, and in a VLAN: all frames of a session have the tag of its SYN."""
     dut, page = make(config)

@@ -60,7 +60,10 @@ async def take(ctx, peer, text, most, end=True):
         await peer.world.drained(ctx)
 
 
-@pytest.mark.parametrize("config", [ICMP, EXTERNAL], ids=["ram", "cache"])
+@pytest.mark.parametrize(
+    "config",
+    [pytest.param(ICMP, id="ram"), pytest.param(EXTERNAL, id="cache", marks=pytest.mark.nightly)],
+)
 @seeds(2)
 def test_a_smaller_mtu_lowers_the_mss(seed, config):
     """All from the first lost byte on goes out again at once, in smaller ones, the first alone."""
@@ -173,7 +176,9 @@ def test_notices_of_nobody(seed):
     World(ICMP, seed=seed).run(script)
 
 
-@pytest.mark.parametrize("code", [0, 1, 2, 3, 5, 13, 255])
+@pytest.mark.parametrize(
+    "code", [2, 13, *(pytest.param(n, marks=pytest.mark.nightly) for n in (0, 1, 3, 5, 255))]
+)
 def test_soft_errors_change_nothing(code):
     """RFC 9293, MUST-56; RFC 5927, 5: hard ones are soft once there is a connection, and before."""
 
@@ -317,6 +322,7 @@ def test_a_path_with_a_small_mtu(seed):
     World(ICMP, seed=seed).run(script, limit=200_000)
 
 
+@pytest.mark.nightly
 @seeds(2)
 def test_a_storm_of_forged_notices(seed):
     """They change nothing of a session in use, and it goes on between them."""

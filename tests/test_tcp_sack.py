@@ -9,7 +9,10 @@ from trebuchet.models.tcp import join_runs
 
 SACK = replace(SMALL, runs=4, sack=True)
 EXTERNAL = replace(SACK, cache=4, wheel=128)
-KINDS = pytest.mark.parametrize("config", [SACK, EXTERNAL], ids=["ram", "cache"])
+KINDS = pytest.mark.parametrize(
+    "config",
+    [pytest.param(SACK, id="ram"), pytest.param(EXTERNAL, id="cache", marks=pytest.mark.nightly)],
+)
 
 
 def blocks(config, segment):

@@ -204,6 +204,7 @@ def storm(seed, count, size, loss, limit, tick=45, **changes):
     world.run(script, limit=tick * (limit + 2000))
 
 
+@pytest.mark.nightly
 @seeds(1)
 def test_clean_link(seed):
     storm(seed, count=8, size=2000, loss=0, limit=700)
@@ -214,6 +215,7 @@ def test_bad_link(seed):
     storm(seed, count=6, size=2500, loss=0.06, limit=1500)
 
 
+@pytest.mark.nightly
 @seeds(1)
 def test_cache_for_two_sessions(seed):
     """Three connections at work: every other step throws a session out of the cache."""
@@ -227,10 +229,8 @@ def test_bad_link_with_a_cache_for_two_sessions(seed):
     storm(seed, count=6, size=1500, loss=0.06, limit=1500, tick=90, cache=2)
 
 
-@pytest.mark.parametrize(
-    "cache",
-    [pytest.param(None, id="ram"), pytest.param(8, id="cache", marks=pytest.mark.nightly)],
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("cache", [None, 8], ids=["ram", "cache"])
 @seeds(1)
 def test_bad_link_with_all_options(cache, seed):
     """VLANs, scaled windows, SACK, SYN cookies for all but one at a time."""

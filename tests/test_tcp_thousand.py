@@ -96,6 +96,7 @@ def many_files():
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+@pytest.mark.nightly
 @needs_network
 def test_a_thousand_connections_of_the_kernel(many_files):
     """Open at the same time, over a link that loses 10 % each way and does worse things."""
@@ -111,6 +112,7 @@ def test_a_thousand_connections_of_the_kernel(many_files):
         assert board.stats()["link_errors"] == 0
 
 
+@pytest.mark.nightly
 @needs_network
 def test_eight_megabytes_both_ways():
     """The longest transfer, with a frame in a hundred lost."""

@@ -84,7 +84,7 @@ with socket.create_connection((os.environ["TREBUCHET_BOARD"], 7)) as echo:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @needs_network
 def test_the_simulator_writes_them_to_a_file(tmp_path):
     """A real client of the Verilated shell; what else is printed stays where it was."""

@@ -11,6 +11,11 @@ from test_tcp_active import connect, syn_ack, syn_of
 VLAN = replace(SMALL, vlan=True)
 EXTERNAL = replace(VLAN, cache=4, wheel=128)
 KINDS = pytest.mark.parametrize("config", [VLAN, EXTERNAL], ids=["ram", "cache"])
+#: The second takes three times as long.
+KINDS_BY_TIER = pytest.mark.parametrize(
+    "config",
+    [pytest.param(VLAN, id="ram"), pytest.param(EXTERNAL, id="cache", marks=pytest.mark.nightly)],
+)
 
 
 class Member(Peer):
@@ -29,7 +34,7 @@ class Member(Peer):
         return segment
 
 
-@KINDS
+@KINDS_BY_TIER
 @seeds(2)
 def test_each_session_keeps_its_tag(config, seed):
     """More sessions than the cache has; the tag of a later segment changes nothing."""
@@ -66,7 +71,7 @@ def test_resets_go_where_the_segment_came_from(config):
     World(config).run(script)
 
 
-@KINDS
+@KINDS_BY_TIER
 @pytest.mark.parametrize("tci", [None, 0x4321])
 def test_a_connection_is_opened_in_a_vlan(config, tci):
     async def script(ctx, world):

@@ -176,7 +176,9 @@ async def cleared(ctx, dut):
     await ctx.tick().repeat(2 << dut.slot_bits)
 
 
-@pytest.mark.parametrize("width", [32, 64, 128])
+@pytest.mark.parametrize(
+    "width", [64, *(pytest.param(n, marks=pytest.mark.nightly) for n in (32, 128))]
+)
 @seeds(2)
 def test_exact_however_deadlines_move(width, seed):
     """Deadlines past, near, far beyond the wheels, moved both ways at any time."""
