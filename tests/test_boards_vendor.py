@@ -69,8 +69,8 @@ class Project:
         return found
 
 
-#: By day the largest, and the one that has its Ethernet from a chip.
-BY_DAY = ("vcu118", "aesku40")
+#: By day the one that has its Ethernet from a chip.
+BY_DAY = ("aesku40",)
 TIERS = [pytest.param(name, marks=() if name in BY_DAY else pytest.mark.nightly) for name in VENDOR]
 
 

@@ -34,7 +34,7 @@ def run_direct(dut, main, *benches, seed, limit):
     run(dut, main, *benches, *dut.responders(seed), *checks, limit=limit, seed=seed)
 
 
-@pytest.mark.parametrize("width", [32, 64])
+@pytest.mark.parametrize("width", [32, pytest.param(64, marks=pytest.mark.nightly)])
 @seeds(1)
 def test_operands_go_there_and_results_come_back(width, seed):
     dut, rng = Direct(width), make_rng(seed, "client")
@@ -119,6 +119,7 @@ def test_a_link_that_stands_still(seed):
     run_direct(dut, main, ticking(dut), seed=seed, limit=30_000)
 
 
+@pytest.mark.nightly
 @seeds(1)
 def test_a_callers_reset_in_the_middle(seed):
     """The job is answered ABORTED; what was on its way disturbs nobody."""

@@ -44,6 +44,7 @@ def test_jobs_go_to_the_peer_and_come_back(width, seed):
     run(boards, client(0), client(1), *boards.responders(seed), limit=8_000, seed=seed)
 
 
+@pytest.mark.nightly
 @seeds(1)
 def test_jobs_are_shared(seed):
     """With both enabled, each does some; another kind than DATA stays here."""

@@ -37,7 +37,7 @@ GET = b"GET / HTTP/1.1\r\nHost: board\r\n\r\n"
 
 @pytest.fixture(scope="module")
 def running():
-    with fabric_in_simulation("--seed", str(SEED)) as board:
+    with fabric_in_simulation("--seed", str(SEED), impatient=True) as board:
         yield board, board.counters()
 
 

@@ -20,7 +20,7 @@ LIMIT = 150
 @pytest.fixture(scope="module")
 def fabric():
     print(f"seed {SEED}")
-    with fabric_in_simulation(*BAD_LINK, "--seed", str(SEED)) as board:
+    with fabric_in_simulation(*BAD_LINK, "--seed", str(SEED), impatient=True) as board:
         yield board
 
 

@@ -26,7 +26,7 @@ PAUSES = {"stall": 0.2, "memory_stall": 0.2, "latency": (4, 60), "reorder": True
 ROLES = {"narrow": (32, 1, 4300), "wide": (64, 2, 4300 / 2)}
 
 
-@pytest.fixture(scope="module", params=ROLES)
+@pytest.fixture(scope="module", params=["wide", pytest.param("narrow", marks=pytest.mark.nightly)])
 def role(request):
     """``(executable, pipelines, cycles)``"""
     width, pipelines, cycles = ROLES[request.param]

@@ -67,6 +67,7 @@ def test_records_in_parts(width, pipelines, seed):
     play(seed, works, width=width, pipelines=pipelines)
 
 
+@pytest.mark.nightly
 def test_a_part_of_full_size():
     """What is kept and the longest part are a whole block; the next part begins at once."""
     rng = make_rng(0, "full")
@@ -76,6 +77,7 @@ def test_a_part_of_full_size():
     play(0, [record_work(parts)], stall=0)
 
 
+@pytest.mark.nightly
 @seeds(1)
 def test_a_new_connection_inherits_nothing(seed):
     """The session's number is used again in the middle of a record: ``first`` forgets it."""

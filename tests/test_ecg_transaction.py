@@ -32,7 +32,7 @@ def assert_drained(stats):
     assert counters["tcp.service_errors"] == 0
 
 
-@pytest.mark.parametrize("abort", [0, 0.1])
+@pytest.mark.parametrize("abort", [0.1, pytest.param(0, marks=pytest.mark.nightly)])
 def test_messages(binary, messages, abort):
     code, stats = bench.run(binary, messages, 200, abort=abort, **OPTIONS)
     load, counters = stats["load"], stats["counters"]

@@ -33,7 +33,14 @@ def random_weights(preset, rng):
     )
 
 
-@pytest.fixture(scope="module", params=PRESETS)
+#: By day the preset that the boards have.
+TIERS = [
+    name if name == "faithful" else pytest.param(name, marks=pytest.mark.nightly)
+    for name in PRESETS
+]
+
+
+@pytest.fixture(scope="module", params=TIERS)
 def simulator(request):
     """``(preset, weights, executable)``; one pipeline, random weights."""
     preset = PRESETS[request.param]

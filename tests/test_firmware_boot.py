@@ -131,6 +131,7 @@ def test_the_tcp_engines_times_come_from_the_configuration_block(start, top):
         assert [_peek(board, registers[n]["address"]) for n in names] == [777, 3, 8, 200]
 
 
+@pytest.mark.nightly
 @pytest.mark.cpu_limit(1200)
 def test_the_application_starts_and_confirms(start, top):
     application = top.folder.parent / "software" / "bios" / "application.bin"

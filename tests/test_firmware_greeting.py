@@ -98,7 +98,16 @@ TREE = parse(
 )
 
 
-@pytest.mark.parametrize("topology", [MESH, TREE], ids=["mesh", "tree"])
+TOPOLOGIES = pytest.mark.parametrize(
+    "topology",
+    [
+        pytest.param(TREE, id="tree"),
+        pytest.param(MESH, id="mesh", marks=pytest.mark.nightly),
+    ],
+)
+
+
+@TOPOLOGIES
 @seeds(2)
 def test_a_board_that_restarts_is_taken_back(build, topology, seed):
     """On a good network within a second, one after the other and two at once."""
@@ -158,7 +167,7 @@ def test_slow_boards_join(build, seed):
         assert passes < 120
 
 
-@pytest.mark.parametrize("topology", [MESH, TREE], ids=["mesh", "tree"])
+@TOPOLOGIES
 def test_the_entries_of_all_boards_fit_together(build, topology):
     """Each open entry names, at the other end, one that names it; requests and replies apart."""
     world = World(build, topology)

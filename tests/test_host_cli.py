@@ -125,7 +125,15 @@ SHORT = {
 }
 
 
-@pytest.mark.parametrize("command", SHORT)
+@pytest.mark.parametrize(
+    "command",
+    [
+        name
+        if name in ("help", "board", "error")
+        else pytest.param(name, marks=pytest.mark.nightly)
+        for name in SHORT
+    ],
+)
 @pytest.mark.parametrize("kind", ENCODINGS)
 def test_output_in_any_encoding(tmp_path, kind, command):
     names = ("PYTHONIOENCODING", "PYTHONUTF8", "LANG")

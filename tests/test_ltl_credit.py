@@ -43,6 +43,7 @@ def test_an_output_that_stalls_stops_its_sender_and_nobody_else():
     run(pair, main, other, link(a, b), link(b, a), limit=8_000)
 
 
+@pytest.mark.nightly
 def test_messages_of_an_old_incarnation_count_until_they_have_left():
     """A connection is opened anew over a full output: neither it nor another finds too much."""
     config = LtlConfig(

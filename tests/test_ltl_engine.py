@@ -56,7 +56,7 @@ class Answers:
             self.frames.append(parsed)
 
 
-@pytest.mark.parametrize("width", [32, 64])
+@pytest.mark.parametrize("width", [32, pytest.param(64, marks=pytest.mark.nightly)])
 @seeds(2)
 def test_messages_survive_a_hostile_link(seed, width):
     """Both ways and on both channels, under loss, doubling, reordering and damage."""
@@ -231,7 +231,7 @@ MALFORMED = [(42, 0x21), (42, 0x14), (53, 200), (53, 0), (39, 99), (52, 0xFF), (
 MALFORMED_ACK = [(53, 5)]
 
 
-@pytest.mark.parametrize("width", [32, 64])
+@pytest.mark.parametrize("width", [64, pytest.param(32, marks=pytest.mark.nightly)])
 def test_bad_frames_are_counted_and_disturb_nobody(width):
     """Before, between and after good frames, at the right place of a sequence, without a pause."""
     end = Ltl(replace(SMALL, width=width, buffer_beats=512))

@@ -36,7 +36,7 @@ from trebuchet.sim.build import build
 from trebuchet.sim.run import Board
 from trebuchet.sim.tops import source
 
-pytestmark = [pytest.mark.slow, needs_network]
+pytestmark = [pytest.mark.nightly, needs_network]
 
 SEED = 70
 PAIR = matmul.pair_bytes()

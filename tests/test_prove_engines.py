@@ -49,7 +49,10 @@ def test_a_solver_says_nothing_but_answers_on_its_first_run(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize(
+    "solver",
+    [SOLVERS[0], *(pytest.param(name, marks=pytest.mark.nightly) for name in SOLVERS[1:])],
+)
 def test_every_solver_decides(solver, run):
     good, bad = run(Sum(), solvers=[solver]), run(Sum(limit=3), solvers=[solver])
     assert [(r.status, r.solver) for r in (good, bad)] == [("proved", solver), ("failed", solver)]

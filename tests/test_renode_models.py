@@ -1,6 +1,6 @@
 """The models against the gateware: the same accesses, the same console, the same status page.
 
-What needs Renode is skipped without it; the gateware's half of the register test always runs.
+What needs Renode is skipped without it; the gateware's half of the register test runs all the same.
 """
 
 import json
@@ -23,7 +23,7 @@ from trebuchet.sim.run import Board
 from trebuchet.sim.tops import source
 from trebuchet.soc.build import build_software
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 needs_renode = pytest.mark.skipif(
     find_renode() is None, reason="Renode is not here; trebuchet doctor says how to get it"

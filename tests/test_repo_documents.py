@@ -54,6 +54,8 @@ def marked(command, document):
         marks = [pytest.mark.slow, pytest.mark.cpu_limit(LIMIT)]
     if "--boards" in command:  # four boards in one process; tests/test_sim_fleet.py has two
         marks.append(pytest.mark.nightly)
+    if "--role" in command:  # a board of its own; tests/test_matmul_e2e.py has one without a CPU
+        marks.append(pytest.mark.nightly)
     return pytest.param(command, document, marks=marks)
 
 

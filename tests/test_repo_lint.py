@@ -12,7 +12,7 @@ pytestmark = pytest.mark.whole_tree
 PLACES = {"name": "trebuchet", "path": "mein Ordner ü/x"}
 
 
-@pytest.fixture(params=PLACES)
+@pytest.fixture(params=["path", pytest.param("name", marks=pytest.mark.nightly)])
 def copy(root, request):
     """The tracked files in another place, with this environment as their `.venv`."""
     top = root / "build" / "lint" / request.param

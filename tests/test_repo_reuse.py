@@ -170,7 +170,9 @@ def test_what_passed_is_not_run_again(project, options):
     assert "opens secret.md: not among its inputs" in text
 
 
-@pytest.mark.parametrize("options", [(), ("-n", "2", "--dist", "loadgroup")])
+@pytest.mark.parametrize(
+    "options", [(), pytest.param(("-n", "2", "--dist", "loadgroup"), marks=pytest.mark.nightly)]
+)
 def test_a_file_of_which_all_passed_is_not_imported(project, options):
     path = project / "tests" / "test_small.py"
     path.write_text(PROJECT[: PROJECT.index("def test_reads")] + "print('imported')\n")

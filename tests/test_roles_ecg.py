@@ -243,7 +243,9 @@ def test_pipeline_rejects(arguments, message):
         EcgPipeline(**arguments)
 
 
-@pytest.mark.parametrize("width", [32, 64, 128])
+@pytest.mark.parametrize(
+    "width", [64, *(pytest.param(n, marks=pytest.mark.nightly) for n in (32, 128))]
+)
 @seeds(2)
 def test_role_answers_jobs(width, seed):
     rng = make_rng(seed, "jobs")
@@ -296,6 +298,7 @@ def test_role_answers_jobs(width, seed):
     run(dut, bench, responder, *checkers, limit=60_000, seed=seed)
 
 
+@pytest.mark.nightly
 def test_a_block_takes_no_longer_than_its_beats():
     samples = heart(make_rng(0, "cycles"), 4096, beats=12)
     expected = model.classify_block(samples)

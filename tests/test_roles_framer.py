@@ -344,7 +344,10 @@ def test_table_sizes(sessions):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 130))
+@pytest.mark.parametrize(
+    "seed",
+    [*range(100, 105), *(pytest.param(n, marks=pytest.mark.nightly) for n in range(105, 130))],
+)
 def test_random_long(seed):
     test_random(32, seed)
 

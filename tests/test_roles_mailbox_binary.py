@@ -162,7 +162,18 @@ def test_whole_messages(stream):
     assert conn.received == expected(stream)
 
 
-@pytest.mark.parametrize("cut", [1, 7, 8, 9, 15, 1031, 1032, 1033, 2000])
+@pytest.mark.parametrize(
+    "cut",
+    [
+        1,
+        7,
+        8,
+        9,
+        15,
+        1032,
+        *(pytest.param(n, marks=pytest.mark.nightly) for n in (1031, 1033, 2000)),
+    ],
+)
 def test_fin_in_mid_message_is_told(cut):
     """Also right behind the header, or between two pieces: an empty partial request."""
     stream = message(1, bytes(2500))[:cut]

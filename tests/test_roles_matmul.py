@@ -18,7 +18,8 @@ from trebuchet.models.status import Status
 
 #: (order, MACs, data path): one group of lanes and several, one tile and several, and sweeps that
 #: their own results hold up.
-SHAPES = [(8, 4, 32), (8, 8, 32), (8, 8, 64), (8, 4, 128), (16, 8, 64), (16, 16, 128), (32, 32, 64)]
+SHAPES = [(8, 4, 32), (8, 8, 32), (8, 8, 64), (8, 4, 128), (16, 8, 64)]
+LARGE_SHAPES = [(16, 16, 128), (32, 32, 64)]
 RESULTS = 0x8000
 
 
@@ -55,7 +56,11 @@ def test_model_refuses_other_lengths(length):
         matmul.result(bytes(length), 8)
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize(
+    "shape",
+    [*SHAPES, *(pytest.param(shape, marks=pytest.mark.nightly) for shape in LARGE_SHAPES)],
+    ids=str,
+)
 @seeds(1)
 def test_multiplier_equals_model(shape, seed):
     n, macs, width = shape
@@ -85,7 +90,9 @@ JOBS = [(1, 0, 0), (3, 0, 16), (0, 0, 64), (1, 4, 64), (2, 0, -4), (1, -512, 64)
 JOBS += [(2, 0, 0), (1, 1, 4096), (1, 0, -256), (2, 0, 1), (1, 0, 0), (1, 0, 0)]
 
 
-@pytest.mark.parametrize("width", [32, 64, 128])
+@pytest.mark.parametrize(
+    "width", [64, *(pytest.param(n, marks=pytest.mark.nightly) for n in (32, 128))]
+)
 @seeds(2)
 def test_role_answers_jobs(width, seed):
     """Good and bad jobs, several in the role at a time, a memory as awkward as it may be."""
@@ -133,7 +140,7 @@ def test_other_kinds_of_job_are_refused():
     assert (answer.status, answer.result) == (Status.BAD_TYPE, b"")
 
 
-@pytest.mark.parametrize("jobs", [1, 6])
+@pytest.mark.parametrize("jobs", [1, pytest.param(6, marks=pytest.mark.nightly)])
 def test_macs_never_wait(jobs):
     """Six products cost six times n**3 / macs cycles and one load, in one job or in six."""
     n, macs, width, products = 16, 8, 64, 6

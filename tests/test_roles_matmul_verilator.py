@@ -36,6 +36,7 @@ def check(run, expected):
         assert answer.result == result, f"job {number}"
 
 
+@pytest.mark.nightly
 @seeds(1)
 def test_a_thousand_products_equal_the_model(simulator, seed):
     """800 in jobs of one pair, back to back; 200 in jobs of several, the memory at its worst."""

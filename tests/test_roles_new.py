@@ -70,6 +70,7 @@ def test_a_new_role_passes_its_test(run, created):
     run("pytest", "-q", "tests/test_repo_testplan.py", "-k", "entries or named_tests")
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_new_role_is_proved(run, created):
     rows = json.loads(run("trebuchet.host.cli", "prove", NAME, "--json"))

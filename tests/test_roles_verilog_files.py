@@ -155,6 +155,7 @@ def test_a_vivado_project_is_checked_with_system_verilog_as_such():
     assert vivado._reads(["top.v"], tcl) == "read_verilog top.v"
 
 
+@pytest.mark.nightly
 def test_the_area_of_a_module_that_keeps_its_hierarchy(tmp_path):
     head = '(* keep_hierarchy = "yes" *) module mine'
     paths = [write(tmp_path, body(h), n) for h, n in ((head, "a.sv"), ("module mine", "b.v"))]

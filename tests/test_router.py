@@ -80,10 +80,15 @@ async def against_model(ctx, dut, model, seed, cycles, length, *, bad=0.0, rude=
         (2, link(vcs=1, buffer_flits=2, reserved=1), True),
         (2, link(vcs=1, buffer_flits=3, reserved=3), False),
         (3, link(vcs=2, buffer_flits=5, reserved=1), True),
-        (4, link(vcs=2, buffer_flits=16, reserved=3), True),
-        (4, link(vcs=2, buffer_flits=8, reserved=2), False),
-        (3, link(vcs=3, buffer_flits=7, reserved=2), True),
-        (4, link(vcs=4, buffer_flits=17, reserved=3), True),
+        *(
+            pytest.param(*values, marks=pytest.mark.nightly)
+            for values in (
+                (4, link(vcs=2, buffer_flits=16, reserved=3), True),
+                (4, link(vcs=2, buffer_flits=8, reserved=2), False),
+                (3, link(vcs=3, buffer_flits=7, reserved=2), True),
+                (4, link(vcs=4, buffer_flits=17, reserved=3), True),
+            )
+        ),
     ],
 )
 @seeds(1)
@@ -100,7 +105,7 @@ def test_same_as_the_model(ports, config, through, seed):
     run(dut, drive, limit=500, seed=seed)
 
 
-@pytest.mark.parametrize("vcs", [2, 3])
+@pytest.mark.parametrize("vcs", [2, pytest.param(3, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("rude", [False, True])
 @seeds(1)
 def test_bad_input_is_the_models(vcs, rude, seed):
@@ -138,9 +143,9 @@ def test_ways_that_change_the_vc(seed):
 @pytest.mark.parametrize(
     "config",
     [
-        link(vcs=2, buffer_flits=8),
         link(vcs=2, buffer_flits=9, phit_width=4),
-        link(vcs=1, buffer_flits=4, phit_width=8),
+        pytest.param(link(vcs=2, buffer_flits=8), marks=pytest.mark.nightly),
+        pytest.param(link(vcs=1, buffer_flits=4, phit_width=8), marks=pytest.mark.nightly),
     ],
 )
 @pytest.mark.parametrize("chance", [1.0, 0.1])

@@ -93,11 +93,16 @@ def test_a_port_has_one_neighbour():
 @pytest.mark.parametrize(
     ("topology", "config", "through", "packets"),
     [
-        (mesh(2, 2), link(), True, 25),
-        (mesh(3, 3), link(vcs=1, buffer_flits=4), True, 12),
         (mesh(2, 2), link(phit_width=8), False, 15),
         (ring(4), link(), True, 25),
-        (ring(5), link(vcs=4, buffer_flits=12, reserved=1), True, 15),
+        *(
+            pytest.param(*values, marks=pytest.mark.nightly)
+            for values in (
+                (mesh(2, 2), link(), True, 25),
+                (mesh(3, 3), link(vcs=1, buffer_flits=4), True, 12),
+                (ring(5), link(vcs=4, buffer_flits=12, reserved=1), True, 15),
+            )
+        ),
     ],
 )
 @pytest.mark.parametrize("chance", [1.0, 0.3])

@@ -15,7 +15,9 @@ def router():
     return RouterSimulator(Router(4, LinkConfig(vcs=4, buffer_flits=32)))
 
 
-@pytest.mark.parametrize(("length", "least"), [(1, 0.85), (8, 0.8)])
+@pytest.mark.parametrize(
+    ("length", "least"), [pytest.param(1, 0.85, marks=pytest.mark.nightly), (8, 0.8)]
+)
 def test_saturation(router, length, least):
     assert router.run(length).throughput >= least
 

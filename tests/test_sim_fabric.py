@@ -4,11 +4,11 @@ import random
 import threading
 
 import pytest
+from e2e_board import impatient_fabric
 from patience import join
 from sim_tops import needs_network
-from trebuchet.sim.build import build
 from trebuchet.sim.run import Board, run_batch
-from trebuchet.sim.tops import PAGE, source
+from trebuchet.sim.tops import PAGE
 
 # Compiling the shell takes a minute.
 pytestmark = pytest.mark.slow
@@ -18,7 +18,7 @@ BAD_LINK = ["--loss", "3%", "--reorder", "5%", "--duplicate", "2%", "--corrupt",
 
 @pytest.fixture(scope="module")
 def fabric():
-    return build(source("fabric"))
+    return impatient_fabric()
 
 
 @pytest.fixture

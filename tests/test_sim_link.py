@@ -161,6 +161,7 @@ def test_ticks_by_the_wall_clock():
     assert 100 <= stats["counters"]["mirror.ticks"] <= 1000 * stats["seconds"] + 1
 
 
+@pytest.mark.nightly
 def test_ticks_of_a_slow_simulation(tmp_path):
     """Waves make it slower than nominal: then a millisecond takes its nominal cycles, too."""
     arguments = ["--time", "wall", "--seconds", 1, "--trace", tmp_path / "waves.fst"]

@@ -117,19 +117,22 @@ def test_a_memory_that_is_too_small(ported):
             ('= EcpFlashPads(soc.platform.request("spiflash"))', "= 1"),
             "flash_pads of attach has no clk, cs_n, mosi, miso: the flash",
         ),
-        (
+        pytest.param(
             ('device="45F"', 'device="45F", toolchain="diamond"'),
             r"LiteX cannot build it: TypeError: .*'nowidelut'; see \S+/litex\.log",
+            marks=pytest.mark.nightly,
         ),
         (("    ecp5.ddr3(soc, MT41K512M16)", ""), "attach gives no sdram: the external memory"),
         (("    ecp5.rgmii(soc)", ""), "attach gives no ethphy: Ethernet"),
-        (
+        pytest.param(
             ("udp_services=False", "udp_services=False, bridge=True"),
             "attach gives no host_ethphy: Ethernet of the host's port",
+            marks=pytest.mark.nightly,
         ),
-        (
+        pytest.param(
             ('    soc.flash_pads = EcpFlashPads(soc.platform.request("spiflash"))', ""),
             "attach gives no flash_pads: the flash",
+            marks=pytest.mark.nightly,
         ),
     ],
 )
@@ -138,6 +141,7 @@ def test_functions_that_go_wrong(ported, change, message):
     assert re.fullmatch(f"board 'test_check': {message}", fault(ported(change)))
 
 
+@pytest.mark.nightly
 def test_a_device_that_litex_does_not_know(ported):
     message = fault(ported(('device="45F"', 'device="12F"'), ("LFE5UM5G-45F", "LFE5UM5G-12F")))
     assert re.fullmatch(

@@ -4,7 +4,7 @@ import pytest
 from trebuchet.soc.build import build_sim
 from trebuchet.soc.cpu import CORES
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 #: Without a role: there is less to compile.
 FILE = """
@@ -15,10 +15,10 @@ BOARD = dataclasses.replace(SIM, name="sim_cpu", cpu_variant={variant!r}, role="
 """
 
 
-TIERS = ["trebuchet", pytest.param("trebuchet_cached", marks=pytest.mark.nightly)]
+VARIANTS = ["trebuchet", "trebuchet_cached"]
 
 
-@pytest.fixture(scope="module", params=TIERS)
+@pytest.fixture(scope="module", params=VARIANTS)
 def files(request, root):
     """The core and the board's Verilog with it, from a board file."""
     folder = root / "build" / f"sim_{request.param}"

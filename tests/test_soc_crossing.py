@@ -57,7 +57,14 @@ def _get(source, count, rng, pauses, got):
 
 @pytest.mark.parametrize("block", [False, True])
 @pytest.mark.parametrize("depth", [4, 16])
-@pytest.mark.parametrize("clocks", [(8, 8), (24, 8), (8, 24), (20, 14), (14, 18)])
+@pytest.mark.parametrize(
+    "clocks",
+    [
+        (24, 8),
+        (14, 18),
+        *(pytest.param(n, marks=pytest.mark.nightly) for n in ((8, 8), (8, 24), (20, 14))),
+    ],
+)
 @pytest.mark.parametrize("pauses", [(0, 0), (0.3, 0.3), (0, 0.8), (0.8, 0)])
 def test_all_items_cross_in_order(block, depth, clocks, pauses):
     seed = random.randrange(1 << 32)

@@ -124,6 +124,7 @@ def check_frames(server):
     assert news == [LEASED, OTHER]
 
 
+@pytest.mark.nightly
 def test_an_address_by_dhcp_its_renewal_and_its_loss(small):
     with start(small) as board, DhcpServer(board, LEASED, lease=8) as server:
         board.wait_uart(f"ip: {LEASED}, dhcp from 192.0.2.1", 90)
@@ -147,6 +148,7 @@ def test_an_address_by_dhcp_its_renewal_and_its_loss(small):
         assert {m.dst for m in unicast} == {server.mac}
 
 
+@pytest.mark.nightly
 def test_without_a_server_the_static_address_is_taken_until_one_comes(small):
     with start(small) as board, DhcpServer(board, LEASED, silent=True) as server:
         board.wait_uart(f"ip: {STATIC}, fallback", 90)

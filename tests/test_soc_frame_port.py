@@ -152,7 +152,14 @@ def addressed(dut):
 
 
 @seeds(2)
-@pytest.mark.parametrize(("width", "arp"), [(32, False), (32, True), (64, False), (128, True)])
+@pytest.mark.parametrize(
+    ("width", "arp"),
+    [
+        (64, False),
+        (128, True),
+        *(pytest.param(*n, marks=pytest.mark.nightly) for n in ((32, False), (32, True))),
+    ],
+)
 def test_receives_its_frames_and_sends_under_back_pressure(width, arp, seed):
     rng = make_rng(seed, "frames")
     dut = FramePort(width, 1 << 15, arp=arp, served=SERVED)

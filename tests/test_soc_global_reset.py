@@ -92,6 +92,7 @@ def test_other_sinks_keep_the_net(three):
     assert len(_resets(module)[21]) == 4
 
 
+@pytest.mark.nightly
 def test_nextpnr_routes_it_on_a_global_net(request, monkeypatch):
     placed = small_design(request, monkeypatch, "test_global_reset", DESIGN)
     folder = placed.folder

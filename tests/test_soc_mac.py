@@ -90,12 +90,12 @@ def _receive(endpoint, count, cycles):
     raise AssertionError(f"{len(found)} of {count} frames after {cycles} cycles")
 
 
-@pytest.mark.parametrize("width", [32, 64])
+@pytest.mark.parametrize("width", [32, pytest.param(64, marks=pytest.mark.nightly)])
 def test_frames_to_the_line_and_back(width):
     _there_and_back(_Top(width), width, CLOCKS, 0.2)
 
 
-@pytest.mark.parametrize("width", [32, 64])
+@pytest.mark.parametrize("width", [64, pytest.param(32, marks=pytest.mark.nightly)])
 def test_without_stores_whole_frames_leave_without_a_pause(width):
     """Those of a bridge, which stores them; in the clock domains of the host's port."""
     options = {"stores": False, "rx": "host_eth_rx", "tx": "host_eth_tx"}

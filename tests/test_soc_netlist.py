@@ -119,6 +119,7 @@ def test_what_nextpnr_writes_has_the_designs_names(request, monkeypatch):
     assert not any(re.search("cell_[0-9]{6}", path.read_text()) for path in logs)
 
 
+@pytest.mark.nightly
 def test_a_comment_does_not_place_again(request, monkeypatch):
     """Real tools: nothing is run for a comment; logic is placed again, and so is another seed."""
     board = load_board("versa_ecp5")

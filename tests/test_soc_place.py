@@ -267,6 +267,7 @@ def test_a_tool_that_was_killed_is_no_tool_that_failed(placement):
         placement.run(["sh", "-c", "echo all is well; kill -9 $$"], "sh.log")
 
 
+@pytest.mark.nightly
 def test_a_design_has_one_bitstream_wherever_it_is_built(request, monkeypatch):
     """Real tools, twice; and nextpnr heeds the router's settings, which have no options."""
     bitstreams = []

@@ -8,7 +8,9 @@ import pytest
 from trebuchet.boards import load_board
 from trebuchet.soc.build import generate_only
 
-BOARDS = ["colorlight_5a_75b", pytest.param("colorlight_i9", marks=pytest.mark.nightly)]
+pytestmark = pytest.mark.nightly
+
+BOARDS = ["colorlight_5a_75b", "colorlight_i9"]
 
 
 @pytest.fixture(scope="module", params=BOARDS)

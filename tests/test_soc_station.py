@@ -12,16 +12,10 @@ from sim_tops import needs_network
 from trebuchet.sim.bridge import BridgeBoard, bridge_source
 from trebuchet.sim.build import build
 
-pytestmark = [pytest.mark.slow, needs_network]
+pytestmark = [pytest.mark.nightly, needs_network]
 
 
-TIERS = [
-    pytest.param(False, id="unmanaged", marks=pytest.mark.nightly),
-    pytest.param(True, id="managed"),
-]
-
-
-@pytest.fixture(scope="module", params=TIERS)
+@pytest.fixture(scope="module", params=[False, True], ids=["unmanaged", "managed"])
 def board(request):
     top = bridge_source(managed=request.param)
     options = {"ready": "ready"} if request.param else {"uart": "none"}

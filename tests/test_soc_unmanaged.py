@@ -69,6 +69,7 @@ def test_the_key_of_sequence_numbers_is_the_files():
     assert shell_config(UNMANAGED).tcp.isn_key == TcpConfig().isn_key
 
 
+@pytest.mark.nightly
 def test_memory_that_must_be_trained_is_refused(root):
     versa = load_board("versa_ecp5")
     off = {"cpu_variant": "none", "flash": None, "name": "test_unmanaged"}
@@ -105,14 +106,14 @@ def _echo(board, length):
         echo(peer, os.urandom(length))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @needs_network
 def test_echo_over_a_lossy_link(board):
     for length in (1, 1460, 100_000):
         _echo(board, length)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @needs_network
 def test_the_role_answers(board):
     command = [sys.executable, "-m", "trebuchet.host.cli", "ecg", "run", board.ip]
@@ -124,7 +125,7 @@ def test_the_role_answers(board):
     assert run["board"]["sensitivity"] > 0.9
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @needs_network
 def test_services_of_firmware_are_refused(board):
     for name in ("mailbox", "page"):
@@ -132,7 +133,7 @@ def test_services_of_firmware_are_refused(board):
             board.connect(SERVICES[name])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @needs_network
 def test_clients_that_vanish_leave_every_session_free(board):
     """All sessions, thrice, ended by a reset in mid-message; then all of them do their work."""

@@ -325,6 +325,7 @@ def no_vivado(monkeypatch):
     monkeypatch.setenv("PATH", ":".join(kept))
 
 
+@pytest.mark.nightly
 def test_without_vivado_the_fit_is_reported(tmp_path, litex, no_vivado):
     report = build_board("kcu105", tmp_path / "out")
     assert report["tools"] == ["yosys", "verilator"]
@@ -370,6 +371,7 @@ def test_faults_in_the_design_are_one_line(tmp_path, litex, no_vivado, old, new,
     assert not (tmp_path / "out" / "report.json").exists()
 
 
+@pytest.mark.nightly
 def test_a_loop_of_logic_is_found(tmp_path):
     loop = "wire a; assign a = ~(a & count[0]); assign q = a;"
     placement = generated(tmp_path, PART.replace("assign q = count[7];", loop))
@@ -378,6 +380,7 @@ def test_a_loop_of_logic_is_found(tmp_path):
     assert re.match(r"found logic loop in module \S+, see .*yosys_all\.log$", message), message
 
 
+@pytest.mark.nightly
 def test_deep_memories_are_block_ram(tmp_path):
     """Which Yosys' own choice of LUT RAM cannot map."""
     memory = """reg [31:0] deep[0:2047];
@@ -396,6 +399,7 @@ assign q = ^word;"""
     assert map_design(placement, KU040, tmp_path / "check")["bram36"] == 2
 
 
+@pytest.mark.nightly
 def test_a_design_that_does_not_fit(tmp_path, litex, no_vivado, monkeypatch):
     tiny = dataclasses.replace(KCU105, capacity=dataclasses.replace(KU040, ff=4))
     monkeypatch.setattr(build_module, "load_board", lambda name: tiny)
