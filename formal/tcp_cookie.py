@@ -131,13 +131,12 @@ class CookieFlow(FlowProof):
         m.d.sync += [right.eq(dut.hash_valid & dut.done & ~dut.finish), was.eq(dut.hash)]
         m.d.comb += Assume(~right | (dut.hash_valid & (dut.hash == was)))
 
-    def _more_ways(self, ways, counts, accept, known, room):
+    def _more_ways(self, ways, counts, stranger, crowded):
         dut, at, seg = self.dut, self.at, self.dut.segment.payload
         f, cookie = seg.flags, dut.cookie
-        refused = ~known & accept & dut.free_valid & ~room
-        able = refused & cookie.able
+        able = crowded & cookie.able
         heard = dut.handshake.local.any() & dut.settings.enable
-        maybe = ~known & ~accept & f.ack & ~f.syn & ~f.rst & heard & cookie.plausible
+        maybe = stranger & f.ack & ~f.syn & ~f.rst & heard & cookie.plausible
         baked = dut.bakes & f.syn
         ways["DECIDE"].insert(0, (able | maybe, "BAKE"))
         ways["LOOKUP"].insert(0, (dut.done & dut.hash_valid & dut.bakes, "BAKED"))
@@ -151,12 +150,11 @@ class CookieFlow(FlowProof):
         taken = at["TASTE"] & ~f.syn & cookie.good
         answered = at["REPLY"] & ~dut.reply.valid
         counts |= {
-            "refused_half_open": at["DECIDE"] & refused & ~able,
+            "refused_half_open": crowded & ~able,
             "rst_tx": answered & ~baked,
             "cookies_sent": answered & baked,
             "cookies_taken": taken,
-            "unknown": (at["DECIDE"] & ~known & ~accept & ~maybe)
-            | (at["TASTE"] & ~f.syn & ~cookie.good),
+            "unknown": (stranger & ~maybe) | (at["TASTE"] & ~f.syn & ~cookie.good),
         }
 
     def _reply(self, seg, f):
@@ -238,13 +236,13 @@ PROOFS = (
         module="trebuchet.cores.tcp.receive",
         build=lambda cores: CookieFlow(cores.ReceiveEngine(COOKIES)),
         depth=5,
-        cover_depth=26,
+        cover_depth=30,
         mutants=(
-            _in_cookie("takes_all", "with m.If(~syn & self.cookie.good):", "with m.If(~syn):", 18),
-            _in_cookie("of_resets", "flags.ack & ~flags.syn & ~flags.rst &", "flags.ack &", 26),
-            _in_cookie("early", 'm.next = "TASTE"', 'm.next = "REPLY"', 16),
-            _in_cookie("two_at_once", "with m.If(self.idle):", "with m.If(1):", 14),
-            Mutant("once_more", "ended = ended & ~(made & self.good)", "ended = ended", 26),
+            _in_cookie("takes_all", "with m.If(~syn & self.cookie.good):", "with m.If(~syn):", 22),
+            _in_cookie("of_resets", "flags.ack & ~flags.syn & ~flags.rst &", "flags.ack &", 30),
+            _in_cookie("early", 'm.next = "TASTE"', 'm.next = "REPLY"', 20),
+            _in_cookie("two_at_once", "with m.If(self.idle):", "with m.If(1):", 18),
+            Mutant("once_more", "ended = ended & ~(made & self.good)", "ended = ended", 30),
         ),
         assumes="the contracts of session table, store, memory and sender; registers stand still",
         not_proved="progress, which depends on the partners; a reset while running",

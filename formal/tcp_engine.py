@@ -40,6 +40,13 @@ WIRES = (
     ("table", "free_valid", "receive", "free_valid"),
     ("table", "free_session", "receive", "free_session"),
     ("store", "half_open", "receive", "half_open"),
+    ("store", "taken", "admission", "taken"),
+    ("store", "freed", "admission", "freed"),
+    ("admission", "admits", "receive", "admits"),
+    ("admission", "below", "receive", "below"),
+    ("admission", "above", "timer", "above"),
+    ("receive", "refused", "timer", "press"),
+    ("receive", "wanted", "timer", "pressed"),
     ("store", "active_valid", "transmit", "active_valid"),
     ("store", "active_session", "transmit", "active_session"),
     ("store", "event_valid", "events", "event_valid"),
@@ -58,6 +65,7 @@ WIRES = (
 COUNTING = {
     **{"rst_tx": ("receive", "transmit"), "time_wait_reused": ("receive", "timer")},
     **{"aborts": ("timer", "application"), "rto": ("timer",), "timeouts": ("timer",)},
+    "evicted": ("timer",),
     **{name: ("application",) for name in ("tx_overrun", "service_errors")},
     **{name: ("transmit",) for name in ("retransmits", "zero_window_probes", "keepalive_probes")},
 }
@@ -72,7 +80,7 @@ class EngineProof(Elaboratable):
         self.dut = dut = self.cores.TcpEngine(self.config)
         with patched(self.cores, NumberList=RegisterFifo):
             self.inside = Inside(m, dut)
-        for name in (*ENGINES, "table", "dma", "store"):
+        for name in (*ENGINES, "table", "dma", "store", "admission"):
             hollow(getattr(dut, name))
         for _, member, port in dut.signature.flatten(dut):
             if member.flow is In and len(Value.cast(port)):
@@ -131,7 +139,7 @@ class EngineProof(Elaboratable):
 
     def _settings(self, m):
         dut, config = self.dut, self.config
-        for engine in (dut.receive, dut.publish, dut.timer):
+        for engine in (dut.receive, dut.publish, dut.timer, dut.admission):
             for name in ("enable", "abort_all", "listen"):
                 m.d.comb += Assert(engine.settings[name] == getattr(dut.csr, name))
             for name, (_, value, _) in programmable(config).items():
@@ -231,6 +239,8 @@ class EngineProof(Elaboratable):
             Assert(dut.csr.sessions == config.sessions),
             Assert(dut.csr.sessions_used == dut.table.in_use),
             Assert(dut.csr.half_open == dut.store.half_open),
+            Assert(dut.csr.used_0 == dut.admission.used[0]),
+            Assert(dut.csr.used_1 == dut.admission.used[1]),
             Cover(moves(dut.segment) & (dut.csr.rst_tx == 2)),
         ]
 

@@ -40,6 +40,7 @@ def free_inputs(m, dut):
     """Any values, in any cycle, on all inputs."""
     free(m, dut.segment.valid, dut.segment.payload, dut.port.grant, dut.port.record, dut.now)
     free(m, dut.settings, dut.pool.valid, dut.pool.payload, dut.half_open, dut.session)
+    free(m, dut.admits, dut.below)
     free(m, dut.idle, dut.done, dut.found, dut.hash_valid, dut.hash, dut.free_valid)
     free(m, dut.free_session, dut.verdict.ready, dut.reply.ready)
 
@@ -204,7 +205,7 @@ def update(dut, k):
         "rtt_on": [(k.sampled | k.fast | k.meets, 0)],
         "rto": [(k.new | k.opens, rtt.rto)],
         "retries": [(k.new | k.idle | syncs | (acks & (seg.window == 0)), 0)],
-        "progress": [(k.new | syncs, now)],
+        "progress": [(k.new | syncs | ((k.accepts | k.keeps) & j.ack_all), now)],
         "deadline": [
             (k.ends | (k.waiting & seg.flags.fin & ~seg.flags.rst), now + s.time_wait),
             (((k.new | k.opens) & j.ack_all) | k.idle, now + s.keepalive_idle),
@@ -366,7 +367,7 @@ PROOFS = (
         module="trebuchet.cores.tcp.receive",
         build=lambda cores: UpdateProof(cores.ReceiveEngine(ALL)),
         depth=1,
-        cover_depth=13,
+        cover_depth=17,
         mutants=(
             Mutant("counts_what_is_out", "window.acked.eq(j.acked)", "window.acked.eq(j.out)", 6),
         ),
@@ -380,41 +381,41 @@ PROOFS = (
         module="trebuchet.cores.tcp.receive",
         build=lambda cores: UpdateProof(cores.ReceiveEngine(ACTIVE)),
         depth=1,
-        cover_depth=13,
+        cover_depth=17,
         mutants=(
             Mutant(
                 "any_syn_ack",
                 "with m.If(flags.ack & ~j.ack_new):",
                 "with m.If(0):",
-                13,
+                17,
                 where=ARRIVAL,
             ),
             Mutant(
                 "any_reset",
                 "with m.If(flags.ack):\n                m.d.comb += [kill",
                 "with m.If(1):\n                m.d.comb += [kill",
-                13,
+                17,
                 where=ARRIVAL,
             ),
             Mutant(
                 "tells_twice",
                 "w.ev_open.eq(r.ev_open), self.opened",
                 "self.opened",
-                13,
+                17,
                 where=ARRIVAL,
             ),
             Mutant(
                 "keeps_the_syn",
                 "w.syn_due.eq(0), w.check.eq(1)",
                 "w.check.eq(1)",
-                13,
+                17,
                 where=ARRIVAL,
             ),
             Mutant(
                 "no_ack_of_the_syn",
                 "w.snd_una.eq(seg.ack), w.ack_due.eq(1)",
                 "w.snd_una.eq(seg.ack)",
-                13,
+                17,
                 where=ARRIVAL,
             ),
         ),
@@ -428,10 +429,10 @@ PROOFS = (
         module="trebuchet.cores.tcp.receive",
         build=lambda cores: UpdateProof(cores.ReceiveEngine(SMALL)),
         depth=1,
-        cover_depth=13,
+        cover_depth=17,
         mutants=(
-            Mutant("no_limit", "| (r.challenges != 3)", "| (r.challenges == 3)", 13, where=ARRIVAL),
-            Mutant("deaf", "with m.If(j.takes | j.beyond):", "with m.If(j.takes):", 13, ARRIVAL),
+            Mutant("no_limit", "| (r.challenges != 3)", "| (r.challenges == 3)", 17, where=ARRIVAL),
+            Mutant("deaf", "with m.If(j.takes | j.beyond):", "with m.If(j.takes):", 17, ARRIVAL),
         ),
         assumes=_ASSUMES,
         not_proved="a reset while running; see the module's docstring",

@@ -18,6 +18,7 @@ Not proved: that the engine gets on (its partners may stall it); a reset while r
 
 from amaranth.asserts import AnyConst
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Mux, Signal, Value
+from trebuchet.cores.tcp.admission import latency
 from trebuchet.cores.tcp.record import Phase
 from trebuchet.cores.tcp.service import SESSION_WIDTH
 
@@ -49,7 +50,7 @@ class FlowProof(Elaboratable):
         port, seg = dut.port, dut.segment.payload
         free(m, dut.segment.valid, seg, dut.now, port.grant, port.record, dut.pool.valid)
         free(m, dut.pool.payload, dut.idle, dut.done, dut.found, dut.session, dut.hash_valid)
-        free(m, dut.hash, dut.free_valid, dut.free_session, dut.half_open)
+        free(m, dut.hash, dut.free_valid, dut.free_session, dut.half_open, dut.admits, dut.below)
         free(m, dut.verdict.ready, dut.reply.ready)
         m.d.comb += dut.settings.as_value().eq(AnyConst(len(dut.settings.as_value())))
         stream_rules(m, dut.segment, Assume, "segment")
@@ -78,8 +79,9 @@ class FlowProof(Elaboratable):
         """The segment is taken; no look-up is under way."""
         return self.dut.finish, self.at["IDLE"]
 
-    def _more_ways(self, ways, counts, accept, known, room):
-        """Add to the ways, and to what counters count."""
+    def _more_ways(self, ways, counts, stranger, crowded):
+        """Add to the ways, and to what counters count: ``stranger`` has no session and asks for
+        none, ``crowded`` gets none, in DECIDE, because of too many handshakes."""
 
     def _vouched(self):
         """May have a session without a SYN, however many handshakes are under way."""
@@ -158,6 +160,45 @@ class FlowProof(Elaboratable):
             Assert(silent | self.at["LOOKUP"] | dut.done),
         ]
 
+    def _room(self, m, accept):
+        """Whether the service that is wanted may have one more session; and if there is a free
+        number, too; and if no more than that many handshakes are under way.
+
+        All is what it was a cycle ago, when the segment had been there for two cycles or more and
+        the last session that was made had been counted.
+        """
+        dut, seg, s = self.dut, self.dut.segment.payload, self.dut.settings
+        wanted, heard = Signal.like(dut.wanted, name="heard_by"), Signal(len(dut.config.ports))
+        for k in range(len(dut.config.ports)):  # the last one counts
+            with m.If(s.listen[k] & (seg.local_port == s[f"port_{k}"])):
+                m.d.comb += [wanted.eq(k), heard[k].eq(1)]
+        asked = dut.connect if dut.config.active else 0
+        admitted, crowded = Signal(name="was_admitted"), Signal(name="was_crowded")
+        chosen = Mux(asked, dut.service, dut.handshake.service)
+        crowd = dut.half_open >= s.half_open_limit
+        m.d.sync += admitted.eq(dut.admits.bit_select(chosen, 1))
+        m.d.sync += crowded.eq(crowd & ~dut.below.bit_select(chosen, 1))
+        delay = latency(dut.config) + 1
+        stands, since = Signal(range(4)), Signal(range(delay + 1))
+        begins = dut.segment.ready | (self.at["IDLE"] & ~dut.start)
+        m.d.sync += stands.eq(Mux(begins, 0, stands + (stands != 3)))
+        m.d.sync += since.eq(since + (since != delay))
+        with m.If(self.at["MAKE"]):
+            m.d.sync += since.eq(0)
+        decides = self.at["DECIDE"] & (dut.settled == 0)
+        m.d.comb += [
+            Assert(~decides | ((since == delay) & (stands == 3))),
+            Assert(dut.wanted == chosen),
+            Assert((stands < 2) | (heard == 0) | (dut.handshake.service == wanted)),
+            # Invariants.
+            Assert((stands < 1) | (dut.handshake.local == heard)),
+            Assert((since <= delay) & (dut.settled <= delay)),
+            Assert(since + dut.settled >= delay),
+            Assert(self.at["IDLE"] | (stands + dut.settled >= 3)),
+        ]
+        there = dut.free_valid & admitted
+        return admitted, there, there & (~crowded | self._vouched())
+
     def _accept(self):
         """A SYN for a port that somebody listens to."""
         dut, seg, s = self.dut, self.dut.segment.payload, self.dut.settings
@@ -182,16 +223,18 @@ class FlowProof(Elaboratable):
             & (r.count == 0)
             & (r.flight == 0)
             & (r.rcv_nxt == r.rcv_pub)
+            & (r.service == dut.wanted)
         )
         known = dut.found & ~gone
-        room = dut.half_open < dut.settings.half_open_limit
-        room = dut.free_valid & (room | self._vouched())
+        admitted, free_slot, room = self._room(m, accept)
+        waits = dut.settled != 0
         ended = self.age == TIME - 1
         joins = (r.kept != 0) | j.keep
         ways = {
             "IDLE": [(dut.segment.valid & dut.idle, "LOOKUP")],
             "LOOKUP": [(dut.done & (dut.hash_valid | ~dut.hashed), "DECIDE")],
             "DECIDE": [
+                (waits, "DECIDE"),
                 (known | (accept & room), "ROOM"),
                 (accept | seg.flags.rst, "TAIL"),
                 (1, "REPLY"),
@@ -210,15 +253,19 @@ class FlowProof(Elaboratable):
             "REPLY": [(~dut.reply.valid, "TAIL")],
             "TAIL": [(~self.owes(seg) | ~dut.verdict.valid, "IDLE")],
         }
+        refuses = at["DECIDE"] & ~waits & ~known & accept
+        stranger = at["DECIDE"] & ~waits & ~known & ~accept
+        crowded = refuses & free_slot & ~room
         counts = {
             "syn_rx": at["IDLE"] & dut.start & seg.flags.syn & ~seg.flags.ack & ~seg.flags.rst,
-            "refused_full": at["DECIDE"] & ~known & accept & ~dut.free_valid,
-            "refused_half_open": at["DECIDE"] & ~known & accept & dut.free_valid & ~room,
+            "refused_full": refuses & ~free_slot,
+            "refused_half_open": crowded,
             "time_wait_reused": at["WORK"] & ended & reusable,
             "rst_tx": at["REPLY"] & ~dut.reply.valid,
-            "unknown": at["DECIDE"] & ~known & ~accept,
+            "unknown": stranger,
         }
-        self._more_ways(ways, counts, accept, known, room)
+        m.d.comb += Assert(dut.refused == (refuses & ~admitted))
+        self._more_ways(ways, counts, stranger, crowded)
         code = dut.fsm.encoding
         after, begun = Signal.like(dut.fsm.state), Signal()
         for name, cases in ways.items():
@@ -321,26 +368,29 @@ PROOFS = (
         module="trebuchet.cores.tcp.receive",
         build=lambda cores: FlowProof(cores.ReceiveEngine(SMALL)),
         depth=2,
-        cover_depth=18,
+        cover_depth=22,
         mutants=(
-            Mutant("judges_early", "with m.If(step == 5):", "with m.If(step == 3):", 14),
+            Mutant("judges_early", "with m.If(step == 5):", "with m.If(step == 3):", 18),
             Mutant(
                 "one_too_many",
                 "self.half_open >= self.settings",
                 "self.half_open > self.settings",
-                10,
+                14,
             ),
+            Mutant("admits_anybody", "self.free_valid | ~self.admitted", "self.free_valid", 14),
+            Mutant("decides_early", "with m.If(self.settled == 0):", "with m.If(1):", 14),
+            Mutant("forgets_the_last", "self.settled.eq(self.settling)", "self.step.eq(0)", 18),
             Mutant(
                 "resets_a_reset",
                 "with m.If(~seg.flags.rst):\n                m.next",
                 "with m.If(1):\n                m.next",
-                10,
+                14,
             ),
             Mutant(
                 "acks_no_fin",
                 "segment.length + segment.flags.syn + segment.flags.fin",
                 "segment.length + segment.flags.syn",
-                12,
+                16,
                 where="trebuchet.cores.tcp.segment",
             ),
         ),

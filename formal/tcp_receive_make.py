@@ -31,6 +31,7 @@ class MakeProof(Elaboratable):
         port, s, config = dut.port, dut.settings, dut.config
         seg, w = dut.segment.payload, handed_back(m, port, dut.now)
         free(m, dut.segment.valid, port.grant, port.record, dut.now, dut.pool.valid, dut.half_open)
+        free(m, dut.admits, dut.below)
         free(m, dut.idle, dut.done, dut.found, dut.hash_valid, dut.hash, dut.free_valid)
         free(m, dut.session, dut.free_session, dut.verdict.ready, dut.reply.ready)
         still = [s.as_value(), dut.connect, dut.service]
@@ -124,7 +125,7 @@ def told(config, ack):
 
 
 def _in_handshake(name, old, new):
-    return Mutant(name, old, new, 14, where="trebuchet.cores.tcp.handshake")
+    return Mutant(name, old, new, 18, where="trebuchet.cores.tcp.handshake")
 
 
 PROOFS = (
@@ -135,7 +136,7 @@ PROOFS = (
         module="trebuchet.cores.tcp.receive",
         build=lambda cores: MakeProof(cores.ReceiveEngine(SMALL)),
         depth=3,
-        cover_depth=14,
+        cover_depth=18,
         mutants=(
             _in_handshake("counts_no_syn", "self.seq.eq(seg.seq + 1)", "self.seq.eq(seg.seq)"),
             _in_handshake("any_mss", "seg.mss > config.mss, config", "seg.mss < 99, config"),
@@ -153,10 +154,10 @@ PROOFS = (
         module="trebuchet.cores.tcp.receive",
         build=lambda cores: MakeProof(cores.ReceiveEngine(ACTIVE)),
         depth=3,
-        cover_depth=14,
+        cover_depth=18,
         mutants=(
-            Mutant("of_the_wrong_service", "[w.service.eq(self.service), w.phase", "[w.phase", 14),
-            Mutant("half_open", "w.phase.eq(Phase.SYN_SENT)]", "w.phase.eq(Phase.SYN_RCVD)]", 14),
+            Mutant("of_the_wrong_service", "[w.service.eq(self.service), w.phase", "[w.phase", 18),
+            Mutant("half_open", "w.phase.eq(Phase.SYN_SENT)]", "w.phase.eq(Phase.SYN_RCVD)]", 18),
             Mutant(
                 "tells_nobody", "[w.opened.eq(1), w.ev_open.eq(1)]\n\n", "[w.opened.eq(1)]\n\n", 14
             ),
@@ -170,7 +171,7 @@ PROOFS = (
         module="trebuchet.cores.tcp.receive",
         build=lambda cores: MakeProof(cores.ReceiveEngine(ALL)),
         depth=3,
-        cover_depth=14,
+        cover_depth=18,
         mutants=(_in_handshake("shifts_syns", "w.snd_plain.eq(1)", "w.snd_plain.eq(0)"),),
         assumes="the segment and the registers stand still (tcp_receive_flow)",
     ),

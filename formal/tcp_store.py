@@ -6,7 +6,8 @@ field (of an arbitrary session). Lists: after each hand-back, a session is on a 
 was left there or belongs there by the data sheet's words, once, and on the list of its service; no
 list overflows. Numbers and segments: a slot is reaped exactly when it is over, released, on no list
 and nothing reads or writes its memory; a segment is given back exactly when the session lets it
-go; a session gets its place on the wheel once. ``half_open`` is the number of records in SYN-RCVD.
+go; a session gets its place on the wheel once. ``half_open`` is the number of records in SYN-RCVD;
+``taken`` and ``freed`` tell how many sessions each service has.
 Turns: while an engine waits, each other one has at most one turn; from a hand-back to the next
 grant 4 cycles pass, if somebody asks.
 
@@ -292,6 +293,7 @@ class StoreProof(Elaboratable):
                 fetched = dut.places.unpack(dut.ram.read_ports[0].data)
                 m.d.comb += Assert(fetched == Value.cast(stored))
         half_open = sum(stored.phase == Phase.SYN_RCVD for stored in self.stored)
+        self._uses(m)
         m.d.comb += [
             Assert(dut.half_open == half_open),
             Assert(self._at("CLEAR") == (cycles != n)),
@@ -332,6 +334,17 @@ class StoreProof(Elaboratable):
                     with m.If(left & mine):
                         m.d.comb += Assert(stored[f"on_{name}"])
                 m.d.comb += Cover(fifo.level == len(self.stored))
+
+    def _uses(self, m):
+        """``taken`` and ``freed`` tell how many sessions each service has."""
+        dut = self.dut
+        m.d.comb += Assert(dut.handed == self._at("RETURN"))
+        for k in range(len(CONFIG.ports)):
+            count = Signal(range(len(self.stored) + 2), name=f"sessions_{k}")
+            m.d.sync += count.eq(count + dut.taken[k] - dut.freed[k])
+            has = sum((s.phase != Phase.FREE) & (s.service == k) for s in self.stored)
+            m.d.comb += [Assert(count == has + dut.freed[k]), Cover(has == len(self.stored))]
+            m.d.comb += Assert(~self._at("CLEAR") | (count == 0))
 
     def _turns(self, m):
         """No engine waits for more than one turn of each other one; no time is wasted."""
@@ -405,6 +418,8 @@ PROOFS = (
             Mutant("changes_of_all", "(owner == k) & ports[k]", "ports[k]", 20),
             Mutant("forgets_the_time", "then + back.deadline", "back.deadline", 20),
             Mutant("counts_one_way", "- (began & ~begins)", "- 0", 24),
+            Mutant("takes_again", "& moved & (after.service == k)", "& (after.service == k)", 24),
+            Mutant("frees_the_old", "(free & (after.service", "(free & (record.service", 24),
         ),
         assumes="the checkout rules; a session on an event list keeps its service",
         not_proved="order within a list; other numbers of sessions, services and engines",

@@ -3,7 +3,8 @@
 For an arbitrary record, every field handed back and every counter is compared with a specification
 written from RFC 6298, 5.4 to 5.7 (back-off, all from SND.UNA on again), RFC 5681, 3.1 (the window
 after a loss), RFC 9293, 3.8.6.1 (probes of a closed window), 3.8.3 (give up) and 3.10.8 (TIME-WAIT
-ends at its deadline). A session whose deadline has not come is handed back as it was; one whose
+ends at its deadline). What the evictor looks at stays as it is, unless the evictor ends it
+(``tcp_evict``). A session whose deadline has not come is handed back as it was; one whose
 deadline has come, at the tick itself or up to 2**23 ticks ago, is served.
 
 Not proved: a reset while running.
@@ -11,7 +12,7 @@ Not proved: a reset while running.
 
 from dataclasses import replace
 
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Mux, Signal
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Mux, Signal, Value
 from trebuchet.cores.tcp.config import TcpConfig
 
 from .proof import Mutant, Proof
@@ -34,7 +35,7 @@ class VisitProof(Elaboratable):
         self.lent = lent = Checkout(m, dut.port, longest=3, now=dut.now)
         r, s = lent.record, dut.settings
         free(m, dut.tick, dut.place, dut.place_session, dut.recycle_valid, dut.recycle_session)
-        free(m, dut.free_valid, dut.settings)
+        free(m, dut.free_valid, dut.settings, dut.press, dut.pressed, dut.above)
         steady(m, dut.settings, lent.lent)
         past = Signal.like(dut.now, name="now_past")
         m.d.sync += past.eq(dut.now)
@@ -49,6 +50,11 @@ class VisitProof(Elaboratable):
         with m.If(dut.recycling):
             with m.If((lent.phase == TIME_WAIT) & r.released):
                 m.d.comb += [lent.put(phase=CLOSED), self.counted.time_wait_reused.eq(1)]
+        with m.Elif(dut.looks):  # the session is ended if the evictor says so: tcp_evict
+            with m.If(dut.evictor.ends & (lent.phase == TIME_WAIT)):
+                m.d.comb += [lent.put(phase=CLOSED), self.counted.time_wait_reused.eq(1)]
+            with m.Elif(dut.evictor.ends):
+                m.d.comb += [lent.killed(lent.phase == OPEN), self.counted.evicted.eq(1)]
         with m.Elif(lent.phase == FREE):
             m.d.comb += lent.put(on_wheel=0)
         with m.Elif(s.abort_all & (lent.phase == TIME_WAIT)):
@@ -71,7 +77,7 @@ class VisitProof(Elaboratable):
             with m.Else():
                 m.d.comb += lent.put(deadline=dut.now + CONFIG.wheel)
         if dut.config.ack_delay:
-            with m.If(~dut.recycling):
+            with m.If(~dut.recycling & ~dut.looks):
                 waits = r.ack_wait & (lent.phase == OPEN) & ~self.counted.timeouts
                 m.d.comb += lent.put(ack_wait=0, near=r.busy, busy=0)
                 with m.If(waits & ~s.abort_all):
@@ -87,6 +93,7 @@ class VisitProof(Elaboratable):
             Cover(lent.done & self.counted.timeouts & (lent.phase == OPEN) & (r.retries == 0)),
             Cover(lent.done & ~dut.recycling & (lent.phase == TIME_WAIT) & ~due & ~s.abort_all),
             Cover(lent.done & self.counted.time_wait_reused),
+            Cover(lent.done & self.counted.evicted),
         ]
         return m
 
@@ -106,7 +113,7 @@ class VisitProof(Elaboratable):
         """What the pipelines hold in each cycle of a checkout."""
         dut, lent, inside, r = self.dut, self.lent, self.inside, self.lent.record
         settings, held = dut.settings, lent.held
-        steps = (("CLAIM", 0), ("LATE", 1), ("RECYCLE", 1), ("JUDGE", 2), ("VISIT", 3))
+        steps = (("CLAIM", 0), ("LATE", 1), ("RECYCLE", 1), ("JUDGE", 2), ("VISIT", 3), ("LOOK", 3))
         working = Signal()
         for name, cycle in steps:
             with m.If(inside.state(name)):
@@ -118,8 +125,24 @@ class VisitProof(Elaboratable):
             Assert(~lent.fetch | inside.state("CLAIM")),
             Assert(~inside.state("RECYCLE") | dut.recycling),
             Assert(~(inside.state("LATE") | inside.state("JUDGE")) | ~dut.recycling),
-            Assert(~inside.state("VISIT") | ~dut.recycling),
+            Assert(~inside.state("VISIT") | ~(dut.recycling | dut.looks)),
+            Assert(~inside.state("LOOK") | dut.looks),
+            Assert(~(dut.recycling & dut.looks)),
         ]
+        evictor = dut.evictor
+        m.d.comb += [
+            Assert(evictor.seen == inside.state("LOOK")),
+            Assert(~evictor.ends | evictor.seen),
+            Assert(evictor.least == settings.evict_idle),
+            Assert((evictor.press == dut.press) & (evictor.service == dut.pressed)),
+            Assert(evictor.above == dut.above),
+        ]
+        with m.If(evictor.seen):
+            m.d.comb += [
+                Assert((evictor.owner == r.service) & (evictor.released == r.released)),
+                Assert(Value.cast(evictor.phase) == Value.cast(r.phase)),
+                Assert(evictor.age == (dut.now - r.progress)[:24]),
+            ]
         doubled = Mux((r.rto << 1) > CONFIG.rto_max, CONFIG.rto_max, r.rto << 1)
         out, least = (r.snd_max - r.snd_una)[:18], r.mss << 1
         with m.If(lent.lent & (held >= 1)):
@@ -163,12 +186,15 @@ PROOFS = (
         module="trebuchet.cores.tcp.timer",
         build=lambda cores: VisitProof(cores.TimerEngine(CONFIG)),
         depth=2,
-        cover_depth=16,
+        cover_depth=30,
         mutants=(
             Mutant("served_a_tick_late", "distance[-1] | (distance == 0)", "distance[-1]", 20),
             Mutant("one_time_out_too_many", "(r.retries >= limit)", "(r.retries > limit)", 20),
             Mutant("probe_of_an_open_window", "r.snd_wnd == 0", "r.snd_wnd != 0", 20),
             Mutant("reset_before_the_handshake", "r.phase == Phase.OPEN)", "1)", 20),
+            Mutant(
+                "ends_any", "with m.If(self.evictor.ends):", "with m.If(self.evictor.seen):", 20
+            ),
         ),
         assumes="the store lends any record after any wait; settings stand still while it is lent; "
         "the phase is one that there is",

@@ -66,10 +66,12 @@ class WheelProof(Elaboratable):
             cores.NumberList = kept
         self.lent = lent = Checkout(m, dut.port, longest=3)
         free(m, dut.tick, dut.place, dut.place_session, dut.recycle_valid, dut.recycle_session)
-        free(m, dut.free_valid, dut.settings)
+        free(m, dut.free_valid, dut.settings, dut.press, dut.pressed, dut.above)
         steady(m, dut.settings, lent.lent)
         names = ("CLEAR", "IDLE", "SLOT", "EMPTY", "CLAIM", "RECYCLE", "LATE", "JUDGE", "VISIT")
+        names += ("LOOK",)
         self.state = {name: inside.state(name) for name in (*names, "AIM", "HEAD", "LINK")}
+        self.aside = dut.recycling | dut.looks  # a visit that is not the wheel's
         self.walk = inside.view("walk", data.StructLayout({"valid": 1, "session": 1}))
         self.place = [Signal(3, name=f"place_{s}") for s in range(2)]
         self.until = [Signal(2, name=f"until_{s}") for s in range(2)]  # ticks until it is due
@@ -120,7 +122,7 @@ class WheelProof(Elaboratable):
                 m.d.sync += until.eq(until - 1)
             with m.If(state["EMPTY"] & (place == WAITS) & (until == 0)):
                 m.d.sync += place.eq(TAKEN)
-            with m.If(lent.done & ~dut.recycling & (cur == s)):
+            with m.If(lent.done & ~self.aside & (cur == s)):
                 m.d.comb += Assert(place == IN_HAND)
                 m.d.sync += until.eq(Mux(left <= 0, 1, Mux(left >= 4, 3, left[:2])))
                 if self.config.ack_delay:  # `near` is the promise of a near visit
@@ -139,17 +141,21 @@ class WheelProof(Elaboratable):
         left = (lent.record.deadline - dut.now)[:24]
         visit, link = self._visit_states()
         m.d.comb += Assert(inside.known())
-        steps = (("CLAIM", 0), ("LATE", 1), ("RECYCLE", 1), ("JUDGE", 2), ("VISIT", 3))
+        steps = (("CLAIM", 0), ("LATE", 1), ("RECYCLE", 1), ("JUDGE", 2))
+        steps += (("VISIT", 3), ("LOOK", 3))
         for name, cycle in steps:
             with m.If(state[name]):
                 m.d.comb += Assert(~lent.lent | (lent.held == cycle))
                 m.d.comb += Assert(lent.lent | (cycle == 0))
         m.d.comb += [
-            Assert(~(lent.lent | lent.fetch) | visit | state["RECYCLE"]),
+            Assert(~(lent.lent | lent.fetch) | visit | state["RECYCLE"] | state["LOOK"]),
             Assert(~lent.fetch | state["CLAIM"]),
             Assert(~lent.lent | (lent.session == cur)),
             Assert(~state["RECYCLE"] | dut.recycling),
             Assert(~((visit & ~state["CLAIM"]) | link) | ~dut.recycling),
+            Assert(~state["LOOK"] | dut.looks),
+            Assert(~(state["VISIT"] | link | state["RECYCLE"]) | ~dut.looks),
+            Assert(~(dut.recycling & dut.looks)),
         ]
         ahead = Mux(dut.late, 1, Mux(inside["distance"] >= 4, 3, inside["distance"]))
         until = Mux(cur, self.until[1], self.until[0])
@@ -169,7 +175,7 @@ class WheelProof(Elaboratable):
         with m.If(state["SLOT"] | state["EMPTY"]):
             m.d.comb += Assert(slot == dut.now[:bits])
         for s, place in enumerate(self.place):
-            in_hand = ((visit & ~dut.recycling) | link) & (cur == s)
+            in_hand = ((visit & ~self.aside) | link) & (cur == s)
             m.d.comb += [
                 Assert(place <= IN_HAND),
                 Assert((place == IN_HAND) == in_hand),
@@ -212,13 +218,13 @@ class WheelProof(Elaboratable):
         taken = [place == TAKEN for place in self.place]
         m.d.comb += Assert(walk.valid | ~(taken[0] | taken[1]))
         m.d.comb += Assert(~walk.valid | ~(state["SLOT"] | state["EMPTY"] | state["CLEAR"]))
-        m.d.comb += Assert(~walk.valid | ~state["RECYCLE"])
+        m.d.comb += Assert(~walk.valid | ~(state["RECYCLE"] | state["LOOK"]))
         for s in range(2):
             after, other = self.nexts[s].data, 1 - s
             m.d.comb += Assert(~taken[s] | (self.until[s] == 0))
             with m.If(walk.valid & (walk.session == s)):
                 with m.If(visit):
-                    m.d.comb += [Assert(cur == s), Assert(~self.dut.recycling)]
+                    m.d.comb += [Assert(cur == s), Assert(~self.aside)]
                 with m.Else():
                     m.d.comb += Assert(taken[s])
                 m.d.comb += [

@@ -69,6 +69,7 @@ REASONS = {
         "roles.ecg.weights.WeightLoader": ["ecg_role::test_weight_port"],
         "roles.ecg.configure.WeightPort": ["ecg_role::test_weight_port"],
         "roles.mailbox_copy.RequestCopier": ["roles_mailbox::test_request_ends"],
+        "roles.sweep.RequestClock": ["roles_late::test_request_clock"],
         "roles.smp_header.SmpHeaderReader": ["sizes_roles::test_framer"],
         "router.buffer.ElasticBuffer": ["router", "router_adapter"],
         "router.credits.CreditCounter": ["router", "router_adapter"],

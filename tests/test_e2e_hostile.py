@@ -1,5 +1,6 @@
 """Bad input on the fabric: the defined answer, a counter that rises, and everyone else goes on."""
 
+import contextlib
 import random
 import socket
 import struct
@@ -163,6 +164,31 @@ def test_client_that_falls_silent(board, rng):
             peer.send(5000 + number, port, ACK | PSH, payload=payload, **place)
         rises(board.counters, before, tcp__established=3)
         rises(board.counters, before, tcp__keepalive_probes=3, tcp__timeouts=3, smp__aborted=1)
+
+
+@pytest.mark.nightly
+def test_message_whose_rest_does_not_come(board, rng):
+    """Its peer answers probes; it is told, and the slot is free again."""
+    before = board.counters()
+    with board.connect(SMP) as connection:
+        connection.sendall(data_message(1, rng.randbytes(8192))[:1000])
+        assert read_all(connection) == error_message(Status.TIMED_OUT)
+    rises(board.counters, before, smp__timed_out=1)
+
+
+def test_silent_peers_on_every_slot(board, rng):
+    """They answer probes, and ask for nothing. Clients of each service get in all the same."""
+    before = board.counters()
+    with contextlib.ExitStack() as stack:
+        for port, count in ((SMP, SESSIONS), (ECHO, 6), (PAGE_PORT, 6)):
+            for _ in range(count):  # when there is no slot a SYN comes again after a second
+                stack.enter_context(board.connect(port))
+        with board.connect(SMP) as connection:
+            ecg_job(connection, 9, *ecg_blocks(rng, 1))
+        with board.connect(ECHO) as connection:
+            connection.sendall(b"in spite of all")
+            assert connection.recv(100) == b"in spite of all"
+    rises(board.counters, before, tcp__evicted=5)
 
 
 @pytest.mark.nightly

@@ -2,14 +2,17 @@
 
 from dataclasses import replace
 
+import pytest
 from memory_bench import MemoryResponder
 from net_frames import tcp_frame
 from part_sizes import at_sizes
 from streams import make_rng, packet_get, packet_put, run, stream_get, stream_put
+from trebuchet.cores.tcp.admission import Admission
 from trebuchet.cores.tcp.application import ApplicationEngine
-from trebuchet.cores.tcp.config import TINY
+from trebuchet.cores.tcp.config import FULL, SMALL, TINY
 from trebuchet.cores.tcp.dma import ReceiveDma
 from trebuchet.cores.tcp.events import EventEngine
+from trebuchet.cores.tcp.evict import Evictor
 from trebuchet.cores.tcp.inspect import Inspector
 from trebuchet.cores.tcp.parser import Parser
 from trebuchet.cores.tcp.publish import PublishEngine
@@ -344,3 +347,69 @@ def test_parser(size):
             assert (await packet_get(ctx, dut.payload))[0] == payload
 
     run(dut, bench, limit=10_000)
+
+
+@at_sizes("tcp.admission.Admission")
+def test_admission(size):
+    fill(config_of(size))
+
+
+@pytest.mark.parametrize("config", [SMALL, pytest.param(FULL, marks=pytest.mark.nightly)])
+def test_admission_of_many(config):
+    fill(config)
+
+
+def fill(config):
+    """All slots but the reserves of others are taken by one service, and one is given back."""
+    dut = Admission(config)
+    n = len(config.ports)
+    most = config.usable - 3 * (n - 1)
+    everybody, others = (1 << n) - 1, (1 << n) - 2
+
+    async def script(ctx):
+        for k in range(n):
+            ctx.set(dut.settings[f"reserve_{k}"], 3)
+        await ctx.tick().repeat(8)
+        assert ctx.get(dut.admits) == everybody
+        ctx.set(dut.taken, 1)
+        await ctx.tick().repeat(most)
+        ctx.set(dut.taken, 0)
+        await ctx.tick().repeat(8)
+        assert ctx.get(dut.used[0]) == most
+        assert (ctx.get(dut.admits), ctx.get(dut.below)) == (others, others)
+        assert ctx.get(dut.above) == 1
+        ctx.set(dut.freed, 1)
+        await ctx.tick()
+        ctx.set(dut.freed, 0)
+        await ctx.tick().repeat(8)
+        assert ctx.get(dut.admits) == everybody
+
+    run(dut, script, limit=config.sessions + 100)
+
+
+@at_sizes("tcp.evict.Evictor")
+def test_evictor(size):
+    """The longest idle session is found wherever it is, up to the last number and age."""
+    config = config_of(size)
+    dut, n, ended = Evictor(config), config.sessions, []
+
+    async def script(ctx):
+        ctx.set(dut.least, 5)
+        ctx.set(dut.high, n)
+        ctx.set(dut.phase, Phase.OPEN)
+        for oldest in chosen(config):
+            ctx.set(dut.press, 1)
+            await ctx.tick()
+            ctx.set(dut.press, 0)
+            while ctx.get(dut.want):
+                session = ctx.get(dut.session)
+                ctx.set(dut.age, (1 << 23) if session == oldest else (1 << 23) - 1 - session)
+                ctx.set(dut.seen, 1)
+                if ctx.get(dut.ends):
+                    ended.append(session)
+                await ctx.tick()
+                ctx.set(dut.seen, 0)
+                await ctx.tick()
+
+    run(dut, script, limit=12 * n + 100)
+    assert ended == list(chosen(config))

@@ -158,6 +158,9 @@ class Arrival:
             m.d.comb += [w.ack_due.eq(1), self.count.out_of_window.eq(1)]
         with m.If(write):
             m.d.sync += [self.owed.eq(0), self.verdict.valid.eq(1)]
+            # Not idle. While data of ours wait for an ACK, `progress` is what ACKs say of them.
+            with m.If(j.ack_all):
+                m.d.comb += w.touch()
             with m.If(j.ahead | (j.take != 0)):
                 m.d.comb += [w.has_segment.eq(1), w.segment.eq(self.place)]
                 m.d.comb += self.pool.ready.eq(~r.has_segment)

@@ -58,6 +58,13 @@ class TcpConfig:
         waits there. No longer payload reaches the engine.
     half_open : int or None
         Sessions that may be in SYN-RCVD at once (csr); None: three quarters of all.
+    reserve : int or None
+        Session slots reserved for each service (csr), all together not more than there are; None:
+        a quarter of all, divided by the services, at most 8 each
+        (:class:`~trebuchet.cores.tcp.admission.Admission`).
+    evict_idle : int
+        Ticks that a session must have been idle for to be ended when a service is refused a slot
+        (csr); 0: none is ended (:class:`~trebuchet.cores.tcp.evict.Evictor`).
     wheel : int
         Slots of the timer wheel, a power of two. Time-outs are exact to a tick as long as
         ``rto_min`` and the other times are not shorter than this.
@@ -126,6 +133,8 @@ class TcpConfig:
     mss: int = 1460
     rx_buffer: int = 4096
     half_open: int | None = None
+    reserve: int | None = None
+    evict_idle: int = 2_000
     wheel: int = 128
     rto_min: int = 200
     rto_initial: int = 1000
@@ -201,6 +210,8 @@ class TcpConfig:
             self.rx_buffer,
         )
         _check(1 <= self.half_open_limit <= n, "Half-open limit", f"1 to {n}", self.half_open)
+        most = n // len(self.ports)
+        _check(0 <= self.reserved <= most, "Reserve of a service", f"0 to {most}", self.reserve)
         _check(
             4 <= self.wheel <= 4096 and not self.wheel & (self.wheel - 1),
             "Wheel size",
@@ -213,6 +224,7 @@ class TcpConfig:
             _check(1 <= getattr(self, name) <= 15, name, "1 to 15", getattr(self, name))
         for name in ("keepalive_idle", "keepalive_interval", "user_timeout", "time_wait"):
             _check(1 <= getattr(self, name) < 1 << 22, name, "1 to 2**22 - 1", getattr(self, name))
+        _check(0 <= self.evict_idle < 1 << 22, "evict_idle", "0 to 2**22 - 1", self.evict_idle)
         names = " or ".join(CONGESTION)
         _check(self.congestion in CONGESTION, "Congestion control", names, self.congestion)
         allowed = "0 with a cache" if self.cache else "0 to 500 ticks"  # its wheels know no `near`
@@ -238,6 +250,18 @@ class TcpConfig:
     def half_open_limit(self):
         """Sessions that may be in SYN-RCVD at once, after reset."""
         return max(1, self.sessions * 3 // 4) if self.half_open is None else self.half_open
+
+    @property
+    def usable(self):
+        """Sessions that there can be: of 131,072 the last number stands for none."""
+        return self.sessions - (self.session_bits == SESSION_WIDTH)
+
+    @property
+    def reserved(self):
+        """Session slots reserved for each service, after reset."""
+        if self.reserve is not None:
+            return self.reserve
+        return min(8, self.sessions // (4 * len(self.ports)))
 
     @property
     def payload_bits(self):

@@ -11,6 +11,7 @@ from ..memory import MemorySignature
 from ..memory_arbiter import MemoryArbiter, connect_narrow
 from ..stream import PacketSignature
 from . import application, events, notice, publish, receive, timer, transmit
+from .admission import Admission
 from .cached import CachedStore
 from .config import TcpConfig
 from .connect import ConnectPort
@@ -122,12 +123,14 @@ class TcpEngine(wiring.Component):
         for name in settings.shape().members:
             if name not in fixed:
                 m.d.comb += settings[name].eq(getattr(self.csr, name))
-        for engine in (self.receive, self.publish, self.timer):
+        m.submodules.admission = self.admission = Admission(config)
+        for engine in (self.receive, self.publish, self.timer, self.admission):
             m.d.comb += engine.settings.eq(settings)
         for engine in (self.receive, self.transmit, self.store):
             m.d.comb += engine.now.eq(self.timer.now)
         self._outside(m)
         self._receive_side(m)
+        self._admission(m)
         self._lists(m)
         if config.cache:
             self._cached(m)
@@ -254,6 +257,20 @@ class TcpEngine(wiring.Component):
             rx.half_open.eq(self.store.half_open),
         ]
 
+    def _admission(self, m):
+        """Which service may have one more session; a refusal presses for one to be ended."""
+        gate, rx, timer = self.admission, self.receive, self.timer
+        m.d.comb += [
+            gate.taken.eq(self.store.taken),
+            gate.freed.eq(self.store.freed),
+            rx.admits.eq(gate.admits),
+            rx.below.eq(gate.below),
+            timer.above.eq(gate.above),
+            timer.press.eq(rx.refused),
+            timer.pressed.eq(rx.wanted),
+            [getattr(self.csr, f"used_{k}").eq(used) for k, used in enumerate(gate.used)],
+        ]
+
     def _looked_up(self):
         seg = self.receive.segment.payload
         peer = Cat(seg.local_port, seg.remote_port, seg.ip)
@@ -263,8 +280,7 @@ class TcpEngine(wiring.Component):
         config = self.config
         if config.cache:
             # The last of 131,072 stands for no session at all.
-            numbers = config.sessions - (config.session_bits == SESSION_WIDTH)
-            base = config.index_base
+            base, numbers = config.index_base, config.usable
             return SessionIndex(config.sessions, config.width, base, numbers=numbers, ahead=1)
         return SessionTable(config)
 

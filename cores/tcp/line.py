@@ -6,9 +6,9 @@ the extension counts. An *extension* is at most 128 bytes: the four descriptors,
 then the rest of the record. All numbers are little-endian. All lines are first, then all
 extensions: a session takes 64 bytes at rest.
 
-A session is *at rest* if nothing is queued, sent and unacknowledged, received and unconsumed, kept
-beyond a gap, or timed; or if there is no session. What the extension would say then follows from
-the line:
+A session is *at rest* if nothing is queued, sent and unacknowledged, due to be sent or told,
+received and unconsumed, kept beyond a gap, or timed; or if there is no session. What the extension
+would say then follows from the line:
 
 =====================================  ==========================================================
 fields                                 at rest
@@ -18,7 +18,7 @@ fields                                 at rest
 ``rcv_pub``                            ``rcv_nxt``
 ``rcv_cons``                           ``rcv_nxt``, less the peer's FIN
 all other fields of the extension      0, or without meaning: ``segment``, the runs' places,
-                                       ``rtt_seq``, ``rtt_start``, ``progress``
+                                       ``rtt_seq``, ``rtt_start``
 =====================================  ==========================================================
 """
 
@@ -47,9 +47,13 @@ DESCRIPTOR_BITS = 128
 EXTENSION = ("rcv_pub", "rcv_cons", "has_segment", "segment", "kept")
 EXTENSION += tuple(name for names in RUNS for name in names)
 EXTENSION += ("snd_nxt", "snd_max", "snd_end", "recover", "recovering", "count", "ahead", "flight")
-EXTENSION += ("rtt_on", "rtt_seq", "rtt_start", "progress")
+EXTENSION += ("rtt_on", "rtt_seq", "rtt_start")
+#: What is to be sent or told, and is soon: a session that waits for it is not at rest.
+_DUE = ("syn_due", "rst_due", "resend", "probe", "keepalive", "check")
+_DUE += ("ev_open", "ev_data", "ev_eof", "dup_acks")
+EXTENSION += _DUE
 #: Of those, which must be 0 at rest.
-_ZERO = ("has_segment", "kept", "recovering", "count", "ahead", "flight", "rtt_on")
+_ZERO = ("has_segment", "kept", "recovering", "count", "ahead", "flight", "rtt_on", *_DUE)
 
 
 def _part(config, inside):

@@ -4,6 +4,7 @@ from amaranth.hdl import C, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from .admission import latency
 from .arrival import Arrival
 from .cookie import COUNTS as COOKIE_COUNTS
 from .cookie import CookieDialogue
@@ -74,6 +75,10 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
     ``now``         In   time in ticks
     ``settings``    In   the programmable registers
     ``half_open``   In   sessions in SYN-RCVD
+    ``admits``      In   a bit per service: it may have one more session; right
+                         :func:`~trebuchet.cores.tcp.admission.latency` cycles after the last began
+    ``below``       In   a bit per service: it has fewer sessions than are reserved for it
+    ``refused``     Out  strobe: service ``wanted`` was not admitted
     ``peer``        Out  who the session ``port.session`` is with, to be kept if ``peer_write``
     ``count``       Out  a strobe per entry of :func:`counts`
     ``bakes``       Out  with ``config.cookies``: look ``block`` up, for its hash, not the segment
@@ -113,6 +118,10 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
                 "now": In(TIME_WIDTH),
                 "settings": In(settings_layout(config)),
                 "half_open": In(range(config.sessions + 1)),
+                "admits": In(len(config.ports)),
+                "below": In(len(config.ports)),
+                "refused": Out(1),
+                "wanted": Out(record_layout(config).members["service"]),
                 "peer": Out(peer_layout(config)),
                 "peer_write": Out(1),
                 "count": Out(data.StructLayout({name: 1 for name in counts(config)})),
@@ -138,11 +147,12 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
         m.d.comb += [self.peer[name].eq(seg[name]) for name in self.peer.shape().members]
         self.j = judge.judgement
         self._arithmetic(m)
+        self.connects = connects = self.connect if config.active else C(0)
         self._handshake(m)
+        self._admission(m)
         self._gaps(m)
         r = port.record
         syn_only = seg.flags.syn & ~seg.flags.ack & ~seg.flags.rst
-        self.connects = connects = self.connect if config.active else C(0)
         accept = syn_only & (self.handshake.local.any() | connects) & self.settings.enable
         fresh, made, gone, owed = (Signal(name=n) for n in ("fresh", "made", "gone", "owed"))
         self.fresh, self.made, self.gone, self.owed = fresh, made, gone, owed
@@ -151,7 +161,7 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
         reusable = Signal()  # a newer SYN may replace this TIME-WAIT (RFC 9293, 3.10.7.4)
         m.d.sync += reusable.eq(
             (r.phase == Phase.TIME_WAIT)
-            & (r.released & accept & self.j.ahead)
+            & (r.released & accept & self.j.ahead & (r.service == self.wanted))
             & ((r.count == 0) & (r.flight == 0) & (r.rcv_nxt == r.rcv_pub))
         )
         if config.cookies:
@@ -165,6 +175,8 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
         with m.FSM() as self.fsm:
             with m.State("IDLE"):
                 m.d.sync += [gone.eq(0), made.eq(0), owed.eq(seg.length != 0)]
+                with m.If(self.settled <= 2):
+                    m.d.sync += self.settled.eq(2)
                 with m.If(self.segment.valid & self.idle):
                     m.d.comb += [self.start.eq(1), self.count.syn_rx.eq(syn_only & ~connects)]
                     m.next = "LOOKUP"
@@ -175,7 +187,8 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
                         with m.If(self.bakes):
                             m.next = "BAKED"
             with m.State("DECIDE"):
-                self._decide(m, accept, fresh, gone)
+                with m.If(self.settled == 0):
+                    self._decide(m, accept, fresh, gone)
             with m.State("ROOM"):  # the verdict is given under the lock: have room for it first
                 with m.If(~self.verdict.valid):
                     m.next = "CLAIM"
@@ -206,7 +219,7 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
                     m.next = "COMMIT"
             with m.State("MAKE"):
                 m.d.comb += [port.commit.eq(1), self.count.accepted.eq(1)]
-                m.d.sync += made.eq(fresh)
+                m.d.sync += [made.eq(fresh), self.settled.eq(self.settling)]
                 self._make(m)
                 m.next = "TAIL"
             with m.State("COMMIT"):
@@ -251,9 +264,9 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
         with m.Elif(accept):
             m.d.sync += [self.port.session.eq(self.free_session), fresh.eq(1)]
             m.next = "TAIL"
-            with m.If(~self.free_valid):
-                m.d.comb += self.count.refused_full.eq(1)
-            with m.Elif((self.half_open >= self.settings.half_open_limit) & ~self._vouched()):
+            with m.If(~self.free_valid | ~self.admitted):
+                m.d.comb += [self.count.refused_full.eq(1), self.refused.eq(~self.admitted)]
+            with m.Elif(self.crowded & ~self._vouched()):
                 m.d.comb += self.count.refused_half_open.eq(1)
                 if self.config.cookies:
                     with m.If(self.cookie.able):
@@ -304,6 +317,20 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
             new.take.eq(self.done & ~self.port.grant),
             new.hash.eq(self.hash),
         ]
+
+    def _admission(self, m):
+        """May the service that is wanted have one more session? A limit on handshakes is not for
+        one that has fewer than are reserved for it."""
+        self.settling = latency(self.config) + 1
+        # Cycles until what is here is that of the segment, with the last session counted.
+        self.settled = Signal(range(self.settling + 1), init=self.settling)
+        self.admitted, self.crowded = Signal(), Signal()
+        crowded = self.half_open >= self.settings.half_open_limit
+        m.d.comb += self.wanted.eq(Mux(self.connects, self.service, self.handshake.service))
+        with m.If(self.settled != 0):
+            m.d.sync += self.settled.eq(self.settled - 1)
+        m.d.sync += self.admitted.eq(self.admits.bit_select(self.wanted, 1))
+        m.d.sync += self.crowded.eq(crowded & ~self.below.bit_select(self.wanted, 1))
 
     def _gaps(self, m):
         """What is kept beyond gaps, and the text. Right in COMMIT if there was any, or will be."""

@@ -15,7 +15,7 @@ COUNTERS = {
     "syn_rx": "SYN segments received",
     "accepted": "sessions made",
     "established": "handshakes completed",
-    "refused_full": "SYNs dropped because every session was taken",
+    "refused_full": "SYNs dropped because every session was taken or reserved",
     "refused_half_open": "SYNs dropped because too many handshakes were under way",
     "unknown": "segments for no session and no listening port",
     "rst_rx": "sessions reset by the peer",
@@ -36,6 +36,7 @@ COUNTERS = {
     "service_errors": "transmit or free requests for a session that is not the service's",
     "pool_dry": "payloads dropped because no pool segment was free",
     "aborts": "sessions aborted by their service or by abort_all",
+    "evicted": "sessions ended, longest idle first, because a service was refused one",
 }
 #: Those of an engine that heeds ICMP errors. The first three are of sessions that they belong to.
 ICMP_COUNTERS = {
@@ -70,6 +71,11 @@ def programmable(config):
         "user_timeout": (22, config.user_timeout, "longest time without progress, ticks"),
         "time_wait": (22, config.time_wait, "length of TIME-WAIT, ticks"),
         "half_open_limit": (17, config.half_open_limit, "sessions that may be in SYN-RCVD"),
+        "evict_idle": (22, config.evict_idle, "idle time after which a session may be ended"),
+        **{
+            f"reserve_{k}": (17, config.reserved, f"session slots reserved for service {k}")
+            for k in range(len(config.ports))
+        },
         **{
             f"port_{k}": (16, port, f"local TCP port of service {k}")
             for k, port in enumerate(config.ports)
@@ -88,6 +94,10 @@ def tcp_block(config):
         Register("idle", "ro", 1, "1: no session, nothing under way"),
         Register("sessions", "ro", 32, "session slots"),
         Register("sessions_used", "ro", 32, "session slots in use"),
+        *(
+            Register(f"used_{k}", "ro", 32, f"session slots in use by service {k}")
+            for k in range(n)
+        ),
         Register("half_open", "ro", 32, "sessions in SYN-RCVD"),
         Register("segments_free", "ro", 32, "free segments of the receive pool"),
         Register("descriptors_free", "ro", 32, "free transmit descriptors"),

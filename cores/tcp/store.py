@@ -81,6 +81,9 @@ class SessionStore(wiring.Component):
     ``reap``              Out  with ``reap_session``: that slot has been freed; one cycle
     ``give``              Out  with ``give_segment``: that pool segment is free; one cycle
     ``half_open``         Out  sessions in SYN-RCVD
+    ``taken``             Out  a strobe per service: it has one session more, in the cycle after
+                               the hand-back that began it
+    ``freed``             Out  a strobe per service: it has one session less; some cycles late
     ``ready``             Out  0 while the records are being cleared after reset
     ``now``               In   time in ticks
     ====================  ===  =================================================================
@@ -117,6 +120,8 @@ class SessionStore(wiring.Component):
                 "give": Out(1),
                 "give_segment": Out(config.segment_bits),
                 "half_open": Out(range(config.sessions + 1)),
+                "taken": Out(n),
+                "freed": Out(n),
                 "ready": Out(1),
                 "now": In(TIME_WIDTH),
             }
@@ -225,6 +230,8 @@ class SessionStore(wiring.Component):
         because what an engine hands back waits for its grant."""
         ports = self._engine_ports()
         grants, done = Signal(len(ports), name="grants"), Signal(name="done")
+        self.handed = Signal(name="handed")  # the cycle after the commit
+        m.d.sync += self.handed.eq(done)
         m.d.comb += [port.grant.eq(grants[k]) for k, port in enumerate(ports)]
         m.d.comb += done.eq(Cat(grants[k] & port.commit for k, port in enumerate(ports)).any())
         with m.If(lend):
@@ -312,8 +319,21 @@ class SessionStore(wiring.Component):
             m.d.sync += self.half_open.eq(self.half_open + (begins & ~began) - (began & ~begins))
             if self.config.trace:
                 trace_phase(m, self.now, session, record.phase, w.phase)
+        self._uses(m, record, after, free)
         self.frees, self.wanted = free, {name: want[name] & ~was[name] for name in skip}
         return {name: returning & want[name] & ~was[name] for name in skip}
+
+    def _uses(self, m, record, after, free):
+        """Which service has a session more, which one less."""
+        was = record.phase != Phase.FREE
+        moved = Signal(name="moved")  # the slot was not this service's
+        m.d.comb += moved.eq(~was | (record.service != after.service))
+        for k in range(len(self.config.ports)):
+            begins = (after.phase != Phase.FREE) & moved & (after.service == k)
+            leaves = was & (moved | (after.phase == Phase.FREE)) & (record.service == k)
+            ends = (free & (after.service == k)) | leaves
+            m.d.comb += self.taken[k].eq(self.handed & begins)
+            m.d.sync += self.freed[k].eq(self.handed & ends)
 
     def _fifo(self, m, name, session, push, pop):
         """One list; return its two outputs."""

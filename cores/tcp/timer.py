@@ -6,8 +6,17 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from ..memory import MemorySignature
+from .evict import Evictor
 from .number_lists import NumberList, placed
-from .record import KILL_WRITES, TIME_WIDTH, CheckoutSignature, Handback, Phase, kill
+from .record import (
+    KILL_WRITES,
+    TIME_WIDTH,
+    CheckoutSignature,
+    Handback,
+    Phase,
+    kill,
+    record_layout,
+)
 from .registers import settings_layout
 from .wheels import TimerWheels, wake_width
 
@@ -15,7 +24,7 @@ __all__ = ["COUNTS", "TimerEngine", "WheelsTimerEngine", "writes"]
 
 WRITES = (*KILL_WRITES, "deadline", "retries", "rto", "snd_nxt", "ahead", "blocked", "rtt_on")
 WRITES += ("cwnd", "ssthresh", "credit", "recover", "recovering", "dup_acks", "on_wheel")
-COUNTS = ("rto", "timeouts", "aborts", "time_wait_reused")
+COUNTS = ("rto", "timeouts", "aborts", "time_wait_reused", "evicted")
 
 
 def writes(config):
@@ -40,10 +49,16 @@ class TimerEngine(wiring.Component):
     ``recycle_valid``     In   there is a released TIME-WAIT session, ``recycle_session``
     ``free_valid``        In   a session number is free; while not, TIME-WAITs are cut short
     ``recycling``         Out  this request is for ``recycle_session``
+    ``press``             In   strobe: service ``pressed`` was refused a session
+    ``above``             In   a bit per service: it has more sessions than its reserve
     ``port``              Out  checkout port
     ``settings``          In   the programmable registers
     ``count``             Out  a strobe per entry of :data:`COUNTS`
     ====================  ===  ================================================================
+
+    When a service is refused a session, an :class:`~trebuchet.cores.tcp.evict.Evictor` has each
+    session looked at, a visit at a time between those of the wheel, and the one that has been idle
+    for longest ended.
 
     About 11 cycles a visit, of which it holds the record for 4. Ticks that come during a visit are
     remembered. Reset: time 0, empty wheel, after a cycle per slot.
@@ -62,6 +77,9 @@ class TimerEngine(wiring.Component):
                 "recycle_session": In(s),
                 "free_valid": In(1),
                 "recycling": Out(1),
+                "press": In(1),
+                "pressed": In(record_layout(config).members["service"]),
+                "above": In(len(config.ports)),
                 "port": Out(CheckoutSignature(config, writes(config))),
                 "settings": In(settings_layout(config)),
                 "count": Out(data.StructLayout({name: 1 for name in COUNTS})),
@@ -92,6 +110,7 @@ class TimerEngine(wiring.Component):
         slot = Signal(bits)
         distance = Signal(TIME_WIDTH)
         self._signals(m)
+        self._eviction(m, config.sessions)
         m.d.comb += [
             arrivals.w_data.eq(self.place_session),
             arrivals.w_en.eq(self.place),
@@ -112,7 +131,7 @@ class TimerEngine(wiring.Component):
                 with m.If(slot == slots - 1):
                     m.next = "IDLE"
             with m.State("IDLE"):
-                m.d.sync += self.recycling.eq(0)
+                m.d.sync += [self.recycling.eq(0), self.looks.eq(0)]
                 with m.If(walk.valid):
                     m.d.sync += port.session.eq(walk.session)
                     m.next = "CLAIM"
@@ -127,6 +146,8 @@ class TimerEngine(wiring.Component):
                     m.d.comb += taken.eq(1)
                     m.d.sync += [self.now.eq(self.now + 1), slot.eq(self.now + 1)]
                     m.next = "SLOT"
+                with m.Elif(self.evictor.want):
+                    self._look_next(m)
             with m.State("SLOT"):
                 m.next = "EMPTY"
             with m.State("EMPTY"):  # take the whole chain of this tick off the wheel
@@ -157,6 +178,37 @@ class TimerEngine(wiring.Component):
                 m.next = "IDLE"
         self.w.finish(m)
         return m
+
+    def _eviction(self, m, high):
+        """Which session is looked at next, and whether it is ended."""
+        m.submodules.evictor = self.evictor = evictor = Evictor(self.config)
+        self.looks = Signal()  # this visit is the evictor's
+        r = self.port.record
+        m.d.comb += [
+            evictor.press.eq(self.press),
+            evictor.service.eq(self.pressed),
+            evictor.above.eq(self.above),
+            evictor.least.eq(self.settings.evict_idle),
+            evictor.high.eq(high),
+            evictor.owner.eq(r.service),
+            evictor.phase.eq(r.phase),
+            evictor.released.eq(r.released),
+            evictor.age.eq(self.age),
+        ]
+
+    def _look_next(self, m):
+        m.d.sync += [self.port.session.eq(self.evictor.session), self.looks.eq(1)]
+        m.next = "CLAIM"
+
+    def _look(self, m):
+        """A visit of the evictor's. It changes nothing, or ends the session."""
+        r = self.port.record
+        m.d.comb += [self.port.commit.eq(1), self.evictor.seen.eq(1)]
+        with m.If(self.evictor.ends):
+            with m.If(r.phase == Phase.TIME_WAIT):
+                m.d.comb += [self.w.phase.eq(Phase.CLOSED), self.count.time_wait_reused.eq(1)]
+            with m.Else():
+                m.d.comb += [kill(self.port, r.phase == Phase.OPEN), self.count.evicted.eq(1)]
 
     def _recycle(self, m):
         port, r = self.port, self.port.record
@@ -202,6 +254,11 @@ class TimerEngine(wiring.Component):
         with m.State("JUDGE"):
             m.d.sync += self.late.eq(distance[-1] | (distance == 0))
             m.next = "VISIT"
+            with m.If(self.looks):
+                m.next = "LOOK"
+        with m.State("LOOK"):
+            self._look(m)
+            m.next = "IDLE"
 
     def _visit(self, m):
         r, w, settings = self.port.record, self.w, self.settings
@@ -289,6 +346,7 @@ class WheelsTimerEngine(TimerEngine):
         distance = Signal(TIME_WIDTH)
         step, walks = Signal.like(port.session), Signal()  # next of the walk; this visit is its
         self._signals(m)
+        self._eviction(m, self.high)
         with m.If(~self.settings.abort_all):
             m.d.sync += step.eq(0)
         m.d.comb += [
@@ -302,7 +360,7 @@ class WheelsTimerEngine(TimerEngine):
         ]
         with m.FSM():
             with m.State("IDLE"):
-                m.d.sync += [self.recycling.eq(0), walks.eq(0)]
+                m.d.sync += [self.recycling.eq(0), walks.eq(0), self.looks.eq(0)]
                 with m.If(wheels.visit.valid):
                     m.d.comb += wheels.visit.ready.eq(1)
                     m.d.sync += port.session.eq(wheels.visit.payload)
@@ -314,6 +372,8 @@ class WheelsTimerEngine(TimerEngine):
                     m.d.sync += [port.session.eq(step), walks.eq(1)]
                     m.d.sync += step.eq(Mux(step + 1 == self.high, 0, step + 1))
                     m.next = "CLAIM"
+                with m.Elif(self.evictor.want):
+                    self._look_next(m)
             self._claim(m, distance)
             with m.State("VISIT"):
                 m.d.comb += port.commit.eq(1)
