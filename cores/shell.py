@@ -24,6 +24,7 @@ from .roles.framer import SMP_BLOCK, SmpFramer
 from .roles.mailbox import MAILBOX_BLOCK, Mailbox
 from .roles.responder import Responder
 from .roles.slot import RoleSlot
+from .roles.sweep import PERIOD_WIDTH, RequestClock
 from .stream import PacketSignature
 from .tcp.config import TINY, TcpConfig
 from .tcp.engine import TcpEngine
@@ -37,6 +38,9 @@ SERVICES = {"echo": 7, "discard": 9, "mailbox": 80, "smp": 4000, "page": 8080}
 #: Those that need firmware: to answer, or to write what they send.
 OF_FIRMWARE = ("mailbox", "page")
 
+#: Time for the rest of a request, in ticks: as much again may pass until it is noticed.
+REQUEST_TIMEOUT = 10_000
+
 SHELL_BLOCK = RegisterBlock(
     "shell",
     (
@@ -44,6 +48,13 @@ SHELL_BLOCK = RegisterBlock(
         Register("mac", "rw", 48, "this board's MAC address, first byte on the wire in bits 7..0"),
         Register("ip", "rw", 32, "this board's IPv4 address as a number"),
         Register("page_length", "rw", 16, "bytes of the fixed page", reset=1024),
+        Register(
+            "request_timeout",
+            "rw",
+            PERIOD_WIDTH,
+            "ticks until an incomplete request is late, at most twice as many; 0: never",
+            reset=REQUEST_TIMEOUT,
+        ),
     ),
     "addresses and main switch of the shell",
 )
@@ -377,6 +388,14 @@ class Shell(wiring.Component):
         if config.managed:
             parts["page"] = page = Responder(tcp.sessions)
         m.submodules += parts.values()
+        m.submodules.request_clock = clock = RequestClock()
+        m.d.comb += clock.tick.eq(self.tick)
+        m.d.comb += clock.period.eq(
+            self.csr_shell.request_timeout if config.managed else REQUEST_TIMEOUT
+        )
+        for name in ("mailbox", "smp"):
+            if name in parts:
+                m.d.comb += parts[name].sweep.eq(clock.sweep)
         self._connect_role(m, framer, slot)
         memories, irq = (framer.mem, slot.mem), slot.irq
         if config.managed:

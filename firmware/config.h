@@ -98,7 +98,7 @@ struct config_number {
 	uint32_t low;
 	uint32_t high;
 };
-#define CONFIG_TCP 10u
+#define CONFIG_TCP 12u
 extern const struct config_number config_tcp[CONFIG_TCP];
 
 /* Whether a key exists and may have the value; config_keys.c has the table. */

@@ -165,6 +165,8 @@ const struct config_number config_tcp[CONFIG_TCP] = {
 	{ "tcp_user_timeout", WHEEL, LONGEST },
 	{ "tcp_time_wait", WHEEL, LONGEST },
 	{ "tcp_half_open_limit", 1, 131071 },
+	{ "tcp_evict_idle", 0, LONGEST },
+	{ "tcp_request_timeout", 0, LONGEST },
 };
 
 static bool number_of(struct piece text, const struct config_number *number, uint32_t *value)

@@ -243,6 +243,8 @@ static const char *reason(enum http_status status)
 		return "Not Found";
 	case HTTP_METHOD_NOT_ALLOWED:
 		return "Method Not Allowed";
+	case HTTP_REQUEST_TIMEOUT:
+		return "Request Timeout";
 	case HTTP_HEAD_TOO_LARGE:
 		return "Request Header Fields Too Large";
 	case HTTP_NOT_IMPLEMENTED:
@@ -261,6 +263,8 @@ const char *http_error_body(enum http_status status)
 		return "{\"error\":\"there is nothing here; ask for /status\"}\n";
 	case HTTP_METHOD_NOT_ALLOWED:
 		return "{\"error\":\"only GET and HEAD are allowed\"}\n";
+	case HTTP_REQUEST_TIMEOUT:
+		return "{\"error\":\"the rest of the request did not come in time\"}\n";
 	case HTTP_HEAD_TOO_LARGE:
 		return "{\"error\":\"the request head is too large\"}\n";
 	case HTTP_NOT_IMPLEMENTED:

@@ -1,6 +1,7 @@
 #include "mailbox.h"
 
 #include <generated/trebuchet_regs.h>
+#include <generated/trebuchet_status_codes.h>
 
 #include "board.h"
 #include "buffer.h"
@@ -16,6 +17,7 @@ _Static_assert(BUFFER_BYTES + HTTP_MAX_RESPONSE_HEAD <= MAILBOX_RESPONSE_BYTES,
 
 #define STATUS_PENDING (1u << TREBUCHET_MAILBOX_STATUS_PENDING_OFFSET)
 #define STATUS_PARTIAL (1u << TREBUCHET_MAILBOX_STATUS_PARTIAL_OFFSET)
+#define STATUS_LATE (1u << TREBUCHET_MAILBOX_STATUS_LATE_OFFSET)
 #define SEND_CLOSE (1u << TREBUCHET_MAILBOX_SEND_CLOSE_OFFSET)
 #define SEND_GO (1u << TREBUCHET_MAILBOX_SEND_GO_OFFSET)
 
@@ -77,16 +79,22 @@ static struct text write_body(enum http_status *status)
 	return text;
 }
 
-static void answer(size_t length, bool partial)
+static void answer(size_t length, uint8_t missing)
 {
 	struct text top = text_in((char *)head, sizeof(head));
 	struct text content;
 	enum http_status status = http_judge((const char *)buffer, length);
 	bool head_only = http_is_head((const char *)buffer, length); /* the body takes its place */
 
-	/* The peer said no more, or said more than there is room for without coming to an end. */
-	if (status == HTTP_INCOMPLETE || (partial && status == HTTP_OK))
-		status = length > HTTP_MAX_HEAD ? HTTP_HEAD_TOO_LARGE : HTTP_BAD_REQUEST;
+	/*
+	 * The peer said no more, said more than there is room for without coming to an end, or took too
+	 * long (RFC 9110, 15.5.9).
+	 */
+	if (status == HTTP_INCOMPLETE || (missing != TREBUCHET_STATUS_OK && status == HTTP_OK)) {
+		status = missing == TREBUCHET_STATUS_TIMED_OUT ? HTTP_REQUEST_TIMEOUT : HTTP_BAD_REQUEST;
+		if (length > HTTP_MAX_HEAD)
+			status = HTTP_HEAD_TOO_LARGE;
+	}
 	content = write_body(&status);
 	http_head(&top, status, content.length);
 	if (head_only)
@@ -98,20 +106,24 @@ static void answer(size_t length, bool partial)
 
 static void take(uint32_t status)
 {
-	bool partial = (status & STATUS_PARTIAL) != 0;
+	uint8_t missing = TREBUCHET_STATUS_OK; /* or why the rest of the request does not come */
 	uint32_t tag = status >> TREBUCHET_MAILBOX_STATUS_TAG_OFFSET &
 		       ((1u << TREBUCHET_MAILBOX_STATUS_TAG_WIDTH) - 1);
 	size_t length;
 
+	if ((status & STATUS_LATE) != 0)
+		missing = TREBUCHET_STATUS_TIMED_OUT;
+	else if ((status & STATUS_PARTIAL) != 0)
+		missing = TREBUCHET_STATUS_TRUNCATED;
 	if (tag != 0) {
-		manage_take_piece(tag, partial);
+		manage_take_piece(tag, missing);
 		return;
 	}
 	length = mailbox_read(buffer);
 	if (length > 0 && *(const uint8_t *)buffer < BINARY)
-		manage_take_header((const uint8_t *)buffer, length, partial);
+		manage_take_header((const uint8_t *)buffer, length, missing);
 	else
-		answer(length, partial);
+		answer(length, missing);
 }
 
 void mailbox_start(void)

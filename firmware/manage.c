@@ -233,22 +233,22 @@ static void act(const struct node_piece *piece)
 	}
 }
 
-void manage_take_header(const uint8_t *header, size_t length, bool partial)
+void manage_take_header(const uint8_t *header, size_t length, uint8_t missing)
 {
 	struct node_piece piece = {
-		.session = mailbox_session(), .tag = NODE_TAG_HEADER, .partial = partial,
+		.session = mailbox_session(), .tag = NODE_TAG_HEADER, .missing = missing,
 		.data = header, .length = length, .now = board_uptime_ms(),
 	};
 
 	act(&piece);
 }
 
-void manage_take_piece(uint32_t tag, bool partial)
+void manage_take_piece(uint32_t tag, uint8_t missing)
 {
 	/* The role reads operands where the CPU has put them. */
 	uint32_t *to = tag == NODE_TAG_DATA ? (uint32_t *)WORK_BASE : buffer;
 	struct node_piece piece = {
-		.session = mailbox_session(), .tag = (enum node_tag)tag, .partial = partial,
+		.session = mailbox_session(), .tag = (enum node_tag)tag, .missing = missing,
 		.data = (const uint8_t *)to, .length = mailbox_read(to), .now = board_uptime_ms(),
 	};
 

@@ -102,7 +102,7 @@ static void take_header(struct node *node, const struct node_piece *piece, struc
 	uint32_t size;
 
 	if (piece->length < NODE_HEADER) {
-		respond(step, TREBUCHET_STATUS_TRUNCATED, 0, true);
+		respond(step, piece->missing, 0, true);
 		return;
 	}
 	size = get32(piece->data + 4);
@@ -206,9 +206,9 @@ static void take_configuration(struct node *node, const struct node_piece *piece
 	node->since = piece->now;
 	node->left -= (uint32_t)length;
 	used = take_rows(node, piece->data, length);
-	if (piece->partial) {
+	if (piece->missing != TREBUCHET_STATUS_OK) {
 		node->busy = false;
-		respond(step, TREBUCHET_STATUS_TRUNCATED, 0, true);
+		respond(step, piece->missing, 0, true);
 		return;
 	}
 	if (node->refusal == TREBUCHET_STATUS_OK) {
@@ -229,8 +229,8 @@ static void take_data(const struct node *node, const struct node_piece *piece,
 	uint32_t id = piece->length < 4 ? 0 : get32(piece->data);
 	uint32_t size = node->plan.input_size;
 
-	if (piece->partial) {
-		respond(step, TREBUCHET_STATUS_TRUNCATED, id, true);
+	if (piece->missing != TREBUCHET_STATUS_OK) {
+		respond(step, piece->missing, id, true);
 	} else if (piece->length < 4 || (size != 0 && piece->length - 4 != size)) {
 		respond(step, TREBUCHET_STATUS_BAD_LENGTH, id, false);
 	} else {
@@ -255,8 +255,8 @@ void node_take(struct node *node, const struct node_piece *piece, struct node_st
 		take_header(node, piece, step);
 	else if (piece->tag == NODE_TAG_DATA)
 		take_data(node, piece, step);
-	else if (piece->partial)
-		respond(step, TREBUCHET_STATUS_TRUNCATED, 0, true);
+	else if (piece->missing != TREBUCHET_STATUS_OK)
+		respond(step, piece->missing, 0, true);
 	else
 		give(step, NODE_RUN, piece, 0);
 }

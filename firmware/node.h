@@ -70,7 +70,7 @@ struct node {
 struct node_piece {
 	uint32_t session;
 	enum node_tag tag;
-	bool partial;              /* the peer has closed before its end */
+	uint8_t missing;           /* OK: it is whole; or why the rest does not come: TRUNCATED, TIMED_OUT */
 	const uint8_t *data;
 	size_t length;
 	uint32_t now;              /* milliseconds, modulo 2**32 */

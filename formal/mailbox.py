@@ -101,7 +101,7 @@ class Desk:
         self.place = place = Signal(3, name="desk")
         self.gone, self.drop, self.close = Signal(name="gone"), Signal(name="drop"), Signal()
         self.length, self.final, self.guest = Signal(13, name="length"), Signal(), Signal()
-        self.tag = Signal(2, name="tag")
+        self.tag, self.late = Signal(2, name="tag"), Signal(name="late")
         self.free, self.shown = place == FREE, place == SHOWN
         self.copied, self.written = place == COPIED, place == WRITTEN
         self.reports = self.copied | self.written | ((place == ANSWERED) & ~self.gone)
@@ -123,7 +123,7 @@ class MailboxProof(Elaboratable):
         free(m, svc.event.valid, svc.event.payload, svc.tx.ready, svc.free.ready)
         free(m, mem.cmd.ready, mem.wdata.ready, mem.wdone.valid, mem.rdata.valid, mem.rdata.payload)
         free(m, csr.send, csr.drop, csr.tx_write, csr.tx_data, csr.irq_enable, csr.rx_index)
-        free(m, csr.expect)
+        free(m, csr.expect, dut.sweep)
         stream_rules(m, svc.event, Assume, "event")
         stream_rules(m, svc.tx, Assert, "tx")
         stream_rules(m, svc.free, Assert, "free")
@@ -143,25 +143,28 @@ class MailboxProof(Elaboratable):
         dut, desk, event = self.dut, self.desk, self.dut.service.event
         self.kind, self.who, self.begun = Signal(2), Signal(), Signal()
         self.old, self.event = Signal(dut.state_layout), Signal(EventLayout)
-        idle = self._states("IDLE")
+        idle, turn = self._states("IDLE"), dut.sweeper.turn
+        swept = idle & ~desk.reports & ~event.valid & (turn | (dut.active.level != 0))
+        m.d.comb += Assert(dut.sweeper.idle == swept)
         peek = dut.read._memory.read_port(domain="comb")
         m.d.comb += [peek.addr.eq(self.who), Assume(event.payload.session < 2)]
         with m.If(idle):
             m.d.sync += [
                 self.kind.eq(Mux(desk.reports, 2, event.valid)),
-                self.begun.eq(desk.reports | event.valid | (dut.active.level != 0)),
+                self.begun.eq(desk.reports | event.valid | (dut.active.level != 0) | turn),
             ]
+            with m.If(~desk.reports & ~event.valid & turn):
+                m.d.sync += self.kind.eq(3)
             with m.If(desk.reports):
                 m.d.sync += self.who.eq(desk.guest)
             with m.Elif(event.valid):
                 m.d.sync += self.who.eq(event.payload.session)
             with m.Else():
-                m.d.sync += self.who.eq(dut.active.cells[0])
+                m.d.sync += self.who.eq(Mux(turn, dut.sweeper.session, dut.active.cells[0]))
         past_idle = Signal(init=1)
         m.d.sync += past_idle.eq(idle)
         m.d.comb += [
             Assert(self.i.fsm_bounded("records") & self.i.fsm_bounded("desk")),
-            Assert(self.kind <= 2),
             Assert(event.ready == self._states("EVENT")),
             Assert(self._states("READ") == (past_idle & self.begun & ~idle)),
             Assert(~(past_idle & idle) | ~self.begun),
@@ -172,7 +175,7 @@ class MailboxProof(Elaboratable):
             m.d.comb += Assert(Value.cast(dut.read.data) == Value.cast(peek.data))
         with m.Elif(~idle & ~self._states("WAIT")):
             m.d.comb += Assert(Value.cast(peek.data) == Value.cast(self.old))
-        early = self._states("READ", "MEASURE", "EVENT", "DECIDE", "RUN")
+        early = self._states("READ", "MEASURE", "EVENT", "DECIDE", "RUN", "SWEEP")
         with m.If(early):
             m.d.sync += self.event.eq(event.payload)
             same = event.payload.session == self.who
@@ -181,12 +184,13 @@ class MailboxProof(Elaboratable):
                 Assert((self.kind != 2) | (desk.reports & (desk.guest == self.who))),
             ]
         # What the desk had when it was decided on.
-        self.then = Signal(49)
+        self.then = Signal(47)
         now = Cat(
             desk.free, desk.shown, desk.copied, desk.written, desk.drop, desk.close, desk.final,
             desk.matched, desk.full, desk.length, desk.count, self.dut.csr.expect,
+            desk.late,
         )  # fmt: skip
-        decided = self._states("EVENT", "DECIDE", "RUN")
+        decided = self._states("EVENT", "DECIDE", "RUN", "SWEEP")
         with m.If(decided):
             m.d.sync += self.then.eq(now)
         seen = Mux(decided, now, self.then)
@@ -224,7 +228,8 @@ class MailboxProof(Elaboratable):
                 Assert(listed == (now.listed & ~popped)),
                 Assert(~popped | now.listed),
                 Assert(alive[s] | ~(now.listed | now.held)),
-                Assert(alive[s] | ~working | self.step.release | new),
+                Assert(alive[s] | now.dead | (Value.cast(now) == 0)),
+                Assert(alive[s] | ~working | self.step.release | new | (self.kind == 3)),
                 Assert(now.held == (~desk.free & ~desk.gone & (desk.guest == s))),
             ]
         m.d.comb += Assert(dut.active.level <= 2)
@@ -232,14 +237,14 @@ class MailboxProof(Elaboratable):
     def _record(self, m):
         dut, step = self.dut, self.step
         for names, record in (
-            (("MEASURE", "EVENT", "DECIDE"), self.old),
+            (("MEASURE", "EVENT", "DECIDE", "SWEEP"), self.old),
             (("RUN",), step.unlisted),
             (("SETTLE", "LIST"), step.after),
             (("WRITE", "WAIT"), step.new),
         ):
             with m.If(self._states(*names)):
                 m.d.comb += Assert(Value.cast(dut.state) == Value.cast(record))
-        with m.If(self._states("EVENT", "DECIDE", "RUN")):
+        with m.If(self._states("EVENT", "DECIDE", "RUN", "SWEEP")):
             m.d.comb += Assert(dut.unread == unread_of(self.old))
         with m.If(self._states("LIST")):
             m.d.comb += Assert(dut.unread == unread_of(step.after))
@@ -252,7 +257,8 @@ class MailboxProof(Elaboratable):
             Assert(self._states("EVENT") <= (self.kind == 1)),
             Assert(self._states("RUN") <= (self.kind == 0)),
             Assert(self._states("DECIDE") <= (self.kind == 2)),
-            Assert(~after | (dut.released == step.release)),
+            Assert(self._states("SWEEP") <= (self.kind == 3)),
+            Assert(~after | (dut.released == (step.release | step.over))),
             Assert(after | self._states("IDLE", "WAIT") | ~dut.released),
         ]
         with m.If(self._states("WRITE")):
@@ -282,6 +288,7 @@ class MailboxProof(Elaboratable):
             m.d.comb += Assert(free_.release | (free_.position == step.new.consumed))
         m.d.comb += [Assert(tx.tag == 0), Assert(tx.length[13:] == 0)]
         m.d.comb += Cover(_moves(svc.tx) & tx.close)
+        m.d.comb += Cover(self.desk.shown & self.desk.late & ~self.desk.matched)
 
     def _desk(self, m):
         dut, desk, step, csr, i = self.dut, self.desk, self.step, self.dut.csr, self.i
@@ -295,6 +302,7 @@ class MailboxProof(Elaboratable):
                 with m.If(run & step.invites):
                     m.d.sync += [place.eq(COPY), desk.guest.eq(self.who), desk.gone.eq(0)]
                     m.d.sync += [desk.final.eq(self.old.eof), desk.tag.eq(self.old.tag)]
+                    m.d.sync += desk.late.eq(self.old.late)
             with m.Case(COPY):
                 with m.If(dut.request.done):
                     m.d.sync += place.eq(COPIED)
@@ -328,6 +336,7 @@ class MailboxProof(Elaboratable):
             Assert(desk.free | desk.shown | (place == ANSWERED) | ~desk.gone),
             Assert(desk.free | (dut.final == desk.final)),
             Assert(desk.free | (dut.tag == desk.tag)),
+            Assert(desk.free | (dut.late == desk.late)),
             Assert(~late | (dut.drop == desk.drop)),
             Assert(~late | (dut.close == desk.close)),
             Assert(~late | (dut.length == desk.length)),
@@ -368,7 +377,8 @@ class MailboxProof(Elaboratable):
             Assert(response.append == (csr.tx_write & desk.shown)),
             Assert(response.word == csr.tx_data),
             Assert(csr.status[:4] == Cat(desk.shown, ~request.matched, dut.gone, ~desk.free)),
-            Assert(desk.free | (csr.status[4:] == desk.tag)),
+            Assert(desk.free | (csr.status[4:6] == desk.tag)),
+            Assert(desk.free | (csr.status[6] == (desk.late & ~desk.matched))),
             Assert(dut.irq == (desk.shown & csr.irq_enable)),
             Assert(desk.free | (csr.session == desk.guest)),
             Assert(csr.request_length == request.length),
@@ -407,6 +417,7 @@ class _Seen:
         for k, name in enumerate(flags):
             setattr(self, name, bits[k])
         self.length, self.count, self.expect = bits[9:22], bits[22:33], bits[33:46]
+        self.late = bits[46]
 
 
 PROOFS = (
@@ -420,6 +431,8 @@ PROOFS = (
         depth=1,
         cover_depth=40,
         mutants=(
+            Mutant("late_at_once", "self.waiting & state.old", "self.waiting", 20),
+            Mutant("sweeps_up_the_dead", "released.eq(~self.waiting)", "released.eq(0)", 30),
             Mutant("appends_always", "csr.tx_write & self.shown", "csr.tx_write"),
             Mutant(
                 "lists_the_empty",

@@ -21,12 +21,14 @@ def unread_of(record):
 def more(record):
     """Whether there is something to do for a session."""
     idle = ~record.held & ~record.out
-    look = idle & ((record.fresh & (unread_of(record) != 0)) | record.eof)
+    fresh = record.fresh & (unread_of(record) != 0)
+    look = idle & (fresh | record.eof | record.late)
     return Mux(record.dead, idle, Mux(record.closing, unread_of(record) != 0, look))
 
 
 class MailboxStep:
-    """One piece of work. ``kind``: 0 the session was listed, 1 an event, 2 the desk reports."""
+    """One piece of work. ``kind``: 0 the session was listed, 1 an event, 2 the desk reports, 3 the
+    session's turn in a sweep."""
 
     def __init__(self, m, kind, old, event, desk):
         self.m, self.old = m, old
@@ -41,7 +43,7 @@ class MailboxStep:
         decides = kind == 2
         self.lost = decides & old.dead
         report = decides & ~old.dead
-        good = desk.matched | desk.full | desk.final
+        good = desk.matched | desk.full | desk.final | desk.late
         self.shows = report & desk.copied & good
         self.incomplete = report & desk.copied & ~good
         self.answers = report & ~desk.copied & ~desk.written & ~desk.drop & (desk.length != 0)
@@ -55,6 +57,9 @@ class MailboxStep:
         self.tx_length = Mux(self.sends, desk.length, 0)
         self.tx_close = self.ends | (self.sends & desk.close)
         self.tx_abort = self.drops
+        rests = ~(old.held | old.out | old.dead | old.closing | old.eof)
+        self.waits = (kind == 3) & rests & ((unread != 0) | awaits)
+        self.over = (kind == 3) & ~self.waits  # nothing that is not in the list already
         self._records(kind, event, desk, unread)
 
     def _records(self, kind, event, desk, unread):
@@ -79,8 +84,12 @@ class MailboxStep:
             m.d.comb += [after.expect.eq(desk.expect), after.tag.eq(desk.expect >> 11)]
         with m.If(self.invites):
             m.d.comb += [after.held.eq(1), after.fresh.eq(0)]
+        with m.If(self.shows):
+            m.d.comb += [after.old.eq(0), after.late.eq(0)]
+        with m.If(kind == 3):
+            m.d.comb += [after.old.eq(self.waits), after.late.eq(old.late | (self.waits & old.old))]
         m.d.comb += Value.cast(new).eq(Value.cast(after))
-        with m.If(more(after) & ~self.release):
+        with m.If(more(after) & ~self.release & ~self.over):
             m.d.comb += new.listed.eq(1)
 
     def _event(self, event, desk):

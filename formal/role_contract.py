@@ -53,6 +53,7 @@ REGISTERS = {
 }
 TYPES = {"CONFIGURE": 1, "DATA": 3, "STREAM": 4}
 COUNTED = ("BAD_TYPE", "BAD_LENGTH", "TOO_LARGE", "NO_ROLE", "STOPPED", "NO_ROOM")
+COUNTED += ("TIMED_OUT",)
 
 
 class Table(Elaboratable):

@@ -83,7 +83,7 @@ class SmpFramerProof(Elaboratable):
             self.i = Inside(m, dut)
         m.d.comb += dut.active.shows.eq(1)
         free(m, svc.event.valid, svc.event.payload, svc.tx.ready, svc.free.ready)
-        free(m, dut.job.ready, dut.answer.valid, dut.answer.payload)
+        free(m, dut.job.ready, dut.answer.valid, dut.answer.payload, dut.sweep)
         free(m, mem.cmd.ready, mem.wdata.ready, mem.wdone.valid, mem.rdata.valid, mem.rdata.payload)
         for port, check in ((svc.event, Assume), (dut.answer, Assume)):
             stream_rules(m, port, check, "event" if port is svc.event else "answer")
@@ -109,23 +109,26 @@ class SmpFramerProof(Elaboratable):
         self.old = Signal(dut.state_layout)
         self.event, self.answer = Signal(EventLayout), Signal(answer.payload.shape())
         self.blocked = Signal()  # the last job had not been taken when this one's turn came
-        idle, listed = i.state("IDLE"), dut.active.level != 0
+        idle, listed, turn = i.state("IDLE"), dut.active.level != 0, dut.sweeper.turn
+        swept = idle & ~answer.valid & ~event.valid & (turn | listed)
+        m.d.comb += Assert(dut.sweeper.idle == swept)
         m.d.comb += [Assume(event.payload.session < 2), Assume(answer.payload.session < 2)]
         with m.If(idle):
             m.d.sync += [
                 self.kind.eq(Mux(answer.valid, 2, event.valid)),
-                self.begun.eq(answer.valid | event.valid | listed),
+                self.begun.eq(answer.valid | event.valid | listed | turn),
             ]
+            with m.If(~answer.valid & ~event.valid & turn):
+                m.d.sync += self.kind.eq(3)
             with m.If(answer.valid):
                 m.d.sync += self.who.eq(answer.payload.session)
             with m.Elif(event.valid):
                 m.d.sync += self.who.eq(event.payload.session)
             with m.Else():
-                m.d.sync += self.who.eq(dut.active.cells[0])
+                m.d.sync += self.who.eq(Mux(turn, dut.sweeper.session, dut.active.cells[0]))
         m.d.comb += [
             Assert(i.fsm_bounded()),
             Assert(~idle | ~(answer.ready | event.ready)),
-            Assert(self.kind <= 2),
             Assert(event.ready == i.state("EVENT")),
             Assert(answer.ready == i.state("ANSWER")),
         ]
@@ -149,7 +152,7 @@ class SmpFramerProof(Elaboratable):
                 m.d.comb += Assert(event.valid & (event.payload.session == self.who))
             with m.If(self.kind == 2):
                 m.d.comb += Assert(answer.valid & (answer.payload.session == self.who))
-            with m.If(self.kind != 0):
+            with m.If((self.kind == 1) | (self.kind == 2)):
                 m.d.comb += Assert(
                     ~self._states("READ", "MEASURE") | (past_idle == i.state("READ"))
                 )
@@ -209,7 +212,8 @@ class SmpFramerProof(Elaboratable):
                 Assert(~taken | ~in_role[s]),
                 Assert(alive[s] | ~now.busy),
                 Assert(alive[s] | ~now.listed),
-                Assert(alive[s] | ~working | self.step.release | ~taken_event),
+                Assert(alive[s] | now.dead | (Value.cast(now) == 0)),
+                Assert(alive[s] | ~working | self.step.release | ~taken_event | (self.kind == 3)),
             ]
             popped = working & (self.kind == 0) & self._states("READ", "MEASURE")
             m.d.comb += Assert(listed == (now.listed & ~popped))
@@ -221,8 +225,8 @@ class SmpFramerProof(Elaboratable):
         dut, i, step = self.dut, self.i, self.step
         now = Value.cast(dut.state)
         expected = (
-            (("MEASURE", "EVENT", "ANSWER"), step.old),
-            (("RUN", "HEADER", "CHECK", "ERROR", "JOB"), step.unlisted),
+            (("MEASURE", "EVENT", "ANSWER", "SWEEP"), step.old),
+            (("RUN", "HEADER", "CHECK", "LATE", "ERROR", "JOB"), step.unlisted),
             (("REPLY", "COMMAND", "DATA", "POST"), step.before_post),
             (("SETTLE", "LIST"), step.settled),
             (("WRITE", "WAIT"), step.new),
@@ -230,7 +234,8 @@ class SmpFramerProof(Elaboratable):
         for names, record in expected:
             with m.If(self._states(*names)):
                 m.d.comb += Assert(now == Value.cast(record))
-        with m.If(self._states("EVENT", "ANSWER", "RUN", "HEADER", "CHECK", "ERROR", "JOB")):
+        work = ("EVENT", "ANSWER", "SWEEP", "RUN", "HEADER", "CHECK", "LATE", "ERROR", "JOB")
+        with m.If(self._states(*work)):
             m.d.comb += Assert(dut.unread == step.unread)
         with m.If(i.state("LIST")):
             m.d.comb += Assert(dut.unread == step.settled_unread)
@@ -248,6 +253,8 @@ class SmpFramerProof(Elaboratable):
             (("EVENT",), self.kind == 1),
             (("ANSWER",), self.kind == 2),
             (("RUN",), self.kind == 0),
+            (("SWEEP",), self.kind == 3),
+            (("LATE",), step.tardy),
             (("HEADER", "CHECK"), step.looks),
             (("ERROR",), step.error),
             (("JOB",), step.job),
@@ -268,7 +275,7 @@ class SmpFramerProof(Elaboratable):
             ),
         ]
         after = self._states("SETTLE", "LIST", "WRITE")
-        m.d.comb += Assert(~after | (dut.released == step.release))
+        m.d.comb += Assert(~after | (dut.released == (step.release | step.over)))
         m.d.comb += Assert(after | i.state("IDLE") | i.state("WAIT") | ~dut.released)
 
     def _outputs(self, m):
@@ -304,7 +311,7 @@ class SmpFramerProof(Elaboratable):
             Assert(dut.job.valid == owed),
             Assert(~owed | (Value.cast(dut.job.payload) == Value.cast(given))),
         ]
-        with m.If(self._states("HEADER", "CHECK", "ERROR", "JOB")):
+        with m.If(self._states("HEADER", "CHECK", "ERROR", "JOB") & ~step.tardy):
             m.d.comb += Assert(~dut.job.valid)
         seen = Signal(3)
         with m.If(_moves(svc.tx) & step.reply):
@@ -312,6 +319,7 @@ class SmpFramerProof(Elaboratable):
             with m.If(self.kind == 2):
                 m.d.sync += seen[1].eq(1)
         m.d.comb += [Cover(seen[0] & i.state("IDLE")), Cover(_moves(dut.job))]
+        m.d.comb += Cover(step.tardy & i.state("POST"))
 
     def _answer_in_memory(self, m):
         """The sixteen bytes before a result, or an answer without one, and where they go."""
@@ -399,6 +407,9 @@ class SmpFramerProof(Elaboratable):
 
 
 MUTANTS = (
+    Mutant("late_at_once", "self.waiting & state.old", "self.waiting", 20),
+    Mutant("sweeps_up_nobody", "released.eq(~self.waiting)", "released.eq(0)", 20),
+    Mutant("late_for_ever", "[state.old.eq(0), state.late.eq(0)]", "state.old.eq(0)", 30),
     Mutant("needs_nothing", "state.need.eq(HEADER_BYTES)]", "state.need.eq(0)]", 8),
     Mutant(
         "lists_the_idle",

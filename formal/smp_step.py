@@ -26,12 +26,13 @@ def more(record):
     """Whether there is something to do for a session."""
     enough = unread(record) >= record.need
     over = ~record.busy & (record.slots == 0) & ~record.fin_out
-    look = ~record.busy & Mux(enough, record.slots != 3, record.eof)
+    look = ~record.busy & Mux(enough | record.late, record.slots != 3, record.eof)
     return Mux(record.dead, over, Mux(record.closing, unread(record) != 0, look))
 
 
 class Step:
-    """One piece of work. ``kind``: 0 the session was listed, 1 an event, 2 an answer."""
+    """One piece of work. ``kind``: 0 the session was listed, 1 an event, 2 an answer, 3 it is the
+    session's turn in a sweep."""
 
     def __init__(self, m, kind, old, event, answer, header, blocked, who):
         self.m, self.old, self.who = m, old, who
@@ -47,13 +48,18 @@ class Step:
         self.release = work & old.dead
         self.swallows = work & ~old.dead & old.closing
         self.looks = live & enough & ~blocked
-        self.ends = live & ~enough
+        self.tardy = live & ~enough & old.late
+        self.ends = live & ~enough & ~old.late
         complete = (self.size + 8)[: LOG2 + 1] <= self.unread
         fatal = self.bad_type | self.too_large
-        self.error = self.looks & (fatal | (complete & self.short))
+        wrong = self.looks & (fatal | (complete & self.short))
+        self.error = wrong | self.tardy
         self.waits = self.looks & ~fatal & ~complete
         self.job = self.looks & ~fatal & complete & ~self.short
-        self.fatal = self.error & fatal
+        self.fatal = self.tardy | (wrong & fatal)
+        rests = ~(old.busy | old.dead | old.closing | old.eof)
+        self.rests = (kind == 3) & rests & ~enough & (self.unread != 0)
+        self.over = (kind == 3) & ~self.rests  # nothing that is not in the list already
         answered = (kind == 2) & ~old.dead
         self.reply = self.error | answered
         self._reply(kind, old, answer)
@@ -85,6 +91,7 @@ class Step:
             Status.BAD_TYPE,
             Mux(self.too_large, Status.TOO_LARGE, Status.BAD_LENGTH),
         )
+        why = Mux(self.tardy, Status.TIMED_OUT, why)
         self.status = Mux(kind == 2, answer.status, why)
         self.reply_id = Mux(kind == 2, answer.id, 0)
         size = (self.size + 8)[: LOG2 + 1]
@@ -115,6 +122,10 @@ class Step:
         with m.If(self.error):
             for record in (before, settled):
                 m.d.comb += record.slots.eq(old.slots | Mux(self.slot, 2, 1))
+                m.d.comb += [record.old.eq(0), record.late.eq(0)]
+        with m.Elif(kind == 3):
+            m.d.comb += [settled.listed.eq(old.listed), settled.old.eq(self.rests)]
+            m.d.comb += settled.late.eq(old.late | (self.rests & old.old))
         with m.If(self.reply):
             m.d.comb += [
                 settled.consumed.eq(old.consumed + self.total),
@@ -130,6 +141,8 @@ class Step:
         with m.If(self.job):
             m.d.comb += [
                 settled.busy.eq(1),
+                settled.old.eq(0),
+                settled.late.eq(0),
                 settled.job_slot.eq(self.slot),
                 settled.slots.eq(old.slots | Mux(self.slot, 2, 1)),
                 settled.job_stream.eq(self.type == STREAM),
@@ -137,7 +150,7 @@ class Step:
             ]
         self.settled_unread = unread(settled)
         self.new = self._record("new", settled)
-        with m.If(more(settled) & ~self.release):
+        with m.If(more(settled) & ~self.release & ~self.over):
             m.d.comb += self.new.listed.eq(1)
 
     def _event(self, record, event):

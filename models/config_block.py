@@ -100,6 +100,8 @@ _TCP = {
     "tcp_user_timeout": (128, 4_194_303),
     "tcp_time_wait": (128, 4_194_303),
     "tcp_half_open_limit": (1, 131_071),
+    "tcp_evict_idle": (0, 4_194_303),
+    "tcp_request_timeout": (0, 4_194_303),
 }
 _PEER_FORM = "MAC,IP,THEIRS,TIMEOUT_US,0|1"
 

@@ -27,6 +27,7 @@ class Status(IntEnum):
     BUSY = 16
     NO_CONFIG = 17
     NOT_BUILT_IN = 18
+    TIMED_OUT = 19
 
 
 #: What each status means and what to do about it, for error messages and docs.
@@ -50,4 +51,5 @@ DESCRIPTIONS = {
     Status.BUSY: "the board is at work on another request of this kind; try again",
     Status.NO_CONFIG: "no valid configuration block is in flash; `config save` writes one",
     Status.NOT_BUILT_IN: "this board was built without what the request needs",
+    Status.TIMED_OUT: "the rest of the message did not come in time; send it again",
 }

@@ -4,6 +4,7 @@ import ctypes
 import subprocess
 
 from firmware_host import generated
+from trebuchet.models.status import Status
 
 AWAIT, RESPOND, RUN, WORK, CONFIGURE = range(5)
 HEADER_TAG, CONFIGURATION_TAG, DATA_TAG, COMMAND_TAG = range(4)
@@ -47,7 +48,7 @@ class Piece(ctypes.Structure):
     _fields_ = [
         ("session", u32),
         ("tag", ctypes.c_int),
-        ("partial", ctypes.c_bool),
+        ("missing", ctypes.c_uint8),
         ("data", ctypes.c_void_p),
         ("length", size_t),
         ("now", u32),
@@ -96,12 +97,12 @@ class NodeBench:
         self.done, self.notes = [], []
         self.verdict = 0  # status of what a configuration asks for
 
-    def take(self, session, data, partial=False):
+    def take(self, session, data, missing=Status.OK):
         """Show one request; returns False once the connection is to be closed."""
         tag, _ = self.due.pop(session, (HEADER_TAG, 8))
         buffer = ctypes.create_string_buffer(data, max(1, len(data)))
         base = ctypes.addressof(buffer)
-        piece = Piece(session, tag, partial, base, len(data), self.now)
+        piece = Piece(session, tag, missing, base, len(data), self.now)
         step = Step()
         self.lib.node_take(*map(ctypes.byref, (self.node, piece, step)))
         if step.note:
@@ -146,8 +147,8 @@ class NodeBench:
             data, stream = stream[:want], stream[want:]
             if len(data) < want and not fin:
                 return data
-            if not self.take(session, data, partial=len(data) < want):
+            if not self.take(session, data, Status.TRUNCATED if len(data) < want else Status.OK):
                 return stream
         if fin and session in self.due:
-            self.take(session, b"", partial=True)
+            self.take(session, b"", Status.TRUNCATED)
         return b""

@@ -14,6 +14,7 @@ import numpy
 import pytest
 from manage_lib import IMAGE_AT, MAILBOX_BASE, ROLE, ROLE_BASE, build_manage, bus_functions
 from service_model import Connection
+from test_roles_late import sweeping
 from test_roles_mailbox import Bench, Firmware
 from trebuchet.cores.roles.mailbox import MAILBOX_BLOCK
 from trebuchet.host.smp import (
@@ -345,3 +346,36 @@ def test_clients_of_all_kinds(lib, seed):
     assert parse_reply(Decoder().feed(last.received)[0].payload) == (0, "last")
     assert all(conn.released for conn in conns)
     assert all(conn.ok or conn.gone for conn in conns)
+
+
+@pytest.mark.parametrize(
+    ("sent", "id"),
+    [
+        (command(b"status")[:5], 0),
+        (command(b"status")[:9], 0),
+        (configuration(ROLE_BASE, image=bytes(1200))[:300], 0),
+        (data_message(77, bytes(40)).pack()[:8], 0),
+        (data_message(77, bytes(40)).pack()[:20], 77),
+    ],
+)
+def test_a_message_whose_rest_does_not_come(lib, sent, id):
+    bench = ManageBench(1, lib)
+    half = Connection(sent, fin=lambda c: c.got_fin)
+    other = Connection(command(b"on"))
+    bench.run([half, other], sweeping(bench.dut, 2000))
+    assert Decoder().feed(half.received) == [refused(Status.TIMED_OUT, id)]
+    assert Decoder().feed(other.received)[0].kind == MessageType.REPLY
+    assert bench.cpu.log().count("TIMED_OUT") == 1
+
+
+@pytest.mark.parametrize("sent", [b"G", b"GET /status HTTP/1.1\r\nHost: a\r\n"])
+def test_a_page_whose_request_does_not_end(lib, sent):
+    bench = ManageBench(1, lib)
+    half = Connection(sent, fin=lambda c: c.got_fin)
+    other = Connection(b"GET /status HTTP/1.0\r\n\r\n")
+    bench.run([half, other], sweeping(bench.dut, 2000))
+    head, _, body = half.received.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 408 Request Timeout\r\n")
+    assert b"Connection: close" in head
+    assert "in time" in json.loads(body)["error"]
+    assert other.received.startswith(b"HTTP/1.1 200 ")

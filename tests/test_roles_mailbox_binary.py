@@ -66,7 +66,7 @@ class NodeFirmware(Firmware):
 
     async def take(self, ctx):
         status, session = ctx.get(self.csr.status), ctx.get(self.csr.session)
-        request, tag = await self.request(ctx), status >> 4
+        request, tag = await self.request(ctx), status >> 4 & 3
         partial = bool(status & PARTIAL)
         if tag == 0:  # also when an earlier connection with this number ended in mid-message
             self.left[session] = 0

@@ -4,11 +4,11 @@ Source: distributed-fpga-framework, 3.2 (Serial Messaging Protocol). ``models/sm
 the naive model of the decisions made here.
 """
 
-from amaranth import Array, Cat, Module, Mux, Signal
+from amaranth import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
-from trebuchet.models.smp_framing import TYPE_DATA, TYPE_RESPONSE
+from trebuchet.models.smp_framing import TYPE_DATA
 from trebuchet.models.status import Status
 
 from ..buffers import NO_COLLISIONS, BlockFifo
@@ -20,7 +20,9 @@ from .contract import SOURCE_CPU, AnswerLayout, JobKind, JobLayout
 from .discard import check_sessions
 from .echo import check_segment_log2
 from .smp_header import SmpHeaderReader
-from .smp_registers import COUNTED, HEADER_BYTES, SMP_BLOCK, TYPES, check_largest, check_slots
+from .smp_registers import HEADER_BYTES, SMP_BLOCK, TYPES, check_largest, check_slots
+from .smp_reply import SmpReply
+from .sweep import Sweeper
 
 __all__ = ["SMP_BLOCK", "SmpFramer"]
 
@@ -28,7 +30,7 @@ __all__ = ["SMP_BLOCK", "SmpFramer"]
 FIN_TAG = 2
 
 
-class SmpFramer(wiring.Component):
+class SmpFramer(SmpReply, wiring.Component):
     """Service for SMP messages: one job a message, the operand where it lies in the receive ring.
 
     Parameters
@@ -60,6 +62,7 @@ class SmpFramer(wiring.Component):
     ``answer``   In    stream of :data:`~trebuchet.cores.roles.contract.AnswerLayout`
     ``mem``      Out   memory port
     ``csr``      In    :data:`SMP_BLOCK`
+    ``sweep``    In    strobe: a message that was incomplete at the last one, too, is late
     ===========  ====  ==========================================================================
 
     Behaviour, for each connection:
@@ -75,13 +78,16 @@ class SmpFramer(wiring.Component):
     4. Another type, or a message larger than ``largest``, is answered ``BAD_TYPE`` or
        ``TOO_LARGE`` (ID 0) and the connection is closed; what still comes is consumed and
        ignored.
-    5. After the peer's FIN the complete messages are answered, then the connection is closed.
-    6. A stream message's job has ``first`` = 1 if none of the connection's stream messages was
+    5. A message whose rest does not come until the second sweep is answered ``TIMED_OUT`` (ID 0)
+       and the connection is closed, as in 4. While a job of the connection is at work nothing of it
+       is late; nor is a connection on which nothing of a message has come.
+    6. After the peer's FIN the complete messages are answered, then the connection is closed.
+    7. A stream message's job has ``first`` = 1 if none of the connection's stream messages was
        answered ``OK`` before, or the latest was answered with another status.
-    7. A session that is over is released when the role has answered its job and the engine every
+    8. A session that is over is released when the role has answered its job and the engine every
        descriptor: until then the role may read the ring and the engine the slot.
 
-    Bad input: 2 to 5. A job's session may vanish; the role still answers, and nothing is sent.
+    Bad input: 2 to 6. A job's session may vanish; the role still answers, and nothing is sent.
     Throughput: about 60 cycles and two memory latencies a message, with the role working on
     other sessions meanwhile; 9 cycles an event. Back-pressure: while ``tx``, ``free`` or the
     memory port waits nothing is taken (the contract allows it); a role that takes no job stops
@@ -111,6 +117,7 @@ class SmpFramer(wiring.Component):
                 "answer": In(stream.Signature(AnswerLayout)),
                 "mem": Out(MemorySignature(width)),
                 "csr": In(CsrSignature(SMP_BLOCK)),
+                "sweep": In(1),
             }
         )
         extra = {}
@@ -133,6 +140,8 @@ class SmpFramer(wiring.Component):
                 "closing": 1,  # FIN was posted; what comes is ignored
                 "dead": 1,  # CLOSED has come
                 "listed": 1,  # the number is in the list of sessions with work
+                "old": 1,  # the last sweep found its message incomplete
+                "late": 1,  # two sweeps in a row did
             }
         )
 
@@ -148,6 +157,7 @@ class SmpFramer(wiring.Component):
         self.read, self.write = table.read_port(), table.write_port()
         bits = max(1, (self.sessions - 1).bit_length())
         m.submodules.active = self.active = BlockFifo(width=bits, depth=self.sessions)
+        m.submodules.sweeper = self.sweeper = Sweeper(self.sessions)
         m.submodules.reader = self.reader = SmpHeaderReader(self.width, self.segment_log2)
         self.state = state = Signal(self.state_layout)
         self.session = Signal(bits)
@@ -164,6 +174,8 @@ class SmpFramer(wiring.Component):
             self.write.addr.eq(self.session),
             self.write.data.eq(state),
             self.active.w_data.eq(self.session),
+            self.sweeper.sweep.eq(self.sweep),
+            self.sweeper.other.eq(self.active.r_rdy),
             svc.tx.payload.session.eq(self.session),
             svc.free.payload.session.eq(self.session),
             # The record stays as it is until both streams have been taken.
@@ -196,13 +208,17 @@ class SmpFramer(wiring.Component):
         m.d.sync += self.unread.eq(state.latest - state.consumed[:low])
         self.enough = Signal()
         self.more = Signal()
-        m.d.comb += self.enough.eq(self.unread >= state.need)
+        self.waiting = Signal()  # for the rest of a message
+        rest = ~self.enough & (self.unread != 0)
+        idle = ~state.busy & ~state.dead & ~state.closing & ~state.eof
+        m.d.comb += [self.enough.eq(self.unread >= state.need), self.waiting.eq(idle & rest)]
         with m.If(state.dead):
             m.d.comb += self.more.eq(~state.busy & (state.slots == 0) & ~state.fin_out)
         with m.Elif(state.closing):
             m.d.comb += self.more.eq(self.unread != 0)
         with m.Elif(~state.busy):
-            m.d.comb += self.more.eq(Mux(self.enough, state.slots != 3, state.eof))
+            due = self.enough | state.late
+            m.d.comb += self.more.eq(Mux(due, state.slots != 3, state.eof))
 
     def _consume(self, m, state, count):
         free = self.service.free
@@ -220,14 +236,18 @@ class SmpFramer(wiring.Component):
                 m.d.comb += self.read.addr.eq(self.answer.payload.session)
             with m.Elif(self.service.event.valid):
                 m.d.comb += self.read.addr.eq(self.service.event.payload.session)
-            with m.Else():
-                m.d.comb += self.read.addr.eq(self.active.r_data)
-                m.d.comb += self.active.r_en.eq(self.active.r_rdy)
             m.d.sync += [
                 self.session.eq(self.read.addr),
                 kind.eq(Mux(self.answer.valid, 2, self.service.event.valid)),
             ]
-            with m.If(self.answer.valid | self.service.event.valid | self.active.r_rdy):
+            turn = self.sweeper.turn
+            with m.If(~self.answer.valid & ~self.service.event.valid):
+                m.d.comb += self.sweeper.idle.eq(turn | self.active.r_rdy)
+                m.d.comb += self.read.addr.eq(Mux(turn, self.sweeper.session, self.active.r_data))
+                m.d.comb += self.active.r_en.eq(self.active.r_rdy & ~turn)
+                with m.If(turn):
+                    m.d.sync += kind.eq(3)
+            with m.If(self.answer.valid | self.service.event.valid | self.active.r_rdy | turn):
                 m.next = "READ"
         with m.State("READ"):
             m.d.sync += state.eq(self.read.data)
@@ -239,8 +259,16 @@ class SmpFramer(wiring.Component):
                     m.next = "RUN"
                 with m.Case(1):
                     m.next = "EVENT"
-                with m.Default():
+                with m.Case(2):
                     m.next = "ANSWER"
+                with m.Default():
+                    m.next = "SWEEP"
+        with m.State("SWEEP"):
+            # The number may be nobody's; and what else there is to do is listed already.
+            m.d.sync += [state.old.eq(self.waiting), self.released.eq(~self.waiting)]
+            with m.If(self.waiting & state.old):
+                m.d.sync += state.late.eq(1)
+            m.next = "SETTLE"
 
     def _event(self, m, state):
         event = self.service.event
@@ -315,6 +343,8 @@ class SmpFramer(wiring.Component):
                 with m.If(~self.job.valid):
                     m.d.comb += self.reader.start.eq(1)
                     m.next = "HEADER"
+            with m.Elif(state.late):
+                m.next = "LATE"
             with m.Else():  # the peer has closed, and what is left is no message
                 m.d.sync += [
                     state.closing.eq(1),
@@ -360,7 +390,18 @@ class SmpFramer(wiring.Component):
                 m.d.sync += self.reply.status.eq(Status.BAD_LENGTH)
             with m.Else():
                 m.next = "JOB"
+        with m.State("LATE"):
+            m.d.sync += [
+                slot.eq(state.slots[0]),
+                self.reply.error.eq(1),
+                self.reply.id.eq(0),
+                self.reply.slot.eq(state.slots[0]),
+                self.reply.fatal.eq(1),
+                self.reply.status.eq(Status.TIMED_OUT),
+            ]
+            m.next = "ERROR"
         with m.State("ERROR"):
+            m.d.sync += [state.old.eq(0), state.late.eq(0)]
             m.d.sync += state.slots.bit_select(slot, 1).eq(1)
             with m.If(self.reply.fatal):
                 m.d.sync += self.total.eq(self.unread)
@@ -375,6 +416,8 @@ class SmpFramer(wiring.Component):
         m.d.comb += offset.eq(state.consumed[: self.segment_log2] + 12)
         m.d.sync += [
             state.need.eq(self.total),
+            state.old.eq(0),
+            state.late.eq(0),
             state.busy.eq(1),
             state.job_slot.eq(slot),
             state.slots.bit_select(slot, 1).eq(1),
@@ -400,84 +443,6 @@ class SmpFramer(wiring.Component):
             else:
                 m.d.sync += state.job_configure.eq(asked)
         self._count(m, "messages")
-
-    def _slot_address(self, slot):
-        log2 = self.slot_bytes.bit_length() - 1
-        offset = Cat(slot, self.session) << log2
-        # An adder only where the slots' base is not aligned to their total size.
-        aligned = self.slots_base & ((1 << len(offset)) - 1) == 0
-        return self.slots_base | offset if aligned else self.slots_base + offset
-
-    def _reply(self, m, state):
-        reply, mem = self.reply, self.mem
-        n = self.width // 8
-        beats = 16 // n
-        at = Signal(range(beats + 1))
-        words = [
-            Mux(reply.error, TYPE_RESPONSE, 0),
-            Mux(reply.error, 8, TYPE_DATA),
-            Mux(reply.error, reply.status, reply.length + 4),
-            reply.id,
-        ]
-        header = Cat(Signal(32, name=f"word{i}") for i in range(4))
-        for i, word in enumerate(words):
-            m.d.comb += header.word_select(i, 32).eq(word)
-        m.d.comb += [
-            mem.cmd.valid.eq(self.reader.mem_cmd.valid),
-            mem.cmd.payload.eq(self.reader.mem_cmd.payload),
-            self.reader.mem_cmd.ready.eq(mem.cmd.ready),
-            self.reader.mem_rdata.valid.eq(mem.rdata.valid),
-            self.reader.mem_rdata.payload.eq(mem.rdata.payload),
-            mem.rdata.ready.eq(self.reader.mem_rdata.ready),
-            mem.wdata.payload.data.eq(
-                Array(header.word_select(i, self.width) for i in range(beats))[at]
-            ),
-            mem.wdata.payload.strb.eq(-1),
-            mem.wdata.payload.last.eq(at == beats - 1),
-            mem.wdone.ready.eq(1),
-        ]
-        with m.State("REPLY"):
-            m.d.sync += at.eq(0)
-            m.next = "COMMAND"
-        with m.State("COMMAND"):
-            m.d.comb += [
-                mem.cmd.valid.eq(1),
-                mem.cmd.payload.write.eq(1),
-                mem.cmd.payload.addr.eq(self._slot_address(reply.slot)),
-                mem.cmd.payload.beats.eq(beats - 1),
-                mem.cmd.payload.tag.eq(0),
-            ]
-            with m.If(mem.cmd.ready):
-                m.next = "DATA"
-        with m.State("DATA"):
-            m.d.comb += mem.wdata.valid.eq(at != beats)
-            with m.If(mem.wdata.valid & mem.wdata.ready):
-                m.d.sync += at.eq(at + 1)
-            with m.If(mem.wdone.valid):
-                m.next = "POST"
-        with m.State("POST"):
-            self._post(m, state)
-            m.next = "SETTLE"
-
-    def _post(self, m, state):
-        reply, tx = self.reply, self.service.tx
-        m.d.sync += [
-            tx.valid.eq(1),
-            tx.payload.length.eq(Mux(reply.error, 16, reply.length + 12)),
-            tx.payload.push.eq(1),
-            tx.payload.close.eq(reply.fatal),
-            tx.payload.tag.eq(reply.slot),
-            state.need.eq(HEADER_BYTES),
-            state.closing.eq(reply.fatal),
-        ]
-        self._consume(m, state, self.total)
-        with m.If(~reply.error):
-            self._count(m, "answers")
-        with m.Else():
-            with m.Switch(reply.status):
-                for status in COUNTED:
-                    with m.Case(status):
-                        self._count(m, status.name.lower())
 
     def _finish(self, m, state):
         """List the session if there is more to do, write its record, let tx and free be taken."""

@@ -14,6 +14,7 @@ from .discard import check_sessions
 from .echo import check_segment_log2
 from .mailbox_copy import REQUEST_BYTES, RESPONSE_BYTES, RequestCopier, ResponseCopier
 from .mailbox_registers import MAILBOX_BLOCK
+from .sweep import Sweeper
 
 __all__ = ["MAILBOX_BLOCK", "REQUEST_BYTES", "RESPONSE_BYTES", "Mailbox"]
 
@@ -41,6 +42,7 @@ class Mailbox(wiring.Component):
     ``mem``      Out   memory port
     ``csr``      In    :data:`MAILBOX_BLOCK`
     ``irq``      Out   ``status.pending`` and ``irq_enable``
+    ``sweep``    In    strobe: a request that was incomplete at the last one, too, is late
     ===========  ====  ==========================================================================
 
     What a request is, its first byte or the answer to the one before says:
@@ -54,10 +56,10 @@ class Mailbox(wiring.Component):
     ==================  ==================  =====================================================
 
     No request is longer than 1,024 bytes, or ``unread`` if that is less. ``partial`` says that it
-    ended by that size or by the peer's FIN before its end came. It is copied to an on-chip memory
-    and freed in the ring. What follows it is the next request, looked at when the response to this
-    one was acknowledged. Connections whose requests are not complete wait without disturbing
-    others; complete ones wait in a list.
+    ended by that size, by the peer's FIN, or by time (``late``) before its end came. It is copied
+    to an on-chip memory and freed in the ring. What follows it is the next request, looked at when
+    the response to this one was acknowledged. Connections whose requests are not complete wait
+    without disturbing others; complete ones wait in a list.
 
     ``expect`` is kept for the session when its response is posted: written before ``send``, it must
     stay until ``busy`` has fallen. Of a new connection it is 0, ``tag`` as well. So the CPU need
@@ -70,6 +72,13 @@ class Mailbox(wiring.Component):
     3. n is more than the size above: so many are shown, ``partial``, and the rest is what is
        looked at next.
     4. A request that is shown while its connection ends: ``gone``; ``expect`` is forgotten.
+
+    5. The rest of a late request comes while it is shown: it is what is looked at next. If it came
+       before the request was copied, the request is whole, and not late.
+
+    A request is *late* if its session waits for the rest of it at two sweeps in a row. So a peer
+    that sends a byte now and then holds up nothing, and one that sends nothing at all, and is
+    asked for nothing, is left alone.
 
     The firmware's loop, and every access it needs::
 
@@ -118,6 +127,7 @@ class Mailbox(wiring.Component):
                 "mem": Out(MemorySignature(width)),
                 "csr": In(CsrSignature(MAILBOX_BLOCK)),
                 "irq": Out(1),
+                "sweep": In(1),
             }
         )
         self.state_layout = data.StructLayout(
@@ -134,6 +144,8 @@ class Mailbox(wiring.Component):
                 "listed": 1,  # the number is in the list of sessions with work
                 "expect": 11,
                 "tag": 2,
+                "old": 1,  # the last sweep found its request incomplete
+                "late": 1,  # two sweeps in a row did
             }
         )
 
@@ -149,6 +161,7 @@ class Mailbox(wiring.Component):
         self.read, self.write = table.read_port(), table.write_port()
         bits = max(1, (self.sessions - 1).bit_length())
         m.submodules.active = self.active = BlockFifo(width=bits, depth=self.sessions)
+        m.submodules.sweeper = self.sweeper = Sweeper(self.sessions)
         m.submodules.request = self.request = RequestCopier(
             self.width, self.segment_log2, self.largest
         )
@@ -168,6 +181,7 @@ class Mailbox(wiring.Component):
         self.written = Signal()  # the desk's report: the response is in memory
         self.final = Signal()  # the peer had closed when copying began
         self.tag = Signal(2)  # of the request on the desk
+        self.late = Signal()  # it had been late when copying began
         # Decisions, for one cycle:
         self.invite = Signal()  # copy the request of `session`
         self.show = Signal()
@@ -188,6 +202,8 @@ class Mailbox(wiring.Component):
     def _connect(self, m):
         svc, mem, csr = self.service, self.mem, self.csr
         request, response = self.request, self.response
+        partial = ~request.matched
+        late = self.late & partial
         for port in (svc.tx, svc.free):
             with m.If(port.ready):
                 m.d.sync += port.valid.eq(0)
@@ -225,8 +241,10 @@ class Mailbox(wiring.Component):
             csr.rx_data.eq(request.word),
             csr.request_length.eq(request.length),
             csr.session.eq(self.guest),
-            csr.status.eq(Cat(self.shown, ~request.matched, self.gone, ~self.desk_free, self.tag)),
+            csr.status.eq(Cat(self.shown, partial, self.gone, ~self.desk_free, self.tag, late)),
             self.irq.eq(self.shown & csr.irq_enable),
+            self.sweeper.sweep.eq(self.sweep),
+            self.sweeper.other.eq(self.active.r_rdy),
             response.clear.eq(self.show),
             response.append.eq(csr.tx_write & self.shown),
             response.word.eq(csr.tx_data),
@@ -251,14 +269,18 @@ class Mailbox(wiring.Component):
         self.unread = Signal(low)
         self.more = Signal()
         self.awaits = Signal()  # a number of bytes
+        self.waiting = Signal()  # for the rest of a request
         m.d.comb += self.awaits.eq(state.expect.any())
+        idle = ~state.held & ~state.out & ~state.dead & ~state.closing & ~state.eof
+        m.d.comb += self.waiting.eq(idle & ((self.unread != 0) | self.awaits))
         m.d.sync += self.unread.eq(state.latest - state.consumed[:low])
         with m.If(state.dead):
             m.d.comb += self.more.eq(~state.held & ~state.out)
         with m.Elif(state.closing):
             m.d.comb += self.more.eq(self.unread != 0)
         with m.Elif(~state.held & ~state.out):
-            m.d.comb += self.more.eq((state.fresh & (self.unread != 0)) | state.eof)
+            look = (state.fresh & (self.unread != 0)) | state.eof | state.late
+            m.d.comb += self.more.eq(look)
 
     def _desk(self, m):
         csr = self.csr
@@ -313,14 +335,18 @@ class Mailbox(wiring.Component):
                 self.session.eq(self.read.addr),
                 kind.eq(Mux(self.report, 2, self.service.event.valid)),
             ]
+            turn = self.sweeper.turn
             with m.If(self.report):
                 m.d.comb += self.read.addr.eq(self.guest)
             with m.Elif(self.service.event.valid):
                 m.d.comb += self.read.addr.eq(self.service.event.payload.session)
             with m.Else():
-                m.d.comb += self.read.addr.eq(self.active.r_data)
-                m.d.comb += self.active.r_en.eq(self.active.r_rdy)
-            with m.If(self.report | self.service.event.valid | self.active.r_rdy):
+                m.d.comb += self.sweeper.idle.eq(turn | self.active.r_rdy)
+                m.d.comb += self.read.addr.eq(Mux(turn, self.sweeper.session, self.active.r_data))
+                m.d.comb += self.active.r_en.eq(self.active.r_rdy & ~turn)
+                with m.If(turn):
+                    m.d.sync += kind.eq(3)
+            with m.If(self.report | self.service.event.valid | self.active.r_rdy | turn):
                 m.next = "READ"
         with m.State("READ"):
             m.d.sync += state.eq(self.read.data)
@@ -332,8 +358,16 @@ class Mailbox(wiring.Component):
                     m.next = "RUN"
                 with m.Case(1):
                     m.next = "EVENT"
-                with m.Default():
+                with m.Case(2):
                     m.next = "DECIDE"
+                with m.Default():
+                    m.next = "SWEEP"
+        with m.State("SWEEP"):
+            # The number may be nobody's; and what else there is to do is listed already.
+            m.d.sync += [state.old.eq(self.waiting), self.released.eq(~self.waiting)]
+            with m.If(self.waiting & state.old):
+                m.d.sync += state.late.eq(1)
+            m.next = "SETTLE"
 
     def _event(self, m, state):
         event = self.service.event
@@ -391,8 +425,9 @@ class Mailbox(wiring.Component):
                 with m.If(~self.copied):
                     self._count(m, "dropped")
             with m.Elif(self.copied):
-                with m.If(request.matched | request.full | self.final):
+                with m.If(request.matched | request.full | self.final | self.late):
                     m.d.comb += self.show.eq(1)
+                    m.d.sync += [state.old.eq(0), state.late.eq(0)]
                     self._consume(m, state, request.length)
                 with m.Else():
                     m.d.comb += self.dismiss.eq(1)
@@ -431,6 +466,7 @@ class Mailbox(wiring.Component):
                     state.held.eq(1),
                     state.fresh.eq(0),
                     self.final.eq(state.eof),
+                    self.late.eq(state.late),
                     self.tag.eq(state.tag),
                 ]
 

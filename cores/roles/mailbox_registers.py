@@ -11,7 +11,7 @@ MAILBOX_BLOCK = RegisterBlock(
         Register(
             "status",
             "ro",
-            6,
+            7,
             "state of the mailbox",
             fields=(
                 Field("pending", 0, 1, "a request waits for the CPU"),
@@ -19,6 +19,7 @@ MAILBOX_BLOCK = RegisterBlock(
                 Field("gone", 2, 1, "its connection is over; whatever is sent is dropped"),
                 Field("busy", 3, 1, "a response is on its way to memory"),
                 Field("tag", 4, 2, "`expect.tag` as it was when this request was asked for"),
+                Field("late", 6, 1, "it is partial, and the rest has not come in time"),
             ),
         ),
         Register("session", "ro", SESSION_WIDTH, "session of the pending request"),

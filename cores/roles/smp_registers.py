@@ -25,6 +25,7 @@ COUNTED = (
     Status.NO_ROLE,
     Status.STOPPED,
     Status.NO_ROOM,
+    Status.TIMED_OUT,
 )
 
 SMP_BLOCK = RegisterBlock(

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <generated/trebuchet_status_codes.h>
+
 #include "node.h"
 
 /*
@@ -49,7 +51,7 @@ static void check(const struct node *node, const struct node_step *step,
 		step->store + step->store_length <= end));
 	require(step->store_at + step->store_length <= IMAGE);
 	require(step->length == 0 || (step->data >= piece->data && step->data + step->length <= end));
-	require(!piece->partial || (step->action == NODE_RESPOND && step->close));
+	require(piece->missing == TREBUCHET_STATUS_OK || (step->action == NODE_RESPOND && step->close));
 	require(step->action != NODE_CONFIGURE ||
 		(node->busy && node->next.image_length == node->stored));
 }
@@ -59,7 +61,7 @@ static bool feed(struct node *node, struct peer *peer, uint32_t session, uint32_
 {
 	uint32_t want = peer->expect != 0 ? peer->expect : NODE_HEADER;
 	struct node_piece piece = {
-		.session = session, .tag = peer->tag, .partial = peer->left < want,
+		.session = session, .tag = peer->tag, .missing = peer->left < want ? TREBUCHET_STATUS_TRUNCATED : TREBUCHET_STATUS_OK,
 		.length = peer->left < want ? peer->left : want, .now = now,
 	};
 	/* The number of one who configures, with a new connection. */
