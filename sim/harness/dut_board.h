@@ -22,8 +22,8 @@ class DutBoard : public VerilatedTop {
     void send(Frame&& frame) override { link_.send(std::move(frame)); }
     void cycle(bool tick) override { clock(tick); }
     double nominal_hz() const override { return 9e4; }
-    // Of firmware: before a page of status, and before its first frame.
-    Cycle silence() const override { return starting_ ? 500'000 : 100'000; }
+    // Of firmware: while it writes a page of status (170,000), and before its first frame.
+    Cycle silence() const override { return starting_ ? 500'000 : 300'000; }
 
   protected:
     // A second port's part of a cycle; not called while the constructor resets the board.
