@@ -25,6 +25,7 @@ def checksum(words):
     return total
 
 
+@pytest.mark.nightly
 @seeds(1)
 def test_several_pipelines(seed):
     """Blocks of four sessions on three pipelines: each answer is its own, in any order."""

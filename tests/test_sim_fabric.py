@@ -38,7 +38,9 @@ def assert_clean(code, stats):
 
 
 @pytest.mark.parametrize("link", [[], [*BAD_LINK, "--stall", "30%"]], ids=["good", "bad"])
-@pytest.mark.parametrize("mode", ["http", "echo", "discard"])
+@pytest.mark.parametrize(
+    "mode", ["http", "echo", pytest.param("discard", marks=pytest.mark.nightly)]
+)
 def test_load(fabric, page, mode, link):
     arguments = ["--load", mode, "--clients", 16, "--transactions", 40, "--seed", 3]
     arguments += ["--max-bytes", 6000, "--pause", "2%", "--drain", 3000]

@@ -123,7 +123,11 @@ def test_a_memory_that_is_too_small(ported):
             marks=pytest.mark.nightly,
         ),
         (("    ecp5.ddr3(soc, MT41K512M16)", ""), "attach gives no sdram: the external memory"),
-        (("    ecp5.rgmii(soc)", ""), "attach gives no ethphy: Ethernet"),
+        pytest.param(
+            ("    ecp5.rgmii(soc)", ""),
+            "attach gives no ethphy: Ethernet",
+            marks=pytest.mark.nightly,
+        ),
         pytest.param(
             ("udp_services=False", "udp_services=False, bridge=True"),
             "attach gives no host_ethphy: Ethernet of the host's port",
@@ -232,6 +236,7 @@ def test_a_role_whose_results_peers_cannot_have(ported):
     )
 
 
+@pytest.mark.nightly
 def test_a_signal_that_the_platform_does_not_have(ported):
     message = fault(ported(('request("spiflash")', 'request("spiflush")')))
     assert message == (

@@ -78,6 +78,7 @@ def test_every_second_segment_is_acknowledged_at_once(seed):
     World(CONFIG, seed=seed, tick=400).run(script)
 
 
+@pytest.mark.nightly
 @seeds(1)
 def test_what_belongs_to_a_gap_is_acknowledged_at_once(seed):
     """Out of order, filling a part of a gap, filling it, and a FIN."""

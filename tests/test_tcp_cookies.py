@@ -378,7 +378,8 @@ def test_sizes_are_the_models():
     assert SIZES == COOKIE_SIZES
 
 
-def test_the_next_segment_is_looked_up_as_what_it_is():
+@KINDS_BY_TIER
+def test_the_next_segment_is_looked_up_as_what_it_is(config):
     """Right behind a SYN that gets a cookie, and behind the ACK of one, comes another's data."""
 
     async def script(ctx, world):
@@ -402,5 +403,4 @@ def test_the_next_segment_is_looked_up_as_what_it_is():
             other.raw(other.seq, flags=RST)
         await gone(ctx, others)
 
-    for config in (COOKIES, EXTERNAL):
-        World(config).run(script)
+    World(config).run(script)

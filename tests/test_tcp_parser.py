@@ -317,7 +317,7 @@ def test_each_reason_has_its_counter(width):
         (b"\x02\x04\x05\xb4\x04\x02\x08\x0a" + bytes(8) + b"\x01\x03\x03\x07", 1460),
     ],
 )
-@pytest.mark.parametrize("width", [32, 64])
+@pytest.mark.parametrize("width", [32, pytest.param(64, marks=pytest.mark.nightly)])
 def test_mss_option(options, mss, width):
     frame = tcp_frame(b"xyz", flags=2, tcp_options=options)
     assert parse_segment(frame).mss == mss
