@@ -75,6 +75,7 @@ class AdmissionProof(Elaboratable):
         """The receive engine, and sessions that end."""
         dut, n = self.dut, len(CONFIG.ports)
         self.service, self.pending = Signal(2), Signal()
+        self.has = [Signal(range(CONFIG.sessions + 2), name=f"has_{k}") for k in range(n)]
         since = Signal(range(self.latency + 1))  # cycles since `taken`, or reset
         chosen, looks, hands, ends = Signal(2), Signal(), Signal(), Signal(n)
         free(m, chosen, looks, hands, ends)
@@ -86,8 +87,11 @@ class AdmissionProof(Elaboratable):
                 looks & ~self.pending & (since == self.latency) & dut.admits.bit_select(chosen, 1)
             ),
             dut.taken.eq(begins << self.service),
-            dut.freed.eq(Cat(end & (used != 0) for end, used in zip(ends, dut.used, strict=True))),
+            dut.freed.eq(Cat(end & (has != 0) for end, has in zip(ends, self.has, strict=True))),
         ]
+        for k, (has, used) in enumerate(zip(self.has, dut.used, strict=True)):
+            m.d.sync += has.eq(has + dut.taken[k] - dut.freed[k])
+            m.d.comb += Assert(used == has)
         kept = Signal(2, name="kept_service")
         m.d.comb += self.service.eq(Mux(self.pending, kept, chosen))
         m.d.sync += since.eq(since + (since != self.latency))

@@ -208,7 +208,7 @@ PROOFS = (
         module="trebuchet.cores.tcp.timer",
         build=lambda cores: VisitProof(cores.TimerEngine(replace(CONFIG, ack_delay=2))),
         depth=2,
-        cover_depth=16,
+        cover_depth=30,
         mutants=(
             Mutant("forgets_it", "r.ack_due | (r.ack_wait & live)", "r.ack_due", 20),
             Mutant("never_near", "w.near.eq(r.busy)", "w.near.eq(0)", 20),
@@ -224,7 +224,7 @@ PROOFS = (
         module="trebuchet.cores.tcp.timer",
         build=lambda cores: VisitProof(cores.TimerEngine(replace(CONFIG, active=True))),
         depth=2,
-        cover_depth=16,
+        cover_depth=30,
         mutants=(
             Mutant("one_syn", "*([Phase.SYN_SENT] if self.config.active else [])", "", 20),
             Mutant(

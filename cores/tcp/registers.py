@@ -60,6 +60,7 @@ def counters(config):
 
 def programmable(config):
     """Width, value after reset and description of each register that ``config`` gives a value."""
+    slots = min(17, config.sessions.bit_length())
     return {
         "rto_min": (16, config.rto_min, "smallest retransmission time-out, ticks"),
         "rto_initial": (16, config.rto_initial, "retransmission time-out before any sample"),
@@ -73,7 +74,7 @@ def programmable(config):
         "half_open_limit": (17, config.half_open_limit, "sessions that may be in SYN-RCVD"),
         "evict_idle": (22, config.evict_idle, "idle time after which a session may be ended"),
         **{
-            f"reserve_{k}": (17, config.reserved, f"session slots reserved for service {k}")
+            f"reserve_{k}": (slots, config.reserved, f"session slots reserved for service {k}")
             for k in range(len(config.ports))
         },
         **{
