@@ -63,6 +63,7 @@ class AdmissionProof(Elaboratable):
         with m.If(same & (still == self.latency)):
             m.d.comb += [
                 Assert(dut.admits == Mux(claimed < slots, ~0, under)[:n]),
+                Assert(dut.room == (claimed < slots)),
                 Assert(dut.below == under),
                 Assert(dut.above == Cat(u > r for u, r in zip(dut.used, reserves, strict=True))),
             ]

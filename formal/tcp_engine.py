@@ -132,7 +132,7 @@ class EngineProof(Elaboratable):
             Assert(dut.table.tuple == Cat(seg.local_port, seg.remote_port, seg.ip)),
             Assert(dut.events.heads == Cat(store.event_session_0, store.event_session_1)),
             # Nobody's slot is taken away while the table is still being filled.
-            Assert(dut.timer.free_valid == (~dut.table.none | ~store.ready)),
+            Assert(dut.timer.free_valid == ((~dut.table.none & dut.admission.room) | ~store.ready)),
         ]
         key = Cat(dut.csr.isn_key_0, dut.csr.isn_key_1, dut.csr.isn_key_2, dut.csr.isn_key_3)
         m.d.comb += Assert(dut.table.key == key)

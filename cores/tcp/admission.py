@@ -30,6 +30,7 @@ class Admission(wiring.Component):
     ``settings``    In   the programmable registers, of which ``reserve_k`` count
     ``used``        Out  array: sessions of each service
     ``admits``      Out  a bit per service: it may have one more session
+    ``room``        Out  a slot is free that no reserve claims
     ``below``       Out  a bit per service: it has fewer than its reserve
     ``above``       Out  a bit per service: it has more than its reserve, and one may be ended
                          for the sake of another service
@@ -53,6 +54,7 @@ class Admission(wiring.Component):
                 "settings": In(settings_layout(config)),
                 "used": Out(range(config.sessions + 1)).array(n),
                 "admits": Out(n),
+                "room": Out(1),
                 "below": Out(n),
                 "above": Out(n),
             }
@@ -82,7 +84,7 @@ class Admission(wiring.Component):
             m.d.sync += late.eq(under)
             under = late
         room = claimed < self.config.usable
-        m.d.sync += self.admits.eq(Mux(room, ~0, under))
+        m.d.sync += [self.admits.eq(Mux(room, ~0, under)), self.room.eq(room)]
         return m
 
     @staticmethod

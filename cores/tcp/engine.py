@@ -309,7 +309,8 @@ class TcpEngine(wiring.Component):
             store.event_pick.eq(events.pick),
             timer.recycle_valid.eq(store.recycle_valid),
             timer.recycle_session.eq(store.recycle_session),
-            timer.free_valid.eq(~self.table.none | ~store.ready),
+            # While no service may have one more without its reserve, TIME-WAITs are cut short.
+            timer.free_valid.eq((~self.table.none & self.admission.room) | ~store.ready),
             timer.place.eq(store.place),
             timer.place_session.eq(store.place_session),
             store.recycling.eq(timer.recycling),

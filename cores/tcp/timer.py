@@ -47,7 +47,8 @@ class TimerEngine(wiring.Component):
     ``now``               Out  ticks since reset
     ``place``             In   strobe: ``place_session`` is new
     ``recycle_valid``     In   there is a released TIME-WAIT session, ``recycle_session``
-    ``free_valid``        In   a session number is free; while not, TIME-WAITs are cut short
+    ``free_valid``        In   a session number is free, and reserved for nobody; while not,
+                               TIME-WAITs are cut short
     ``recycling``         Out  this request is for ``recycle_session``
     ``press``             In   strobe: service ``pressed`` was refused a session
     ``above``             In   a bit per service: it has more sessions than its reserve
