@@ -407,12 +407,12 @@ class SmpFramerProof(Elaboratable):
 
 
 MUTANTS = (
-    Mutant("late_at_once", "self.waiting & state.old", "self.waiting", 28),
-    Mutant("sweeps_up_nobody", "released.eq(~self.waiting)", "released.eq(0)", 20),
+    Mutant("always_old", "state.old.eq(self.waiting)", "state.old.eq(1)", 12),
+    Mutant("sweeps_up_nobody", "released.eq(~self.waiting)", "released.eq(0)", 14),
     Mutant("needs_nothing", "state.need.eq(HEADER_BYTES)]", "state.need.eq(0)]", 8),
     Mutant(
         "lists_the_idle",
-        "Mux(self.enough, state.slots != 3, state.eof)",
+        "Mux(due, state.slots != 3, state.eof)",
         "(state.slots != 3) | state.eof",
         8,
     ),

@@ -272,7 +272,10 @@ PROOFS = tuple(
                 Mutant("first_segment_twice", "unused.eq(unused - (pool", "unused.eq(0 + (pool", 8),
                 Mutant("given_too_early", "free + given -", "free + self.store.give -", 8),
                 Mutant(
-                    "timer_is_not_told", "~self.table.none | ~store.ready", "~self.table.none", 6
+                    "timer_is_not_told",
+                    "self.admission.room) | ~store.ready",
+                    "self.admission.room)",
+                    6,
                 ),
                 Mutant(
                     "peer_of_another",

@@ -191,7 +191,12 @@ PROOFS = (
             Mutant("served_a_tick_late", "distance[-1] | (distance == 0)", "distance[-1]", 20),
             Mutant("one_time_out_too_many", "(r.retries >= limit)", "(r.retries > limit)", 20),
             Mutant("probe_of_an_open_window", "r.snd_wnd == 0", "r.snd_wnd != 0", 20),
-            Mutant("reset_before_the_handshake", "r.phase == Phase.OPEN)", "1)", 20),
+            Mutant(
+                "reset_before_the_handshake",
+                "r.phase == Phase.OPEN), self.count.timeouts",
+                "1), self.count.timeouts",
+                20,
+            ),
             Mutant(
                 "ends_any", "with m.If(self.evictor.ends):", "with m.If(self.evictor.seen):", 20
             ),
