@@ -431,7 +431,6 @@ PROOFS = (
         depth=1,
         cover_depth=40,
         mutants=(
-            Mutant("always_old", "state.old.eq(self.waiting)", "state.old.eq(1)", 12),
             Mutant("appends_always", "csr.tx_write & self.shown", "csr.tx_write"),
             Mutant(
                 "lists_the_empty",
