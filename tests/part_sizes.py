@@ -68,15 +68,20 @@ def listed():
     return tomllib.loads(LIST.read_text())
 
 
-def parts():
+def components():
     """Every component of ``cores``, by its path."""
     root = trebuchet.cores
     for info in pkgutil.walk_packages(root.__path__, f"{root.__name__}."):
         module = importlib.import_module(info.name)
         for name, found in vars(module).items():
             own = inspect.isclass(found) and found.__module__ == info.name
-            if own and issubclass(found, wiring.Component) and not name.startswith("_"):
+            if own and issubclass(found, wiring.Component):
                 yield f"{info.name.removeprefix(root.__name__ + '.')}.{name}", found
+
+
+def parts():
+    """Those of :func:`components` that others may use."""
+    return ((path, part) for path, part in components() if not part.__name__.startswith("_"))
 
 
 def of_boards():

@@ -7,6 +7,7 @@ from memory_bench import MemoryResponder
 from net_frames import tcp_frame
 from part_sizes import at_sizes
 from streams import make_rng, packet_get, packet_put, run, stream_get, stream_put
+from table_bench import look_up
 from trebuchet.cores.tcp.admission import Admission
 from trebuchet.cores.tcp.application import ApplicationEngine
 from trebuchet.cores.tcp.config import FULL, SMALL, TINY
@@ -97,30 +98,13 @@ def test_table(size):
     dut, rng = SessionTable(config), make_rng(0, "tuples")
     tuples = [rng.getrandbits(64) for _ in range(config.sessions + 1)]
 
-    async def lookup(ctx, key, insert):
-        ctx.set(dut.tuple, key)
-        while not ctx.get(dut.idle):
-            await ctx.tick()
-        ctx.set(dut.start, 1)
-        await ctx.tick()
-        ctx.set(dut.start, 0)
-        while not ctx.get(dut.done):
-            await ctx.tick()
-        found, session = ctx.get(dut.found), ctx.get(dut.session)
-        number = ctx.get(dut.free_session) if ctx.get(dut.free_valid) else None
-        ctx.set(dut.finish, 1)
-        ctx.set(dut.insert, insert and not found and number is not None)
-        await ctx.tick()
-        ctx.set(dut.finish, 0)
-        return session if found else None, number
-
     async def bench(ctx):
-        numbers = [(await lookup(ctx, key, True))[1] for key in tuples]
+        numbers = [(await look_up(ctx, dut, key, insert=True))[2] for key in tuples]
         assert numbers.pop() is None
         assert sorted(numbers) == list(range(config.sessions))
         assert ctx.get(dut.in_use) == config.sessions
         for key, number in zip(tuples, numbers, strict=False):
-            assert (await lookup(ctx, key, False))[0] == number
+            assert await look_up(ctx, dut, key) == (1, number, None)
 
     run(dut, bench, limit=200 * config.sessions)
 

@@ -14,6 +14,7 @@ from streams import (
     stream_get,
     stream_put,
 )
+from table_bench import look_up
 from tcp_bench import SMALL, Peer, World
 from trebuchet.cores.tcp import application, receive, timer, transmit
 from trebuchet.cores.tcp.config import FULL, TINY, TcpConfig
@@ -243,24 +244,6 @@ def test_table_under_churn(seed):
     dut, rng = SessionTable(config), make_rng(seed, "table")
     tuples = [rng.getrandbits(64) for _ in range(24)]
 
-    async def lookup(ctx, key, insert):
-        ctx.set(dut.tuple, key)
-        while not ctx.get(dut.idle):
-            await ctx.tick()
-        ctx.set(dut.start, 1)
-        await ctx.tick()
-        ctx.set(dut.start, 0)
-        while not ctx.get(dut.done):
-            await ctx.tick()
-        found, session = ctx.get(dut.found), ctx.get(dut.session)
-        enter = insert and not found and ctx.get(dut.free_valid)
-        number = ctx.get(dut.free_session)
-        ctx.set(dut.finish, 1)
-        ctx.set(dut.insert, enter)
-        await ctx.tick()
-        ctx.set(dut.finish, 0)
-        return found, session, number if enter else None
-
     async def bench(ctx):
         model = {}
         for _ in range(250):
@@ -275,7 +258,7 @@ def test_table_under_churn(seed):
                     await ctx.tick()
                 while ctx.get(dut.in_use) != len(model):
                     await ctx.tick()
-            found, session, number = await lookup(ctx, key, insert=rng.random() < 0.7)
+            found, session, number = await look_up(ctx, dut, key, insert=rng.random() < 0.7)
             assert found == (key in model)
             if found:
                 assert session == model[key]
