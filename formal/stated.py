@@ -102,8 +102,8 @@ def _condition(call: ast.Call, file: str) -> str:
 
 
 def _call(place: Place) -> ast.Call | None:
-    if not place.span:
-        return None  # Python was told to leave columns out
+    if not place.span or not Path(place.file).is_file():
+        return None  # Python was told to leave columns out; or to run a string, which has no source
     column, last, end = place.span
     return _calls(place.file)[0].get((place.line, column, last, end))
 
