@@ -90,7 +90,7 @@ SIZES = (
     (
         {},
         {
-            **{"session_bits": 6, "pool_segments": 64, "half_open_limit": 48, "payload_bits": 13},
+            **{"session_bits": 6, "pool_segments": 64, "half_open_limit": 39, "payload_bits": 13},
             **{"segment_bits": 6, "segment_size": 32768, "pool_size": 2 << 20, "window": 32768},
             **{"sliding": 0, "unread": 32768 - 1460, "update": 1460},
         },

@@ -7,6 +7,7 @@ import sys
 import time
 
 from patience import Patience, wait_until
+from trebuchet.cores.shell import ShellConfig
 from trebuchet.cores.tcp.config import TcpConfig
 from trebuchet.sim.build import build
 from trebuchet.sim.run import Board
@@ -14,6 +15,7 @@ from trebuchet.sim.tops import MAC, fabric_source, source
 
 __all__ = [
     "BAD_LINK",
+    "ROOM",
     "SESSIONS",
     "assert_drained",
     "board_in_simulation",
@@ -32,6 +34,8 @@ __all__ = [
 #: Both ways, as in the issue's list of what is judged.
 BAD_LINK = ("--loss", "3%", "--reorder", "5%", "--duplicate", "2%", "--corrupt", "1%")
 SESSIONS = 64
+#: Sessions that one service can have: what the reserves of the others leave.
+ROOM = SESSIONS - (len(ShellConfig().tcp.ports) - 1) * ShellConfig().tcp.reserved
 
 #: Times of an impatient fabric: seconds where it would be minutes.
 _TIMES = {

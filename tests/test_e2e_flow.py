@@ -8,7 +8,7 @@ import threading
 import time
 
 import pytest
-from e2e_board import SESSIONS, assert_drained, fabric_in_simulation, rise
+from e2e_board import ROOM, assert_drained, fabric_in_simulation, rise
 from e2e_clients import (
     DISCARD,
     ECHO,
@@ -242,7 +242,7 @@ def test_same_port_again_after_the_board_closed(board):
 
 
 def test_more_connections_than_sessions(board, rng):
-    """Those beyond the table are taken when the kernel asks again, and are served like the rest."""
+    """Those beyond a service's slots are taken when the kernel asks again, and are served."""
     before = board.counters()
     full = threading.Event()
 
@@ -256,15 +256,15 @@ def test_more_connections_than_sessions(board, rng):
     def release():
         wait_until(
             lambda: (
-                board.counters()["tcp.sessions_used"] == SESSIONS
+                board.counters()["tcp.sessions_used"] == ROOM
                 and rise(before, board.counters()).get("tcp.refused_full", 0) > 0
             ),
             25,
-            "the table was not filled",
+            "the service's slots were not filled",
         )
         full.set()
 
     extra = 16
-    clients = [lambda n=n: client(f"{SEED} full {n}") for n in range(SESSIONS + extra)]
+    clients = [lambda n=n: client(f"{SEED} full {n}") for n in range(ROOM + extra)]
     run_clients([*clients, release], 75)
-    assert rise(before, board.counters())["tcp.established"] == SESSIONS + extra
+    assert rise(before, board.counters())["tcp.established"] == ROOM + extra

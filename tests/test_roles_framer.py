@@ -238,6 +238,7 @@ def test_counters_and_jobs():
         "no_role": 0,
         "stopped": 1,
         "no_room": 0,
+        "timed_out": 0,
         "aborted": 1,
     }
     for conn in conns[:6]:

@@ -24,7 +24,10 @@ from trebuchet.cores.tcp.record import (
 M32 = (1 << 32) - 1
 CONFIG = replace(SMALL, width=64, sessions=16, segments=16, cache=4)
 #: Fields of a record at rest that mean nothing, or the same whatever they are.
-IDLE = {"segment", *(name for run in RUNS for name in run), "rtt_seq", "rtt_start", "progress"}
+IDLE = {"segment", *(name for run in RUNS for name in run), "rtt_seq", "rtt_start"}
+#: What is to be sent or told: a session that waits for any of it is not at rest.
+DUE = ("syn_due", "rst_due", "resend", "probe", "keepalive", "check")
+DUE += ("ev_open", "ev_data", "ev_eof", "dup_acks")
 #: Fields that the store alone writes.
 LISTED = ("on_active", "on_event", "on_recycle", "on_wheel", "wake")
 
@@ -39,7 +42,7 @@ def random_record(rng, config=CONFIG):
     record["phase"] = rng.randint(0, 4)
     if rng.random() < 0.7:
         record |= dict.fromkeys(("snd_nxt", "snd_max", "snd_end"), record["snd_una"])
-        record |= dict.fromkeys(("has_segment", "kept", "recovering", "count", "ahead"), 0)
+        record |= dict.fromkeys(("has_segment", "kept", "recovering", "count", "ahead", *DUE), 0)
         record |= {"flight": 0, "rtt_on": 0, "rcv_pub": record["rcv_nxt"]}
         record["rcv_cons"] = (record["rcv_nxt"] - record["fin_seen"]) & M32
     if rng.random() < 0.3:
@@ -51,7 +54,7 @@ def random_record(rng, config=CONFIG):
 def rests(record):
     """What "at rest" is, in the words of ``line.py``."""
     same = all(record[n] == record["snd_una"] for n in ("snd_nxt", "snd_max", "snd_end"))
-    nothing = ("has_segment", "kept", "recovering", "count", "ahead", "flight", "rtt_on")
+    nothing = ("has_segment", "kept", "recovering", "count", "ahead", "flight", "rtt_on", *DUE)
     consumed = record["rcv_cons"] == (record["rcv_nxt"] - record["fin_seen"]) & M32
     quiet = same and consumed and record["rcv_pub"] == record["rcv_nxt"]
     return record["phase"] == 0 or (quiet and not any(record[n] for n in nothing))
@@ -62,7 +65,7 @@ def settled(record):
     if not rests(record):
         return record
     back = record | dict.fromkeys(("snd_nxt", "snd_max", "snd_end", "recover"), record["snd_una"])
-    back |= dict.fromkeys(("has_segment", "kept", "recovering", "count", "ahead"), 0)
+    back |= dict.fromkeys(("has_segment", "kept", "recovering", "count", "ahead", *DUE), 0)
     back |= {"flight": 0, "rtt_on": 0, "rcv_pub": record["rcv_nxt"]}
     back |= dict.fromkeys(IDLE & record.keys(), 0)
     return back | {"rcv_cons": (record["rcv_nxt"] - record["fin_seen"]) & M32}

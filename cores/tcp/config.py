@@ -57,7 +57,8 @@ class TcpConfig:
         Bytes of the parser's payload buffer, a power of two: what comes while the memory is busy
         waits there. No longer payload reaches the engine.
     half_open : int or None
-        Sessions that may be in SYN-RCVD at once (csr); None: three quarters of all.
+        Sessions that may be in SYN-RCVD at once (csr); None: three quarters of what one service can
+        have beside the reserves of the others, so that a flood leaves room for those established.
     reserve : int or None
         Session slots reserved for each service (csr), all together not more than there are; None:
         a quarter of all, divided by the services, at most 8 each
@@ -249,7 +250,9 @@ class TcpConfig:
     @property
     def half_open_limit(self):
         """Sessions that may be in SYN-RCVD at once, after reset."""
-        return max(1, self.sessions * 3 // 4) if self.half_open is None else self.half_open
+        if self.half_open is not None:
+            return self.half_open
+        return max(1, (self.sessions - self.reserved * (len(self.ports) - 1)) * 3 // 4)
 
     @property
     def usable(self):
