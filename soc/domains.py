@@ -149,7 +149,7 @@ class Netlist:
         ports, parameters = cell["connections"], cell["parameters"]
         width = int(parameters["WIDTH"], 2)
         reads, writes = (int(parameters[f"{way}_PORTS"], 2) for way in ("RD", "WR"))
-        address = len(ports["RD_ADDR"]) // reads if reads else 0
+        address = int(parameters["ABITS"], 2)
         writers = {bit for bit in ports["WR_CLK"] if isinstance(bit, int)} if writes else set()
         memory = parameters["MEMID"].lstrip("\\")
         for port in ("RD_ADDR", "WR_EN", "WR_ADDR", "WR_DATA"):
@@ -162,9 +162,13 @@ class Netlist:
                 self._drivers[bit] = at
                 self._memory_of[bit] = (memory, frozenset(writers))
         # Writing, too, is to be done by signals of the writer's clock.
-        if writes == 1:
-            inputs = tuple(ports["WR_EN"] + ports["WR_ADDR"] + ports["WR_DATA"])
-            self._add_register(_Register(name, ports["WR_CLK"][0], inputs, (), ()))
+        for k in range(writes):
+            inputs = tuple(
+                bit
+                for port, size in (("WR_EN", width), ("WR_ADDR", address), ("WR_DATA", width))
+                for bit in ports[port][k * size : (k + 1) * size]
+            )
+            self._add_register(_Register(name, ports["WR_CLK"][k], inputs, (), ()))
 
     def _parents(self, bit):
         return () if bit in self._of else self._drivers.get(bit, ())

@@ -114,6 +114,18 @@ def test_a_memory_without_pointers(root, request, old, new):
     assert kinds(root, request, MEMORY.replace(old, new))["o"] is None
 
 
+@pytest.mark.parametrize(("at", "found"), [("at_b", set()), ("at_a", {"memory"})])
+def test_each_write_port_of_a_memory_has_a_clock(root, request, at, found):
+    """The second one's address is to be of the second one's clock. No pointer guards the read."""
+    body = f"""
+    reg [2:0] memory[0:7], at_a, at_b;
+    always @(posedge a) begin if (i[0]) memory[at_a] <= i; at_a <= i; end
+    always @(posedge b) begin if (i[1]) memory[{at}] <= i; at_b <= i; end
+    always @(posedge b) o <= memory[at_b];
+    """
+    assert kinds(root, request, body) == dict.fromkeys(found | {"o"})
+
+
 BOARDS = [
     pytest.param("colorlight_5a_75b", True, id="bridge"),
     pytest.param("colorlight_i9", False, id="colorlight_i9", marks=pytest.mark.nightly),
