@@ -1,6 +1,7 @@
 """Set-up that all tests share: tools, tiers, order, reuse of results."""
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -12,6 +13,10 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # Tests call tools by their plain names, with no virtual environment activated.
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+# A shell has its background jobs ignore SIGINT, which their children would inherit: those that
+# tests end by it would go on.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 # The WebAssembly tools cannot see below /tmp, so the numbered test folders live in the tree.
 os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(ROOT / "build" / "pytest"))
 Path(os.environ["PYTEST_DEBUG_TEMPROOT"]).mkdir(parents=True, exist_ok=True)
