@@ -5,7 +5,7 @@ from trebuchet.bench import ecg_transaction as bench
 from trebuchet.sim.build import build
 
 # Compiling the shell takes minutes, and longer with the four pipelines of the figure.
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 #: Ticks are short, so that clients that wait for one do not cost a second each.
 OPTIONS = {"time": "cycles:20000", "warmup": 64, "rto": 40, "drain": 50, "cycles": 6_000_000}
@@ -32,7 +32,7 @@ def assert_drained(stats):
     assert counters["tcp.service_errors"] == 0
 
 
-@pytest.mark.parametrize("abort", [0.1, pytest.param(0, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("abort", [0.1, 0])
 def test_messages(binary, messages, abort):
     code, stats = bench.run(binary, messages, 200, abort=abort, **OPTIONS)
     load, counters = stats["load"], stats["counters"]

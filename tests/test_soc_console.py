@@ -108,7 +108,7 @@ def test_a_crash_is_dumped_and_kept(console):
 
 def test_the_watchdog_tells_where_the_firmware_hung(board, console):
     period = board.registers["csr_registers"]["watchdog_period"]["addr"]
-    assert console.run(f"poke {period} 1000") == ""
+    assert console.run(f"poke {period} 250") == ""
     console.type("crash hang\r")
     text = _restarted(console, "watchdog")
     assert "crash: watchdog: the firmware hung (256)" in text

@@ -11,8 +11,8 @@ from trebuchet.cores.tcp.config import SMALL as BLOCK_RAM
 #: 8 slots, of which two are reserved for each of three services: one of them can have 4.
 RESERVED = replace(SMALL, reserve=2, evict_idle=0, keepalive_idle=20_000)
 EVICTING = replace(RESERVED, evict_idle=100)
-CACHED = replace(EVICTING, sessions=16, cache=4, state_base=1 << 20, half_open=16, reserve=4)
-CACHED = replace(CACHED, evict_idle=400)  # a scan of records in external memory takes its time
+#: A scan of records in external memory takes its time.
+CACHED = replace(EVICTING, cache=4, state_base=1 << 20, half_open=8, evict_idle=200)
 PORTS = SMALL.ports
 
 

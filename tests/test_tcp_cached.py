@@ -333,12 +333,11 @@ class Hints:
 @pytest.mark.parametrize(
     ("width_", "behind", "hints"),
     [
-        (32, False, False),
         (64, True, True),
         *(
             pytest.param(*values, marks=pytest.mark.nightly)
             for values in itertools.product((32, 64), (False, True), (False, True))
-            if values not in ((32, False, False), (64, True, True))
+            if values != (64, True, True)
         ),
     ],
 )

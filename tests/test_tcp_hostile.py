@@ -26,8 +26,8 @@ pytestmark = pytest.mark.slow
 
 SEED = 31
 #: SYNs of the shortest flood, and how many of them at once.
-SYNS, BURST = 2_000, 400
-#: Attack frames and transactions of one run, a quarter of them by day; ticks after the last of
+SYNS, BURST = 1_200, 400
+#: Attack frames and transactions of one run, an eighth of them by day; ticks after the last of
 #: these, for the last of the vanished peers to be given up (``retries`` time-outs, each doubled).
 FRAMES, TRANSACTIONS, DRAIN = 8_000, 400, 40_000
 #: Runs that send a million frames.
@@ -131,7 +131,7 @@ def test_flood_of_syns(count):
 @pytest.mark.parametrize(
     ("part", "share"),
     [
-        (0, 4),
+        (0, 8),
         *(pytest.param(n, 1, marks=pytest.mark.nightly) for n in range(MILLION)),
     ],
 )
