@@ -7,7 +7,8 @@ is found for each file of tests by the program (:func:`inputs`):
 * files and folders of the tree whose names are string constants in it or in its helpers;
 * data files beside the modules of the closure, and top folders without Python that those name;
 * all of it, for tests that start ``trebuchet`` or ``make``, or are marked ``whole_tree``;
-* locked packages, Python, compilers and the project's environment variables.
+* locked packages, Python, compilers, and those of the project's environment variables that a
+  Python file among the inputs names.
 
 Comments and docstrings do not count, but for ``whole_tree``. As a check, files of the tree that a
 test opens while it runs are recorded: if one is not among its inputs, the result is not kept, and
@@ -22,7 +23,9 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 
 import pytest
 from trebuchet.models.closure import closure, strings_of
@@ -113,11 +116,22 @@ def _matters(variable: str) -> bool:
 _hash = functools.cache(content_hash)
 
 
+def _settings(path: Path) -> Iterator[str]:
+    """Yield the project's environment variables that a file of tests can depend on.
+
+    A folder or file is the same by whichever of its names.
+    """
+    found = {name: value for name, value in os.environ.items() if _matters(name)}
+    for name in sorted(found):
+        if any(name in strings_of(file) for file in inputs(path) if file.suffix == ".py"):
+            value = found[name]
+            yield f"{name}={os.path.realpath(value) if os.path.exists(value) else value}"
+
+
 @functools.cache
-def environment() -> str:
-    """Return what a result depends on beside the tree."""
+def _machine() -> str:
+    """Return what every result depends on beside the tree and the settings."""
     lines = [sys.version, str(os.geteuid())]
-    lines += [f"{n}={v}" for n, v in sorted(os.environ.items()) if _matters(n)]
     for name in COMPILERS:
         found = shutil.which(name)
         state = os.stat(found) if found else None
@@ -128,7 +142,7 @@ def environment() -> str:
 @functools.cache
 def key(path: Path, whole: bool) -> str:
     """Return the hash of what a file of tests depends on; ``whole``: of every byte of the tree."""
-    state = hashlib.sha256(environment().encode())
+    state = hashlib.sha256("\n".join([_machine(), *_settings(path)]).encode())
     if whole:
         state.update(_tracked())
     for file in sorted(tree() if whole else inputs(path) | _locks()):
@@ -145,7 +159,9 @@ def _tracked() -> bytes:
 
 @functools.cache
 def _locks() -> frozenset[Path]:
-    return frozenset(path for path in tree() if path.suffix == ".lock")
+    """Return the files that say which packages there are."""
+    packages = {ROOT / "pyproject.toml"} & set(tree())
+    return frozenset(path for path in tree() if path.suffix == ".lock") | packages
 
 
 class Reuse:
@@ -166,7 +182,8 @@ class Reuse:
             sys.addaudithook(self._audit)
 
     def _audit(self, event, arguments):
-        if self.watching and event == "open" and isinstance(arguments[0], str):
+        counts = self.watching and event == "open" and isinstance(arguments[0], str)
+        if counts and not _for_a_warning(sys._getframe(1)):
             self.opened.add(arguments[0])
 
     def file(self, path: Path) -> Path:
@@ -300,12 +317,24 @@ def _passed(path: Path) -> set[str]:
     return names
 
 
+def _for_a_warning(frame: FrameType | None) -> bool:
+    """Whether Amaranth opens a file for the settings of its warnings.
+
+    It does so when the memory of a part of any earlier test is freed.
+    """
+    while frame is not None:
+        if frame.f_code.co_name == "get_linter_options":
+            return True
+        frame = frame.f_back
+    return False
+
+
 def _strays(opened: set[str], path: Path) -> set[str]:
     """Files of the tree that were opened and are not among the inputs of a file of tests."""
     top = f"{ROOT}/"
     names = {_COMPILED.sub(r"\1.py", os.path.abspath(name)) for name in opened}
     relative = {os.path.relpath(name, ROOT) for name in names if name.startswith(top)}
-    known = {str(file.relative_to(ROOT)) for file in inputs(path)}
+    known = {str(file.relative_to(ROOT)) for file in inputs(path) | _locks()}
     written = {str(file.relative_to(ROOT)) for file in tree()}
     return (relative & written) - known
 

@@ -15,7 +15,7 @@ def binary():
     return build_ltl()
 
 
-@pytest.mark.parametrize("messages", [4_000, pytest.param(1_000_000, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("messages", [10_000, pytest.param(1_000_000, marks=pytest.mark.nightly)])
 def test_messages_in_order_exactly_once(binary, messages):
     """Both ways over 40 connections and both channels; the harness checks every message.
 

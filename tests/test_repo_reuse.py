@@ -147,10 +147,10 @@ def project(request):
     return top
 
 
-def run(project, *options, code=0):
+def run(project, *options, code=0, env=None):
     """Counts of outcomes of a run, and what it printed."""
     command = [sys.executable, "-m", "pytest", "-q", "--reuse", *options, "tests"]
-    env = {"PYTHONPATH": str(project.parent), "PATH": "/usr/bin:/bin"}
+    env = {"PYTHONPATH": str(project.parent), "PATH": "/usr/bin:/bin", **(env or {})}
     done = subprocess.run(command, cwd=project, capture_output=True, text=True, env=env)
     assert done.returncode == code, done.stdout + done.stderr
     lines = [line for line in done.stdout.splitlines() if " in " in line and line[0].isdigit()]
@@ -229,6 +229,58 @@ def test_without_the_option_everything_runs(project):
     env = {"PYTHONPATH": str(project.parent), "PATH": "/usr/bin:/bin"}
     done = subprocess.run(command, cwd=project, capture_output=True, text=True, env=env)
     assert "4 passed" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("value", "reused"),
+    [({"TREBUCHET_LIMIT": "2"}, 0), ({"TREBUCHET_OTHER": "1"}, 3), ({"TREBUCHET_BUILD": "x"}, 3)],
+)
+def test_settings_count_for_those_who_name_them(project, value, reused):
+    (project / "tests" / "added.py").write_text('VALUE = 1\nNAME = "TREBUCHET_LIMIT"\n')
+    run(project)
+    assert run(project, env=value)[0].get("reused", 0) == reused
+
+
+def test_a_folder_has_several_names(project, tmp_path):
+    (tmp_path / "link").symlink_to(project)
+    (project / "tests" / "added.py").write_text('VALUE = 1\nNAME = "TREBUCHET_DATA"\n')
+    run(project, env={"TREBUCHET_DATA": str(project)})
+    again = {"TREBUCHET_DATA": str(tmp_path / "link" / "tests" / "..")}
+    assert run(project, env=again)[0]["reused"] == 3
+
+
+MAKES = """
+from amaranth.hdl import Elaboratable, Fragment, Module
+
+
+class Part(Elaboratable):
+    def elaborate(self, platform):
+        return Module()
+
+
+def test_makes_one():
+    Fragment.get(Part(), None)  # there are no warnings before
+    Part.kept = Part()
+"""
+FREES = """
+import gc
+import sys
+
+
+def test_frees_it():
+    del sys.modules["test_a"].Part.kept
+    gc.collect()
+"""
+
+
+def test_warnings_of_parts_that_others_made_are_no_inputs(project):
+    """Amaranth opens the file in which the part was made."""
+    (project / "tests" / "test_small.py").unlink()
+    (project / "tests" / "test_a.py").write_text(MAKES)
+    (project / "tests" / "test_b.py").write_text(FREES)
+    _, text = run(project)
+    assert "UnusedElaboratable" in text
+    assert "not among its inputs" not in text
 
 
 def test_who_lists_the_tests_depends_on_all():
