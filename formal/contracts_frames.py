@@ -9,7 +9,7 @@ the borders of those that come out are assumed.
 Not proved: what :mod:`trebuchet.formal.contracts` says; other sizes than those named.
 """
 
-from amaranth.hdl import Assert, Assume, Module, Signal, Value
+from amaranth.hdl import Assert, Assume, Module, Mux, Signal, Value
 from amaranth.lib import stream
 from trebuchet.cores.cluster.server import ServerMemory
 from trebuchet.cores.stream import beat_layout
@@ -87,9 +87,17 @@ def _hosts(m, dut, inside):
     m.d.comb += [
         Assume(kept.ready),
         Assert(inside.begins["i"] == dut.at[0]),
-        Assert(shown_last(kept, inside.begins["store.i"]) == inside["begins"]),
+        Assert(~dut.late_valid | (dut.late.last == inside["begins"])),
+        Assert(
+            shown_last(kept, inside.begins["store.i"])
+            == Mux(dut.late_valid, dut.late.first, inside["begins"])
+        ),
     ]
-    for valid, beat in ((dut.s1_valid, dut.s1), (dut.s2_valid, dut.s2)):
+    for valid, beat in (
+        (dut.s1_valid, dut.s1),
+        (dut.s2_valid, dut.s2),
+        (dut.late_valid, dut.late),
+    ):
         m.d.comb += Assert(~valid | beat.last | (beat.empty == 0))
 
 
@@ -213,9 +221,11 @@ PROOFS = (
         "net.hosts.services.HostServices",
         lambda cls: cls(32, False, 32),
         (
-            Mutant("error_anywhere", "kept.p.error.eq(s2.last & ~keep)", "kept.p.error.eq(~keep)"),
+            Mutant(
+                "error_anywhere", "kept.p.error.eq(late.last & ~good)", "kept.p.error.eq(~good)"
+            ),
             Mutant("all_first", "begins.eq(s2.last)", "begins.eq(1)"),
-            Mutant("says_twice", "kept.valid.eq(moved)", "kept.valid.eq(self.s2_valid)"),
+            Mutant("says_twice", "late_valid.eq(moved)", "late_valid.eq(self.s2_valid)"),
         ),
         size="32, no UDP, 32 beats",
         more=_hosts,

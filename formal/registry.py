@@ -35,6 +35,7 @@ MODULES = (
     "frame_port",
     "gate",
     "guard",
+    "hosts_payload",
     "litedram_adapter",
     "ltl_commands",
     "ltl_crc",

@@ -63,9 +63,10 @@ REASONS = {
         "ltl.send.Sender": ["sizes_net::test_ltl"],
         "multiboot.start.ConfigPort": ["multiboot_cores"],
         "multiboot.start.ProgramPin": ["multiboot_cores"],
-        "net.hosts.services.HostServices": [
-            "net_hosts::test_the_largest_frames_and_those_of_every_length"
-        ],
+        **dict.fromkeys(
+            ("net.hosts.payload.PayloadSum", "net.hosts.services.HostServices"),
+            ["net_hosts::test_the_largest_frames_and_those_of_every_length"],
+        ),
         "roles.ecg.weights.WeightLoader": ["ecg_role::test_weight_port"],
         "roles.ecg.configure.WeightPort": ["ecg_role::test_weight_port"],
         "roles.mailbox_copy.RequestCopier": ["roles_mailbox::test_request_ends"],

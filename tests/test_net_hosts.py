@@ -69,21 +69,26 @@ def answer(frame, mac=MAC, ip=OUR_IP, udp=True, shortest=53):
         return reply and head + reply, {}
     if frame[:6] != mac or frame[12:14] != b"\x08\0" or not _ip_header_is_good(frame, ip):
         return None, {}
-    complete = _number(frame, 16) <= len(frame) - 14
+    end = 14 + _number(frame, 16)
+    complete, message = end <= len(frame), frame[34:end]
     turned = head + _turned(frame)
     if frame[23] == 1 and frame[34:36] == b"\x08\0" and complete:
-        # The sum of the message is what it was, right or wrong: only its type is less by eight.
+        if scapy_checksum(message) != 0:
+            return None, {}
+        # Only the type of the message is less by eight.
         total = 0xFFFF - _number(frame, 36) + 0xFFFF - 0x0800
         total = (total & 0xFFFF) + (total >> 16)
         return turned[:34] + b"\0\0" + (0xFFFF - total).to_bytes(2, "big") + frame[38:], {}
     if frame[23] != 17 or not udp:
         return None, {}
-    return _datagram(frame, turned, complete)
+    pseudo = frame[26:34] + b"\0\x11" + frame[38:40]
+    right = frame[40:42] == b"\0\0" or scapy_checksum(pseudo + message) == 0
+    return _datagram(frame, turned, complete and right)
 
 
-def _datagram(frame, turned, complete):
+def _datagram(frame, turned, good):
     length = _number(frame, 38)
-    good = complete and length == _number(frame, 16) - 20
+    good &= length == _number(frame, 16) - 20
     if frame[36:38] == b"\0\x09":
         if not good:
             return None, {("discard", "errors"): 1}
@@ -166,12 +171,32 @@ def checksums(rng):
     for ttl in (0, 1, 63, 64, 65, 66, 255, rng.randrange(256)):
         yield ping(fields={"ttl": ttl, "id": rng.getrandbits(16)})
     for value in (0, 1, 7, 8, 0xF7FF, 0xF7FE, 0xF800, 0xFFFE, 0xFFFF, rng.getrandbits(16)):
-        yield _with(ping(), 36, value.to_bytes(2, "big"))  # also wrong ones, which stay wrong
+        yield _with(ping(), 36, value.to_bytes(2, "big"))  # most are wrong
+        for size in range(4):
+            frame = _with(ping(rng.randbytes(size)), 38, b"\0\0")
+            frame = _with(frame, 36, b"\0\0")
+            change = (scapy_checksum(frame[34 : 42 + size]) - value) % 0xFFFF
+            yield _with(_with(frame, 36, value.to_bytes(2, "big")), 38, change.to_bytes(2, "big"))
     for ttl in (0, 63, 64, 65, 255):
         for wanted in (0, 1, 63, 64, 0xBF00, 0xC000, 0xFEFF, 0xFFFE):
             frame = _mended(_with(ping(fields={"ttl": ttl}), 18, b"\0\0"))
             change = (_number(frame, 24) - wanted) % 0xFFFF
             yield _mended(_with(frame, 18, change.to_bytes(2, "big")))
+
+
+def damaged(rng):
+    """One bit of the payload, or of its checksum, is another; and UDP without a checksum."""
+    for size in (0, 1, 2, 3, 7, 8, 33, 200):
+        for port in (None, 7, 9):
+            make = ping if port is None else lambda data, port=port: datagram(data, port)
+            frame = make(rng.randbytes(size))
+            at = rng.randrange(36 if port is None else 40, 42 + size)
+            yield _with(frame, at, bytes([frame[at] ^ 1 << rng.randrange(8)]))
+            yield frame
+        for port in (7, 9):
+            yield _with(datagram(rng.randbytes(size), port), 40, b"\0\0")
+        # Behind the datagram there may be anything.
+        yield from (make(rng.randbytes(size)) + rng.randbytes(9) for make in (ping, datagram))
 
 
 def good(rng, largest=90):
@@ -264,10 +289,20 @@ def test_requests_are_answered(width, seed):
 
 
 @WIDTHS
-@pytest.mark.parametrize("kind", [every_field_wrong, hostile, checksums])
+@pytest.mark.parametrize("kind", [every_field_wrong, hostile, checksums, damaged])
 @seeds(1)
 def test_frames_that_are_not_as_they_should_be(width, kind, seed):
     _compare(width, list(kind(make_rng(seed, "frames"))), seed, pressure=False)
+
+
+@WIDTHS
+@seeds(2)
+def test_damaged_ones_between_good_and_short_ones(width, seed):
+    """Whatever pauses there are, each frame is judged by its own sum."""
+    rng, frames = make_rng(seed, "between"), []
+    for frame in damaged(rng):
+        frames += [frame, *(rng.randbytes(rng.randint(1, 12)) for _ in range(rng.randrange(3)))]
+    _compare(width, frames, seed)
 
 
 @WIDTHS

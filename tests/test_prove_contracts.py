@@ -91,7 +91,8 @@ EXCEPTIONS = {
 WITHOUT = {
     *("ltl.limiter.Limiter", "ltl.parser.Parser", "ltl.pfc._Quanta", "ltl.pfc.PfcReceiver"),
     *("multiboot.start.ConfigPort", "multiboot.start.ProgramPin"),
-    *("ltl.rate.RateControl", "net.checksum.Checksum", "net.strip.EthernetStrip"),
+    *("ltl.rate.RateControl", "net.checksum.Checksum", "net.hosts.payload.PayloadSum"),
+    "net.strip.EthernetStrip",
     *("roles.ecg.correlate.Correlator", "roles.ecg.dwt.DwtLevel"),
     *("roles.ecg.dwt.TwoLevelDwt", "roles.ecg.moments.BandSums", "roles.ecg.moments.ScaledSums"),
     *("roles.ecg.network.RowBuffer", "roles.ecg.trace.Logarithm", "roles.ecg.weights.WeightLoader"),

@@ -16,6 +16,7 @@ from ...csr import CsrSignature
 from ...stream import PacketSignature
 from ..octets import byteswap
 from .checks import GROUPS, UDP_GROUPS, gather
+from .payload import PayloadSum
 from .registers import DISCARD_BLOCK, ECHO_BLOCK
 from .rewrite import ANY, ARP, ICMP, IP, LOOK_AHEAD, REWRITES, TTL, UDP
 
@@ -53,24 +54,23 @@ class HostServices(wiring.Component):
       fragments, whose total length is at least 28 bytes and within the frame; from a source that
       can be a host: not 0/8, 127/8, 224/3 (multicast, reserved, broadcast), nor ``ip`` itself.
 
-      - *ICMP*: echo requests, code 0.
-      - *UDP* to port 7 whose length is that of the IP header, from ports above 1023: echoing to
-        another service of that kind would go round for ever.
+      - *ICMP*: echo requests, code 0, with the right checksum.
+      - *UDP* to port 7 whose length is that of the IP header, with the right checksum or none,
+        from ports above 1023: echoing to another service of that kind would go round for ever.
 
     An answer has the request's bytes, and as many, but for: addresses and ports, which change
     places; TTL, 64; ARP's operation; ICMP's type; IP's and ICMP's checksums, which are updated by
-    the difference, so that a damaged payload stays detectable. UDP's checksum does not change by
-    the swap. Frames with a VLAN tag are not answered, nor anything while ``ip`` is in 0/8, as
-    before there is an address. ``mac`` and ``ip`` may change at any time; a frame under way then
-    has either.
+    the difference. UDP's checksum does not change by the swap. Frames with a VLAN tag are not
+    answered, nor anything while ``ip`` is in 0/8, as before there is an address. ``mac`` and ``ip``
+    may change at any time; a frame under way then has either.
 
     UDP counters count datagrams to ``mac`` and ``ip`` with a good IP header. ``errors`` are those
-    that are not as long as they say, or, of echo, from the ports named. ``overflow``: no room
-    while earlier answers wait. ``overlong`` stays 0: no frame is as long.
+    that are not as long as they say, have a wrong checksum, or are, of echo, from the ports named.
+    ``overflow``: no room while earlier answers wait. ``overlong`` stays 0: no frame is as long.
 
     *Back-pressure*: none on ``i``; an answer for which the store (2 KiB) has no room is dropped,
     so that neither ARP nor discard ever waits for a peer that sends more than the line takes back.
-    *Throughput*: one beat a cycle. *Latency*: seven cycles from a frame's last beat to the first
+    *Throughput*: one beat a cycle. *Latency*: eight cycles from a frame's last beat to the first
     of its answer. *Bad input*: frames that end before the beat with byte 55, at
     64 bits byte 56, and those with ``error`` are dropped. Reset: empty, counters 0.
 
@@ -104,6 +104,8 @@ class HostServices(wiring.Component):
         self.s1, self.s2 = Signal(beat), Signal(beat)
         self.s1_valid, self.s2_valid = Signal(), Signal()
         self.s3, self.s4 = Signal(width), Signal(width)
+        self.late = Signal(data.StructLayout({**beat.members, "first": 1, "keep": 1, "summed": 1}))
+        self.late_valid = Signal()
         self.step = Signal()
         # Which beat of the frame is on `i`, if any is, and which in s1; a bit each.
         self.at = Signal(_WHOLE[n] // n + 1, init=1)
@@ -112,33 +114,57 @@ class HostServices(wiring.Component):
         self.groups = GROUPS + (UDP_GROUPS if self.udp else ())
         self.missed = {group: Signal(name=f"missed_{group}") for group in self.groups}
         self.end = Signal(17)  # offset of the last byte by IPv4's total length
+        self.count = Signal(range(2048 // n))  # which beat of the frame is on `i`
+        self.payload = PayloadSum(width, len(self.at))
 
     # A line of stages that moves with each beat, and between frames without one, so that a frame
     # is never torn in it: `i`, s1, s2, then the store. What is on `i` is compared with what is
     # wanted beside s1, and the results are gathered beside s2. What a beat becomes is selected at
     # s1, and only the destination, which comes up to two beats later, at s2. s2 to s4 hold the
     # request as it was. When a frame's last beat leaves s2, it is known whether the store is to
-    # keep it.
+    # keep it by its headers; a stage more, and its payload's sum is known.
     def elaborate(self, platform):
         m = Module()
         m.submodules.store = store = PacketFifo(self.width, self.depth)
         wiring.connect(m, store.o, wiring.flipped(self.o))
         self._stages(m)
         octets = self._rewrite(m)
-        keep = self._judge(m, store)
+        self._sum(m)
+        keep, summed = self._judge(m, store)
         begins, kept, s2 = Signal(init=1), store.i, self.s2
-        moved = self.step & self.s2_valid
-        m.d.sync += kept.valid.eq(moved)
+        late, moved = self.late, self.step & self.s2_valid
+        m.d.sync += [self.late_valid.eq(moved), kept.valid.eq(self.late_valid)]
         with m.If(moved):
             m.d.sync += [
-                kept.p.data.eq(octets),
-                kept.p.empty.eq(s2.empty),
-                kept.p.first.eq(begins),
-                kept.p.last.eq(s2.last),
-                kept.p.error.eq(s2.last & ~keep),
+                late.data.eq(octets),
+                late.empty.eq(s2.empty),
+                late.first.eq(begins),
+                late.last.eq(s2.last),
+                late.keep.eq(keep),
+                late.summed.eq(summed),
                 begins.eq(s2.last),
             ]
+        good = late.keep & (self.payload.right | ~late.summed)
+        m.d.sync += [
+            kept.p.data.eq(late.data),
+            kept.p.empty.eq(late.empty),
+            kept.p.first.eq(late.first),
+            kept.p.last.eq(late.last),
+            kept.p.error.eq(late.last & ~good),
+        ]
         return m
+
+    def _sum(self, m):
+        m.submodules.payload = payload = self.payload
+        m.d.comb += [
+            payload.valid.eq(self.i.valid),
+            payload.data.eq(self.i.p.data),
+            payload.last.eq(self.i.p.last),
+            payload.at.eq(self.at),
+            payload.count.eq(self.count),
+            payload.end.eq(self.end),
+            payload.udp.eq(self.is_udp),
+        ]
 
     def _stages(self, m):
         i, at = self.i, self.at
@@ -281,7 +307,10 @@ class HostServices(wiring.Component):
     # --- whether there is one
 
     def _judge(self, m, store):
-        """Whether the frame whose last beat is in s2 is to be answered; counts datagrams."""
+        """Whether the frame whose last beat is in s2 is to be answered, and has a payload's sum.
+
+        Counts datagrams.
+        """
         missed = gather(m, self, self.groups)
         right, complete = self._header_sum(m), self._complete(m)
         whole, ip, arp = Signal(), Signal(), Signal()
@@ -291,12 +320,12 @@ class HostServices(wiring.Component):
                 arp.eq(~(missed["arp"] | missed["any"] | (missed["mine"] & missed["all"]))),
                 ip.eq(right & missed["myself"] & ~(missed["mine"] | missed["any"] | missed["ip"])),
             ]
-        keep = Signal()
+        keep, summed = Signal(), Signal()
         icmp = ip & ~missed["icmp"] & complete
         echo = self._count(m, store, whole & ip, complete, missed) if self.udp else 0
         with m.If(self.step):
-            m.d.sync += keep.eq(whole & (arp | icmp | echo))
-        return keep
+            m.d.sync += [keep.eq(whole & (arp | icmp | echo)), summed.eq(~arp)]
+        return keep, summed
 
     def _header_sum(self, m):
         """Whether the IPv4 header's words add up to ones; known two steps behind the last one."""
@@ -321,7 +350,7 @@ class HostServices(wiring.Component):
     def _complete(self, m):
         """Whether the frame has the bytes of the IPv4 datagram, while its last beat is in s1."""
         i, n, end = self.i, self.n, self.end
-        count = Signal(range(2048 // n))
+        count = self.count
         here, fits, past = Signal(), Signal(), Signal()
         low = (n - 1).bit_length()
         with m.If(i.valid):
@@ -369,15 +398,17 @@ class HostServices(wiring.Component):
             pulses[name] = pulse
         with m.If(self.step):
             m.d.sync += octets.eq(self.end[:16] - (header + 8))
-        stored = Signal()
-        m.d.sync += stored.eq(pulses["echo"])
+        right = self.payload.right
+        errors = {n: pulses[f"{n}_errors"] | (pulses[n] & ~right) for n in ("echo", "discard")}
+        discarded, stored = pulses["discard"] & right, Signal(2)
+        m.d.sync += stored.eq(Cat(pulses["echo"] & right, stored))
         for register, when, more in (
-            (self.echo.datagrams, stored & ~store.dropped_overflow, 1),
-            (self.echo.errors, pulses["echo_errors"], 1),
-            (self.echo.overflow, stored & store.dropped_overflow, 1),
-            (self.discard.datagrams, pulses["discard"], 1),
-            (self.discard.octets, pulses["discard"], octets),
-            (self.discard.errors, pulses["discard_errors"], 1),
+            (self.echo.datagrams, stored[1] & ~store.dropped_overflow, 1),
+            (self.echo.errors, errors["echo"], 1),
+            (self.echo.overflow, stored[1] & store.dropped_overflow, 1),
+            (self.discard.datagrams, discarded, 1),
+            (self.discard.octets, discarded, octets),
+            (self.discard.errors, errors["discard"], 1),
         ):
             with m.If(when):
                 m.d.sync += register.eq(register + more)
