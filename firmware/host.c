@@ -31,8 +31,9 @@ enum { OPTIONS_END = 0, NO_OPERATION = 1, LOOSE_ROUTE = 131, STRICT_ROUTE = 137 
 #define MORE_FRAGMENTS 0x2000u
 #define IS_FRAGMENT 0x3fffu
 
-/* The answer that waits: its IPv4 payload, and how much of that has been sent. */
-static BULK uint8_t payload[REASSEMBLY_BYTES];
+/* The answer that waits: its IPv4 payload, two bytes behind a word, and how much of that has been sent. */
+static BULK uint32_t payload_words[REASSEMBLY_BYTES / 4 + 1];
+static uint8_t *const payload = (uint8_t *)payload_words + 2;
 static size_t payload_length, sent;
 static uint32_t payload_to;
 static uint8_t payload_mac[PACKET_MAC_BYTES], payload_protocol;
@@ -144,7 +145,7 @@ static bool is_echo(const uint8_t *ip, const uint8_t *data, size_t length)
 
 static void echo(const uint8_t *to_mac, const uint8_t *ip, const uint8_t *data, size_t length)
 {
-	memcpy(payload, data, length);
+	packet_copy(payload, data, length);
 	if (ip[9] == PACKET_ICMP) {
 		payload[0] = ECHO_REPLY;
 		answer_icmp(to_mac, packet_get32(ip + 12), length);
@@ -226,7 +227,7 @@ static void send_piece(uint32_t us)
 	}
 	memcpy(frame, payload_mac, PACKET_MAC_BYTES);
 	memcpy(frame + PACKET_MAC_BYTES, mac, PACKET_MAC_BYTES);
-	memcpy(frame + PACKET_UDP, payload + sent, piece);
+	packet_copy(frame + PACKET_UDP, payload + sent, piece);
 	packet_finish_ip(frame, payload_protocol, us, payload_to, piece, part);
 	nic_send(words, PACKET_UDP + piece);
 	sent += piece;

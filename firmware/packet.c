@@ -28,8 +28,38 @@ void packet_put32(uint8_t *at, uint32_t value)
 	packet_put16(at + 2, (uint16_t)value);
 }
 
+/* Four bytes of whatever they are of. */
+typedef uint32_t __attribute__((may_alias)) any_word;
+
+/* The sum of whole words, in the order of bytes of a number on the wire (RFC 1071, 2 (B)). */
+static uint32_t sum_of_words(const uint8_t *at, size_t length)
+{
+	uint32_t sum = 0;
+
+	for (; length > 3; length -= 4, at += 4) {
+		uint32_t word = *(const any_word *)at;
+
+		sum += word;
+		sum += sum < word;
+	}
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (sum & 0xff) << 8 | sum >> 8;
+}
+
+/* As a board without caches adds up words in a third of the time, most of it is by words. */
 uint32_t packet_sum(const uint8_t *at, size_t length, uint32_t sum)
 {
+	if (length > 1 && ((uintptr_t)at & 3) == 2) {
+		sum += packet_get16(at);
+		length -= 2;
+		at += 2;
+	}
+	if (((uintptr_t)at & 3) == 0) {
+		sum += sum_of_words(at, length);
+		at += length & ~(size_t)3;
+		length &= 3;
+	}
 	for (; length > 1; length -= 2, at += 2)
 		sum += packet_get16(at);
 	if (length == 1)
@@ -37,6 +67,20 @@ uint32_t packet_sum(const uint8_t *at, size_t length, uint32_t sum)
 	while (sum >> 16)
 		sum = (sum & 0xffff) + (sum >> 16);
 	return sum;
+}
+
+void packet_copy(uint8_t *to, const uint8_t *from, size_t length)
+{
+	if (length > 1 && ((uintptr_t)to & 3) == 2 && ((uintptr_t)from & 3) == 2) {
+		memcpy(to, from, 2);
+		length -= 2;
+		to += 2;
+		from += 2;
+	}
+	if ((((uintptr_t)to | (uintptr_t)from) & 3) == 0)
+		for (; length > 3; length -= 4, to += 4, from += 4)
+			*(any_word *)to = *(const any_word *)from;
+	memcpy(to, from, length);
 }
 
 /* Over the datagram and RFC 768's pseudo header: 0xffff when its checksum is right. */

@@ -30,6 +30,8 @@ static inline bool packet_is_host(uint32_t ip)
 
 /* RFC 1071: the one's complement sum of some bytes and of `sum`, folded to 16 bits. */
 uint32_t packet_sum(const uint8_t *at, size_t length, uint32_t sum);
+/* Copy bytes that do not overlap: by words where both lie alike, which the C library's memcpy does not. */
+void packet_copy(uint8_t *to, const uint8_t *from, size_t length);
 
 /*
  * Is the frame a whole UDP datagram over IPv4 without options, its lengths within the frame, its

@@ -65,7 +65,7 @@ static bool put(struct reassembly *slot, const uint8_t *data, size_t at, size_t 
 		slot->length = (uint16_t)end;
 	if (slot->highest < end)
 		slot->highest = (uint16_t)end;
-	memcpy(slot->data + at, data, length);
+	packet_copy(slot->data + at, data, length);
 	slot->blocks = (uint16_t)(slot->blocks + (behind - first));
 	for (; first < behind; first++)
 		slot->came[first / 8] |= (uint8_t)(1u << (first % 8));

@@ -33,6 +33,7 @@ struct reassembly {
 	uint16_t id;
 	uint8_t protocol;
 	uint8_t came[REASSEMBLY_BYTES / 64]; /* a bit for each block */
+	_Alignas(4) uint8_t pad[2]; /* `data` lie two bytes behind a word, as in a frame: see packet_copy */
 	uint8_t data[REASSEMBLY_BYTES];
 };
 
