@@ -120,7 +120,7 @@ PROOFS = tuple(
             Mutant("pseudo_header_of_icmp", "at[_PAYLOAD // n] & ~self.udp", "0", 20),
             Mutant("no_protocol", "_PSEUDO_SUM if lane == 0", "0 if lane == 0", 20),
             Mutant("any_udp", "(self.udp & unsummed)", "self.udp", 20),
-            Mutant("loses_a_carry", "Cat(base[16], word)", "Cat(0, word)", 20),
+            Mutant("loses_a_carry", "Cat(total[16], word)", "Cat(0, word)", 20),
         ),
         assumes="frames of two headers at least, of one protocol and length",
         not_proved="frames without two whole headers; behaviour under a reset while running",

@@ -7,7 +7,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["PayloadSum"]
+__all__ = ["PayloadSum", "add_word", "is_right", "sum_of_lanes"]
 
 #: First byte behind the IPv4 header, and that of UDP's checksum.
 _PAYLOAD, _UDP_SUM = 34, 40
@@ -16,6 +16,21 @@ _PSEUDO = (16, 26, 28, 30, 32)
 #: UDP's length is the total length less 20, its protocol 17: 17 - 20 as a one's complement word,
 #: its first byte in bits 7..0.
 _PSEUDO_SUM = 0xFCFF
+
+
+def add_word(total, word):
+    """Return a sum of 17 bits, of which the topmost is a carry not yet added, with a word more."""
+    return (Cat(1, total[:16]) + Cat(total[16], word))[1:]
+
+
+def sum_of_lanes(totals):
+    """Return the sum of what :func:`add_word` has added up in each lane."""
+    return sum(total[:16] for total in totals) + sum(total[16] for total in totals)
+
+
+def is_right(whole, lanes):
+    """Whether a :func:`sum_of_lanes` is that of words with their own right checksum."""
+    return Cat(*(whole == 0xFFFF * k for k in range(1, lanes + 1))).any()
 
 
 class PayloadSum(wiring.Component):
@@ -71,16 +86,15 @@ class PayloadSum(wiring.Component):
         for lane in range(0, n, 2):
             counts = [~over & (~here | (self.end[:low] >= lane + k)) for k in range(2)]
             self._lane(m, lane, counts)
-        sums = self.totals
         with m.If(self.valid & at[_UDP_SUM // n]):
             m.d.sync += unsummed.eq(~self._half(_UDP_SUM).any())
         m.d.sync += [
             ended.eq(Cat(self.valid & self.last, ended)),
-            whole.eq(sum(total[:16] for total in sums) + sum(total[16] for total in sums)),
+            whole.eq(sum_of_lanes(self.totals)),
         ]
         with m.If(ended[1]):
-            multiples = [whole == 0xFFFF * k for k in range(1, len(sums) + 1)]
-            m.d.sync += self.right.eq(Cat(*multiples).any() | (self.udp & unsummed))
+            right = is_right(whole, len(self.totals))
+            m.d.sync += self.right.eq(right | (self.udp & unsummed))
         return m
 
     def _half(self, place):
@@ -101,4 +115,4 @@ class PayloadSum(wiring.Component):
         with m.If(at[0]):
             m.d.sync += total.eq(_PSEUDO_SUM if lane == 0 else 0)
         with m.Elif(self.valid):
-            m.d.sync += total.eq((Cat(1, base[:16]) + Cat(base[16], word))[1:])
+            m.d.sync += total.eq(add_word(base, word))

@@ -16,7 +16,7 @@ from ...csr import CsrSignature
 from ...stream import PacketSignature
 from ..octets import byteswap
 from .checks import GROUPS, UDP_GROUPS, gather
-from .payload import PayloadSum
+from .payload import PayloadSum, add_word, is_right, sum_of_lanes
 from .registers import DISCARD_BLOCK, ECHO_BLOCK
 from .rewrite import ANY, ARP, ICMP, IP, LOOK_AHEAD, REWRITES, TTL, UDP
 
@@ -337,13 +337,12 @@ class HostServices(wiring.Component):
             with m.If(self.at[0]):
                 m.d.sync += total.eq(0)
             with m.Elif(self.i.valid & Cat(self.at[beat] for beat in beats).any()):
-                m.d.sync += total.eq((Cat(1, total[:16]) + Cat(total[16], word))[1:])
+                m.d.sync += total.eq(add_word(total, word))
         whole, right = Signal(20), Signal()
-        multiples = [whole == 0xFFFF * k for k in range(1, len(sums) + 1)]
         with m.If(self.step):
             m.d.sync += [
-                whole.eq(sum(total[:16] for total in sums) + sum(total[16] for total in sums)),
-                right.eq(Cat(*multiples).any()),
+                whole.eq(sum_of_lanes(sums)),
+                right.eq(is_right(whole, len(sums))),
             ]
         return right
 
