@@ -116,15 +116,20 @@ def _matters(variable: str) -> bool:
 _hash = functools.cache(content_hash)
 
 
+@functools.cache
+def _named_settings(path: Path) -> frozenset[str]:
+    """Return the project's environment variables that a Python file names."""
+    return frozenset(filter(_matters, strings_of(path)))
+
+
 def _settings(path: Path) -> Iterator[str]:
     """Yield the project's environment variables that a file of tests can depend on.
 
     A folder or file is the same by whichever of its names.
     """
-    found = {name: value for name, value in os.environ.items() if _matters(name)}
-    for name in sorted(found):
-        if any(name in strings_of(file) for file in inputs(path) if file.suffix == ".py"):
-            value = found[name]
+    for name, value in sorted(os.environ.items()):
+        named = (_named_settings(file) for file in inputs(path) if file.suffix == ".py")
+        if _matters(name) and any(name in names for names in named):
             yield f"{name}={os.path.realpath(value) if os.path.exists(value) else value}"
 
 
