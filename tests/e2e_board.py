@@ -35,7 +35,7 @@ __all__ = [
 BAD_LINK = ("--loss", "3%", "--reorder", "5%", "--duplicate", "2%", "--corrupt", "1%")
 SESSIONS = 64
 #: Sessions that one service can have: what the reserves of the others leave.
-ROOM = SESSIONS - (len(ShellConfig().tcp.ports) - 1) * ShellConfig().tcp.reserved
+ROOM = ShellConfig().tcp.per_service
 
 #: Times of an impatient fabric: seconds where it would be minutes.
 _TIMES = {

@@ -252,7 +252,12 @@ class TcpConfig:
         """Sessions that may be in SYN-RCVD at once, after reset."""
         if self.half_open is not None:
             return self.half_open
-        return max(1, (self.sessions - self.reserved * (len(self.ports) - 1)) * 3 // 4)
+        return max(1, self.per_service * 3 // 4)
+
+    @property
+    def per_service(self):
+        """Sessions that one service can have beside the reserves of the others, after reset."""
+        return self.sessions - self.reserved * (len(self.ports) - 1)
 
     @property
     def usable(self):
