@@ -29,8 +29,8 @@ import random
 import pytest
 from amaranth.hdl import Module, Signal
 from amaranth.lib import data
-from amaranth.sim import Simulator
 from memory_bench import MemoryRequester, MemoryResponder, plainly, raw
+from simulator import make_simulator
 
 __all__ = [
     "MemoryRequester",
@@ -98,7 +98,7 @@ class Simulation:
         top.submodules.dut = dut
         alive = Signal()
         top.d.sync += alive.eq(~alive)  # gives purely combinational devices a clock domain
-        self._sim = Simulator(top)
+        self._sim = make_simulator(top)
         self._sim.add_clock(1e-6)
         self._sim.add_testbench(self._watchdog, background=True)
         self._benches, self._places = (), 0
