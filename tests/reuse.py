@@ -76,6 +76,7 @@ def _pure_folders() -> frozenset[str]:
     return frozenset(top for top in tops if not (ROOT / top / "__init__.py").exists())
 
 
+@functools.cache
 def inputs(path: Path) -> frozenset[Path]:
     """Return the files of the tree that a file of tests can depend on."""
     modules = closure([path])
@@ -127,9 +128,11 @@ def _settings(path: Path) -> Iterator[str]:
 
     A folder or file is the same by whichever of its names.
     """
-    for name, value in sorted(os.environ.items()):
-        named = (_named_settings(file) for file in inputs(path) if file.suffix == ".py")
-        if _matters(name) and any(name in names for names in named):
+    set_here = sorted((name, os.environ[name]) for name in os.environ if _matters(name))
+    python = [file for file in inputs(path) if file.suffix == ".py"] if set_here else ()
+    named = frozenset().union(*map(_named_settings, python))
+    for name, value in set_here:
+        if name in named:
             yield f"{name}={os.path.realpath(value) if os.path.exists(value) else value}"
 
 

@@ -101,6 +101,17 @@ def test_inputs_of_a_test():
     } <= board
 
 
+def test_inputs_are_found_once_however_many_settings_there_are(monkeypatch):
+    """Of hundreds of files in each worker: otherwise minutes pass before the first test."""
+    asked = []
+    monkeypatch.setattr(reuse, "inputs", lambda path: asked.append(path) or frozenset({path}))
+    for number in range(20):
+        monkeypatch.setenv(f"TREBUCHET_NUMBER{number}", "1")
+    file = ROOT / "tests" / "test_router.py"
+    assert list(reuse._settings(file)) == []
+    assert asked == [file]
+
+
 def test_a_command_depends_on_everything():
     found = names(reuse.inputs(ROOT / "tests" / "test_host_cli.py"))
     assert {"host/cli.py", "firmware/main.c", "docs/testplan.toml", "pyproject.toml"} <= found
