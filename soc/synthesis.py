@@ -23,6 +23,14 @@ _GATES = ",".join(
     f"$_{gate}_"
     for gate in ("NOT", "AND", "NAND", "OR", "NOR", "XOR", "XNOR", "ANDNOT", "ORNOT", "MUX")
 )
+#: The design written and read again as it is. Without this abc9 ends of some netlists with an
+#: assertion on what `submod` has left in memory (Yosys 0.70, kernel/rtlil.cc).
+_READ_AGAIN = """\
+write_rtlil before_abc9.il
+design -reset
+read_verilog -lib -specify +/ecp5/cells_sim.v +/ecp5/cells_bb.v
+read_rtlil -nooverwrite before_abc9.il
+"""
 
 
 #: A comment that is a directive to a tool begins with one of these words.
@@ -119,4 +127,4 @@ select -set inputs @registers %ci1:-TRELLIS_FF[CLK] w:* %i
 select -set logic @inputs %ci*:+{_GATES} c:* %i
 submod -name fast_logic @logic
 abc -lut 4 fast_logic
-"""
+{_READ_AGAIN}"""
