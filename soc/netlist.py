@@ -17,6 +17,7 @@ from .canonical import Names, canonical_constraints, canonicalise, constrained
 from .global_reset import promote_resets
 from .reports import read_report, write_report
 from .rom import ROW, stand_in
+from .synthesis import READ_AGAIN
 from .toolchain import PLACE_AND_ROUTE, ROUTERS, own_tools, tool_names
 
 __all__ = ["design_key", "kept_netlist", "make_canonical", "names_of", "placed_from", "synthesise"]
@@ -92,7 +93,8 @@ def synthesis_key(placement):
     That is other languages, Verilog that includes files, other ways to fill memories.
     """
     script, code, _ = _read(placement)
-    others = re.search(r"^read_(?!verilog \S+$)", script, re.MULTILINE)
+    ours = script.replace(READ_AGAIN, "")  # what that reads is of Yosys, or written before
+    others = re.search(r"^read_(?!verilog \S+$)", ours, re.MULTILINE)
     if others or any(re.search(r"`include|\$readmem(?!h\(\")", text) for text in code):
         return None
     yosys = tool_names(["yosys"], own_tools(["yosys"]))

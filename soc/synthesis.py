@@ -7,7 +7,13 @@ and mapped for the fewest levels of LUTs.
 
 import re
 
-__all__ = ["clocks_faster_than", "map_for_area", "plain_verilog", "with_local_sources"]
+__all__ = [
+    "READ_AGAIN",
+    "clocks_faster_than",
+    "map_for_area",
+    "plain_verilog",
+    "with_local_sources",
+]
 
 #: Adders and comparisons of so few bits cost less as plain LUTs than as a carry chain, whose ends
 #: alone take four (measured: 1,300 of 40,000 LUTs; a few bits more and timing suffers).
@@ -25,7 +31,7 @@ _GATES = ",".join(
 )
 #: The design written and read again as it is. Without this abc9 ends of some netlists with an
 #: assertion on what `submod` has left in memory (Yosys 0.70, kernel/rtlil.cc).
-_READ_AGAIN = """\
+READ_AGAIN = """\
 write_rtlil before_abc9.il
 design -reset
 read_verilog -lib -specify +/ecp5/cells_sim.v +/ecp5/cells_bb.v
@@ -127,4 +133,4 @@ select -set inputs @registers %ci1:-TRELLIS_FF[CLK] w:* %i
 select -set logic @inputs %ci*:+{_GATES} c:* %i
 submod -name fast_logic @logic
 abc -lut 4 fast_logic
-{_READ_AGAIN}"""
+{READ_AGAIN}"""
