@@ -5,21 +5,13 @@ import struct
 from dataclasses import dataclass
 
 from e2e_board import raw_socket
+from trebuchet.models.net import checksum
 from trebuchet.sim.tops import MAC
 
 __all__ = ["ACK", "FIN", "PSH", "RST", "SYN", "RawPeer", "Segment", "tcp_frame"]
 
 FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
 _BOARD_MAC = bytes.fromhex(MAC.replace(":", ""))
-
-
-def _checksum(data):
-    if len(data) % 2:
-        data += b"\0"
-    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return 0xFFFF - total
 
 
 @dataclass(frozen=True)
@@ -43,10 +35,10 @@ def tcp_frame(
     tcp = struct.pack("!HHIIBBHHH", source_port, port, seq, ack, offset << 4, flags, window, 0, 0)
     tcp += options + payload
     addresses = socket.inet_aton(source) + socket.inet_aton(ip)
-    check = _checksum(addresses + struct.pack("!HH", 6, len(tcp)) + tcp)
+    check = checksum(addresses + struct.pack("!HH", 6, len(tcp)) + tcp)
     tcp = tcp[:16] + struct.pack("!H", check) + tcp[18:]
     header = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(tcp), 1, 0, 64, 6, 0) + addresses
-    header = header[:10] + struct.pack("!H", _checksum(header)) + header[12:]
+    header = header[:10] + struct.pack("!H", checksum(header)) + header[12:]
     mac = b"\x02\0\0\1" + socket.inet_aton(source)[2:]
     return _BOARD_MAC + mac + b"\x08\0" + header + tcp
 

@@ -9,6 +9,7 @@ from scapy.layers.inet import ICMP, IP, UDP, IPerror, UDPerror, fragment
 from scapy.layers.l2 import ARP, Ether
 from scapy.packet import Raw
 from streams import make_rng, seeds
+from trebuchet.models.net import checksum
 
 MAC, PEER_MAC = "02:00:00:00:00:02", "02:00:00:00:00:99"
 US, PEER = "10.0.0.2", "10.0.0.1"
@@ -60,15 +61,8 @@ def datagram(payload, options=b"", **fields):
     header[2:4] = (20 + len(options) + len(body)).to_bytes(2, "big")
     header[10:12] = bytes(2)
     header += options
-    header[10:12] = internet_sum(header).to_bytes(2, "big")
+    header[10:12] = checksum(header).to_bytes(2, "big")
     return bytes(Ether(src=PEER_MAC, dst=MAC, type=0x0800)) + bytes(header) + body
-
-
-def internet_sum(octets):
-    total = sum(int.from_bytes(octets[i : i + 2], "big") for i in range(0, len(octets), 2))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return total ^ 0xFFFF
 
 
 def give(board, *frames):
@@ -96,7 +90,7 @@ def whole(frames):
         ip = packet[IP]
         assert (packet.dst, packet.src, ip.src, ip.dst) == (PEER_MAC, MAC, US, PEER)
         assert (ip.ttl, ip.ihl, ip.len) == (64, 5, len(frame) - 14)
-        assert internet_sum(frame[14:34]) == 0
+        assert checksum(frame[14:34]) == 0
         assert ip.id == Ether(frames[0])[IP].id
         assert (8 * ip.frag, int(ip.flags)) == (len(data), int(number < last))
         data += frame[34:]
@@ -113,7 +107,7 @@ def echoed(frames, request):
     assert protocol == 1
     assert data[:2] == b"\0\0"
     assert data[4:] == sent[4:]
-    assert internet_sum(data + b"\0" * (len(data) % 2)) == 0
+    assert checksum(data + b"\0" * (len(data) % 2)) == 0
 
 
 @pytest.mark.parametrize("options", OPTIONS)
@@ -190,7 +184,7 @@ def test_a_closed_port_is_reported(board):
         request = datagram(UDP(sport=4000, dport=4444) / Raw(bytes(range(200))), options, tos=0x10)
         protocol, data = whole(give(board, request))
         assert (protocol, data[:2], data[4:8]) == (1, b"\x03\x03", bytes(4))
-        assert internet_sum(data) == 0
+        assert checksum(data) == 0
         assert data[8:] == request[14 : 14 + len(data) - 8]
         assert len(data) - 8 >= 28 + len(options)
     error = ICMP(data)
@@ -292,7 +286,7 @@ def test_a_datagram_whose_rest_does_not_come_is_given_up(board):
     board.sent = []
     assert (protocol, data[:2]) == (1, b"\x0b\x01")
     assert data[8:] == first[14 : 14 + 28]
-    assert internet_sum(data) == 0
+    assert checksum(data) == 0
     assert give(board, second) == []
     board.serve(TIMEOUT_MS)
     for _ in range(3):
@@ -383,7 +377,7 @@ def test_any_fragments_end_in_an_answer_or_none(board, seed):
         if rng.random() < 0.1:
             frame[rng.randrange(len(frame))] ^= 1 << rng.randrange(8)
         for answer in give(board, bytes(frame)):
-            assert internet_sum(answer[14:34]) == 0
+            assert checksum(answer[14:34]) == 0
         board.serve(rng.choice((0, 1, 1000)))
     board.serve(TIMEOUT_MS)
     for _ in range(10):

@@ -2,32 +2,23 @@
 
 import ctypes
 import random
-import subprocess
 
 import pytest
-from firmware_lib import FLAGS, SANITIZE
+from firmware_host import shared_library
+from trebuchet.models.net import checksum
 
 ROOM = 96
 EDGE = 8  # bytes before and behind that must stay
 
 
 @pytest.fixture(scope="module")
-def packet(root, tmp_path_factory):
-    library = tmp_path_factory.mktemp("packet") / "packet.so"
-    source = root / "firmware" / "packet.c"
-    subprocess.run(
-        ["gcc", *FLAGS, *SANITIZE, "-fPIC", "-shared", "-o", library, source], check=True
-    )
-    return ctypes.CDLL(str(library))
+def packet(tmp_path_factory):
+    return shared_library(tmp_path_factory.mktemp("packet"), ["packet"])
 
 
 def summed(data, before):
-    """RFC 1071, word by word in the order of the wire, an odd byte as the upper half."""
-    padded = data + bytes(len(data) % 2)
-    total = before + sum(int.from_bytes(padded[i : i + 2], "big") for i in range(0, len(padded), 2))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return total
+    """The model's sum of ``before``, a number of 16 bits, and the data."""
+    return 0xFFFF ^ checksum(before.to_bytes(2, "big") + data)
 
 
 def aligned(size):

@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from trebuchet.models.net import checksum
 from trebuchet.sim.build import HARNESS as SHARED
 from trebuchet.sim.fleet.build import HARNESS
 
@@ -32,13 +33,6 @@ def ip_frame(to, source, size=1000, dscp=0, ecn=0):
     header[2:4] = (size - 14).to_bytes(2, "big")
     header[10:12] = checksum(header).to_bytes(2, "big")
     return HOSTS[to] + HOSTS[source] + b"\x08\x00" + bytes(header) + bytes(size - 34)
-
-
-def checksum(header):
-    total = sum(int.from_bytes(header[k : k + 2], "big") for k in range(0, len(header), 2))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return ~total & 0xFFFF
 
 
 def hello(source):
