@@ -128,12 +128,11 @@ def _settings(path: Path) -> Iterator[str]:
 
     A folder or file is the same by whichever of its names.
     """
-    set_here = sorted((name, os.environ[name]) for name in os.environ if _matters(name))
-    python = [file for file in inputs(path) if file.suffix == ".py"] if set_here else ()
+    python = (file for file in inputs(path) if file.suffix == ".py")
     named = frozenset().union(*map(_named_settings, python))
-    for name, value in set_here:
-        if name in named:
-            yield f"{name}={os.path.realpath(value) if os.path.exists(value) else value}"
+    for name in sorted(named & os.environ.keys()):
+        value = os.environ[name]
+        yield f"{name}={os.path.realpath(value) if os.path.exists(value) else value}"
 
 
 @functools.cache

@@ -84,7 +84,7 @@ class Engine(PySimEngine):
             return True  # keep this waker
 
         for number in run.slots:
-            self._state.slots[number].wakers.append(tell)
+            self._state.slots[number].add_waker(tell)
 
         def run_if_changed():
             # A slot that changes at this edge is told of when the change is committed: later.
