@@ -278,8 +278,15 @@ class Shell(wiring.Component):
         self._cluster = ClusterNode(config.memory.cluster, width) if config.peers else None
         # Engine, sender, framer, role, mailbox; callers and server.
         ports = 4 + config.managed + (config.peers + 1 if config.peers else 0)
-        self._arbiter = MemoryArbiter(ports, width, config.role_tag_width)
         self._slot = RoleSlot(config.make_role(), config.role, width, config.role_tag_width)
+        # Class 0: the engine's receive DMA. All but a foreign role have their write data at hand.
+        self._arbiter = MemoryArbiter(
+            ports,
+            width,
+            config.role_tag_width,
+            priority=(0,) + (1,) * (ports - 1),
+            prompt=[k for k in range(ports) if k != 3 + config.managed or self._slot.prompt],
+        )
         self.verilog_files = self._slot.verilog_files
         blocks = {
             "shell": SHELL_BLOCK,

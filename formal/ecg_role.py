@@ -41,8 +41,8 @@ def maker(module, name, made):
     """In the place of a class of ``module``: makes one that is hollow, and remembers it."""
     real = getattr(module, name)
 
-    def make(*args):
-        made[name] = hollow(real(*args))
+    def make(*args, **kwargs):
+        made[name] = hollow(real(*args, **kwargs))
         return made[name]
 
     return make

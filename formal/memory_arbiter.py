@@ -1,4 +1,4 @@
-"""Proof of ``cores/memory_arbiter.py``: two ports, without FIFOs for read data.
+"""Proofs of ``cores/memory_arbiter.py``: two prompt ports, without FIFOs for read data.
 
 Contract, over public ports: the stream rules on everything the arbiter drives, given those on
 everything it is driven with; each command comes from the port that its tag names, unaltered; write
@@ -9,23 +9,32 @@ The owner whose data pass is read off the arbiter's queue of owners, about which
 induction speak too.
 
 With FIFOs for read data, of three ports: what a port gets is what the memory sent with its number,
-in order; the memory waits only for a port without room; a read command that waits sees at most two
+in order; the memory waits only for a port without room; a command that waits sees at most two
 others.
+
+With two classes, of a prompt port in class 0, a prompt and a buffered one in class 1: a command
+that waits sees at most ``waiting_bound`` others, whatever all ports do; at most one cycle without a
+command on offer while one waits and the queue of owners has room. No head-of-line blocking: while
+the buffered port's data are due, ``mem.wdata.valid`` is 1; while a prompt port's are, it is what
+that port's is. The buffer is hollow: it keeps what ``write_buffer`` proves, and no more.
 
 Narrow: a requester with fewer tag bits than the port is connected field by field.
 
-Not proved: progress when a requester withholds write data or a response is not taken, which the
-data sheet excludes; other numbers of ports; behaviour under a reset while running.
+Not proved: progress when a prompt requester withholds write data or a response is not taken, which
+the data sheet excludes; other numbers of ports; behaviour under a reset while running.
 """
 
 from amaranth.asserts import AnyConst
 from amaranth.hdl import Array, Assert, Assume, Cat, Cover, Elaboratable, Mux, Signal, Value
+from amaranth.lib.wiring import In
 
 from ..cores.memory import MemorySignature
 from .buffers import fifo_invariants
-from .inside import Inside
+from .inside import Inside, RegisterStreamFifo, patched
+from .parts import Opened, same_memory
+from .priority_arbiter import PriorityInvariants
 from .proof import Mutant, Proof
-from .stream import Queue, free, new_harness, stream_rules
+from .stream import Queue, free, new_harness, stream_rules, within
 
 __all__ = ["PROOFS"]
 
@@ -160,10 +169,10 @@ class ReadFifosProof(Elaboratable):
         return m
 
     def _turns(self, m, ports, grant):
-        """An arbitrary port whose read waits."""
+        """An arbitrary port whose command waits."""
         n = len(ports)
         asker, left = Signal(range(n)), Signal(range(n + 1))
-        waits = Array(port.cmd.valid & ~port.cmd.payload.write for port in ports)[asker]
+        waits = Array(port.cmd.valid for port in ports)[asker]
         taken = Array(port.cmd.ready for port in ports)[asker]
         distance = Signal(range(n + 1))
         m.d.comb += [
@@ -180,6 +189,97 @@ class ReadFifosProof(Elaboratable):
             m.d.sync += left.eq(left + 1)
         with m.If(waits):
             m.d.comb += Assert(left + distance <= n - 1)
+
+
+class ClassesProof(Elaboratable):
+    """Port 0 in class 0, ports 1 and 2 in class 1; port 2 behind a hollow ``WriteBuffer``."""
+
+    def __init__(self, cores):
+        self.cores = cores
+
+    def elaborate(self, platform):
+        m = new_harness()
+        with patched(self.cores, StreamFifo=RegisterStreamFifo):
+            self.dut = dut = self.cores.MemoryArbiter(
+                3, 32, 1, write_bursts=2, priority=(0, 1, 1), patience=2, prompt=(0, 1)
+            )
+        opened = Opened(self.cores, dut, "formal", hollowed=("WriteBuffer",))
+        m.submodules.dut = opened.fragment
+        buffer, mem = opened.part("WriteBuffer"), dut.mem
+        for _, member, port in dut.signature.flatten(dut):
+            if member.flow is In:
+                free(m, port)
+        same_memory(m, dut.ports[2], buffer.i)
+        sources = [dut.ports[0], dut.ports[1], buffer.o]
+        for k, source in enumerate(sources):
+            for name in ("cmd", "wdata"):
+                stream_rules(m, getattr(source, name), Assume, f"source{k}_{name}")
+        for name in ("cmd", "wdata"):
+            stream_rules(m, getattr(mem, name), Assert, f"mem_{name}")
+        self._data(m, sources)
+        self._waiting(m, sources)
+        return m
+
+    def _data(self, m, sources):
+        """Whose data are due, by the cells of the queue of owners; those of port 2 are there."""
+        dut, mem, fifo = self.dut, self.dut.mem, self.dut.order.fifo
+        buffered, owed = sources[2], Signal(8, name="owed")
+        free(m, fifo.shows)
+        granted = _moves(buffered.cmd) & buffered.cmd.payload.write
+        sent = _moves(buffered.wdata)
+        m.d.sync += owed.eq(owed + Mux(granted, buffered.cmd.payload.beats + 1, 0) - sent)
+        beat = buffered.wdata
+        m.d.comb += [
+            Assume(~(buffered.cmd.valid & buffered.cmd.payload.write) | (owed == 0)),
+            Assume(beat.valid == (owed != 0)),
+            Assume(~beat.valid | (beat.payload.last == (owed == 1))),
+        ]
+        owner, due = fifo.cells[0], dut.order.o.valid
+        for k, source in enumerate(sources):
+            m.d.comb += Assert(_moves(source.wdata) == (_moves(mem.wdata) & (owner == k)))
+            with m.If(due & (owner == k)):
+                same = Value.cast(mem.wdata.payload) == Value.cast(source.wdata.payload)
+                m.d.comb += [Assert(mem.wdata.valid == source.wdata.valid), Assert(same)]
+        with m.If(due & (owner == 2)):
+            m.d.comb += Assert(mem.wdata.valid)  # whatever port 2 does
+        with m.If(~due):
+            m.d.comb += Assert(~mem.wdata.valid)
+        # Invariants: port 2 is in the queue if its data are due, and once.
+        held = [(fifo.level > k) & (cell == 2) for k, cell in enumerate(fifo.cells)]
+        m.d.comb += [
+            Assert(fifo.level <= dut.write_bursts),
+            Assert((held[0] | held[1]) == (owed != 0)),
+            Assert(~(held[0] & held[1])),
+            Assert(owed <= 64),
+            Assert(~fifo.shown | (fifo.level != 0)),
+            *(Assert((fifo.level <= k) | (cell < dut.n)) for k, cell in enumerate(fifo.cells)),
+            Cover(due & (owner == 2) & _moves(mem.wdata) & (fifo.level == 2)),
+        ]
+
+    def _waiting(self, m, sources):
+        dut, mem, arbiter, room = self.dut, self.dut.mem, self.dut.arbiter, self.dut.order.i.ready
+        valids = [source.cmd.valid for source in sources]
+        within(m, ~Cat(valids).any() | mem.cmd.valid | ~room, 1, "cmd")
+        invariants = PriorityInvariants(m, arbiter, valids)
+        held = Signal(name="was_held")
+        m.d.sync += held.eq(arbiter.o.valid & ~arbiter.o.ready)
+        m.d.comb += Assert(arbiter.held == held)
+        chosen = Signal(range(dut.n), name="chosen")
+        m.d.comb += [chosen.eq(AnyConst(len(chosen))), Assume(chosen < dut.n)]
+        bounds = [dut.waiting_bound(k) for k in range(dut.n)]
+        others = Signal(range(max(bounds) + 2), name="others")
+        waits = Array(valids)[chosen]
+        taken = Array(source.cmd.ready for source in sources)[chosen]
+        with m.If(~waits | taken):
+            m.d.sync += others.eq(0)
+        with m.Elif(_moves(mem.cmd)):
+            m.d.sync += others.eq(others + 1)
+        for k, bound in enumerate(bounds):
+            with m.If(chosen == k):
+                m.d.comb += Assert(others <= bound)
+                with m.If(waits):
+                    m.d.comb += Assert(others + invariants.left(k) <= bound)
+            m.d.comb += Cover((chosen == k) & waits & (others == bound))
 
 
 class NarrowProof(Elaboratable):
@@ -213,14 +313,16 @@ PROOFS = (
     Proof(
         name="memory_arbiter",
         quick=True,
-        core="cores.memory_arbiter.MemoryArbiter(2, 32, 1, write_bursts=2)",
+        core="cores.memory_arbiter.MemoryArbiter(2, 32, 1, write_bursts=2, prompt=(0, 1))",
         says="commands, write data and responses go between a port and its owner, in order",
         module="trebuchet.cores.memory_arbiter",
-        build=lambda cores: MemoryArbiterProof(cores.MemoryArbiter(2, 32, 1, write_bursts=2)),
+        build=lambda cores: MemoryArbiterProof(
+            cores.MemoryArbiter(2, 32, 1, write_bursts=2, prompt=(0, 1))
+        ),
         depth=3,
         cover_depth=14,
         mutants=(
-            Mutant("forgets_room", "~theirs.payload.write | order.i.ready", "1"),
+            Mutant("forgets_room", "~arbiter.o.payload.write | order.i.ready", "1"),
             Mutant(
                 "swaps_data",
                 "order.i.payload.eq(arbiter.index)",
@@ -235,11 +337,12 @@ PROOFS = (
     ),
     Proof(
         name="memory_arbiter_reads",
-        core="cores.memory_arbiter.MemoryArbiter(3, 32, 1, write_bursts=2, rdata_depth=2)",
-        says="read data wait for nobody but their own port; a read waits for two others at most",
+        core="cores.memory_arbiter.MemoryArbiter(3, 32, 1, write_bursts=2, rdata_depth=2, "
+        "prompt=range(3))",
+        says="read data wait for their own port alone; a command waits for two others at most",
         module="trebuchet.cores.memory_arbiter",
         build=lambda cores: ReadFifosProof(
-            cores.MemoryArbiter(3, 32, 1, write_bursts=2, rdata_depth=2)
+            cores.MemoryArbiter(3, 32, 1, write_bursts=2, rdata_depth=2, prompt=range(3))
         ),
         depth=3,
         cover_depth=14,
@@ -249,6 +352,40 @@ PROOFS = (
             Mutant("wrong_port", "source.payload.tag[self.tag_width :]", "source.payload.tag[:2]"),
         ),
         not_proved="write data (memory_arbiter proves them without FIFOs); a reset while running",
+    ),
+    Proof(
+        name="memory_arbiter_classes",
+        core="cores.memory_arbiter.MemoryArbiter(3, 32, 1, write_bursts=2, priority=(0, 1, 1), "
+        "patience=2, prompt=(0, 1))",
+        says="no command waits for more others than its bound; a buffered port's data never wait",
+        module="trebuchet.cores.memory_arbiter",
+        build=ClassesProof,
+        depth=3,
+        cover_depth=14,
+        mutants=(
+            Mutant(
+                "waits_for_command",
+                "mem.wdata.valid.eq(theirs.valid & order.o.valid)",
+                "mem.wdata.valid.eq(theirs.valid & order.o.valid & ~mem.cmd.valid)",
+            ),
+            Mutant("swaps_owner", "order.i.payload.eq(arbiter.index)", "order.i.payload.eq(0)"),
+            Mutant("keeps_owner", "mem.wdata.ready & mem.wdata.payload.last", "0"),
+            Mutant(
+                "passes_over",
+                "ours.valid.eq(theirs.valid), theirs.ready.eq(ours.ready)]",
+                "ours.valid.eq(theirs.valid & (order.i.ready | ~theirs.payload.write)), "
+                "theirs.ready.eq(ours.ready)]",
+                20,
+            ),
+            Mutant(
+                "no_classes",
+                "PriorityArbiter(shape, self.priority, patience)",
+                "PriorityArbiter(shape, self.priority, 3)",
+                20,
+            ),
+        ),
+        assumes="the stream rules on the inputs; of the buffer what its proof asserts",
+        not_proved="responses (memory_arbiter); a prompt port that withholds data; a reset",
     ),
     Proof(
         name="memory_narrow",

@@ -49,7 +49,14 @@ class Toe(wiring.Component):
         self.config, self.mac, self.ip, self.page = config, mac, ip, page
         self._engine = TcpEngine(config)
         ports, tag = (3, self._engine.state.signature.tag_width) if config.cache else (2, 2)
-        self._arbiter = MemoryArbiter(ports, config.width, max(tag, config.tag_width))
+        self._arbiter = MemoryArbiter(
+            ports,
+            config.width,
+            max(tag, config.tag_width),
+            # Receive DMA and session store before the sender's reads.
+            priority=(0, 1, 0)[:ports],
+            prompt=range(ports),
+        )
         blocks = line_side_blocks(config)
         super().__init__(
             {

@@ -47,6 +47,9 @@ Rules:
    an attribute ``outstanding``, the number of jobs it may hold: the slot gives it no more. One
    whose results can be longer than 2 KiB has a static method ``largest_result(operand)``, the
    bytes of the longest for operands of at most ``operand`` bytes: the shell makes that room.
+   One that has all data of a write burst when it offers the command has an attribute
+   ``prompt_writes = True`` (:class:`~trebuchet.cores.memory_arbiter.MemoryArbiter`), as those have
+   that write through ``ResultWriter`` alone; for any other the shell has a buffer.
 5. Writing 1 to ``start`` runs one job from the CSR operand registers (``source`` =
    :data:`SOURCE_CPU`) when ``busy`` is 0; ``done`` says it is finished. The role *slot*
    (``cores/roles/slot.py``) does this and the on/off switch for every role alike.

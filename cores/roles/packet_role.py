@@ -38,6 +38,8 @@ class PacketRole(wiring.Component):
     memory on both streams. Reset: abandons the job. Bound on an answer: the body's.
     """
 
+    prompt_writes = True
+
     def __init__(self, body, width=32, tag_width=2, lengths=range(1, 1 << LENGTH_WIDTH)):
         for name in ("i", "o"):
             have = len(getattr(body, name).payload.data)

@@ -28,7 +28,8 @@ class RoleSlot(wiring.Component):
     role : Component or None
         A component with :class:`~trebuchet.cores.roles.contract.RoleSignature`; ``None``: an empty
         slot, which answers every job ``NO_ROLE``. Its attribute ``outstanding``, if it has one, is
-        how many jobs it may hold.
+        how many jobs it may hold; ``prompt_writes`` says that its memory port is prompt (see
+        ``cores/memory_arbiter.py``), which the slot's ``prompt`` repeats; without it it is not.
     name : str
         Name of the slot's register block.
     width, tag_width : int
@@ -84,6 +85,7 @@ class RoleSlot(wiring.Component):
                 own = members["csr"].signature.block.registers
         self.own = own
         self.verilog_files = getattr(role, "verilog_files", ())
+        self.prompt = role is None or getattr(role, "prompt_writes", False)
         self.outstanding = getattr(role, "outstanding", OUTSTANDING)
         if not isinstance(self.outstanding, int) or not 1 <= self.outstanding < 256:
             raise ValueError(

@@ -72,7 +72,8 @@ class TcpEngine(wiring.Component):
         if config.icmp:
             more["notice"] = In(stream.Signature(notice_layout()))
         if config.cache:
-            self._state = MemoryArbiter(4, config.width, max(2, config.tag_width))
+            tag = max(2, config.tag_width)
+            self._state = MemoryArbiter(4, config.width, tag, prompt=range(4))
             more["state"] = Out(self._state.signature.members["mem"].signature)
         super().__init__(
             {

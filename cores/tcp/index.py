@@ -191,7 +191,7 @@ class SessionIndex(wiring.Component):
             numbers=self.numbers,
             depth=self.stack_depth,
         )
-        m.submodules.memory = memory = MemoryArbiter(3, self.width, 0)
+        m.submodules.memory = memory = MemoryArbiter(3, self.width, 0, prompt=range(3))
         m.submodules.reaped = self.reaped = StreamFifo(reap_layout(s), REAPS)
         for port, part in zip(memory.ports, (self.reader, self.writer, self.stack), strict=True):
             wiring.connect(m, part.mem, port)

@@ -97,7 +97,9 @@ class EcgLane(wiring.Component):
     def _join(self, m, loader, writer):
         """One memory port; the loader of records writes, too, so its responses need a tag."""
         if self.streams:
-            m.submodules.join = join = MemoryArbiter(2, self.width, self.inner_tag_width)
+            m.submodules.join = join = MemoryArbiter(
+                2, self.width, self.inner_tag_width, prompt=range(2)
+            )
             wiring.connect(m, loader, join.ports[0])
             wiring.connect(m, writer, join.ports[1])
         else:

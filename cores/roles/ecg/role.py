@@ -79,6 +79,8 @@ class EcgRole(wiring.Component):
     jobs; what is kept of records stays as it is.
     """
 
+    prompt_writes = True
+
     def __init__(
         self,
         width=32,
@@ -169,7 +171,10 @@ class EcgRole(wiring.Component):
         if len(mems) == 1:
             wiring.connect(m, mems[0], wiring.flipped(self.mem))
             return
-        m.submodules.memory = memory = MemoryArbiter(len(mems), self.width, self.lane_tag_width)
+        ports = range(len(mems))
+        m.submodules.memory = memory = MemoryArbiter(
+            len(mems), self.width, self.lane_tag_width, prompt=ports
+        )
         for i, mem in enumerate(mems):
             wiring.connect(m, mem, memory.ports[i])
         wiring.connect(m, memory.mem, wiring.flipped(self.mem))

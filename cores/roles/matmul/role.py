@@ -120,6 +120,7 @@ class MatmulRole(wiring.Component):
 
     #: Jobs that the role holds, at most: one is being checked, one answered.
     outstanding = JOBS + 2
+    prompt_writes = True
 
     @staticmethod
     def largest_result(operand, n=64):
