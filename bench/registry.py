@@ -180,6 +180,18 @@ _GATING = (
         ("matmul.utilisation",),
     ),
     Group(
+        "memory",
+        "trebuchet.bench.memory:share",
+        "share of the memory that receive DMA keeps beside slow writers; about a minute",
+        ("memory.rx_dma_share", "memory.rx_dma_share_dead"),
+    ),
+    Group(
+        "memory_area",
+        "trebuchet.bench.memory:area",
+        "area of a shell's memory arbiter on an ECP5; half a minute",
+        ("memory.arbiter_lut4",),
+    ),
+    Group(
         "bridge",
         "trebuchet.bench.bridge:cycles",
         "share of the line that the bridge carries, both ways, and its latency; a minute",

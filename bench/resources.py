@@ -34,6 +34,7 @@ _PARTS = {
     "tcp": "TCP engine",
     "ecg": "ECG role",
     "matmul": "Matrix multiply role",
+    "memory": "Memory arbiter",
     "gowin": "TCP engine on a Gowin GW2A-18",
     "router": "Elastic router",
     "ltl": "LTL transport",

@@ -155,7 +155,8 @@ class MemoryArbiter(wiring.Component):
         m.submodules.order = order
         for k, source in enumerate(sources):
             theirs, ours = source.cmd, arbiter.i[k]
-            m.d.comb += [ours.valid.eq(theirs.valid), theirs.ready.eq(ours.ready)]
+            m.d.comb += theirs.ready.eq(ours.ready)
+            m.d.comb += ours.valid.eq(theirs.valid)
             m.d.comb += [
                 ours.payload[name].eq(theirs.payload[name]) for name in ("write", "addr", "beats")
             ]

@@ -372,15 +372,14 @@ PROOFS = (
             Mutant("keeps_owner", "mem.wdata.ready & mem.wdata.payload.last", "0"),
             Mutant(
                 "passes_over",
-                "ours.valid.eq(theirs.valid), theirs.ready.eq(ours.ready)]",
-                "ours.valid.eq(theirs.valid & (order.i.ready | ~theirs.payload.write)), "
-                "theirs.ready.eq(ours.ready)]",
+                "+= ours.valid.eq(theirs.valid)",
+                "+= ours.valid.eq(theirs.valid & (order.i.ready | ~theirs.payload.write))",
                 20,
             ),
             Mutant(
-                "no_classes",
-                "PriorityArbiter(shape, self.priority, patience)",
-                "PriorityArbiter(shape, self.priority, 3)",
+                "promises_too_much",
+                "return self.arbiter.waiting_bound(port)",
+                "return self.n - 1",
                 20,
             ),
         ),

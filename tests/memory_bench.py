@@ -339,6 +339,10 @@ class MemoryRequester:
     def idle(self):
         return not (self._cmds or self._data or self._open)
 
+    def _supplies(self):
+        """Whether the next beat of write data is offered now, asked once a cycle."""
+        return not _chance(self.rng, self.stall)
+
     def _oldest(self, write, tag):
         for burst in self._open:
             if burst.write == write and burst.tag == tag:
@@ -383,7 +387,7 @@ class MemoryRequester:
                 self._open.append(cmd)
                 if cmd.write:
                     self._queue_data(cmd)
-            if beat is None and self._data and not _chance(rng, self.stall):
+            if beat is None and self._data and self._supplies():
                 beat = self._data[0][0]
             command = None
             if cmd is not None:

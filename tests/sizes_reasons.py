@@ -48,6 +48,7 @@ REASONS = {
         "tcp.window.WindowEdge": ["tcp_window"],
     },
     BOARDS: {
+        "priority_arbiter.PriorityArbiter": ["memory_waiting::test_bounds_on_waiting"],
         "bridge.fair.FairMux": ["bridge::test_each_gets_half_of_the_line"],
         "bridge.listener.TapListener": ["bridge_station"],
         "cluster.caller.Caller": ["cluster_calls"],

@@ -21,6 +21,8 @@ ELSEWHERE = {
     "buffers.SkidBuffer": "skid_buffer",
     "buffers.StreamFifo": "stream_fifo_latched",
     "memory_arbiter.MemoryArbiter": "memory_arbiter",
+    "priority_arbiter.PriorityArbiter": "priority_arbiter_low",
+    "write_buffer.WriteBuffer": "write_buffer",
     "net.frame_filter.FrameFilter": "frame_filter",
     "net.frame_port.FramePort": "frame_port",
     "realign.PacketPrepend": "packet_prepend",
