@@ -5,6 +5,7 @@
 #include <generated/soc.h>
 #include <generated/trebuchet_regs.h>
 #include <generated/trebuchet_status_codes.h>
+#include <system.h>
 
 #include "board.h"
 #include "counters.h"
@@ -89,6 +90,7 @@ static uint8_t peek(struct words *words, struct text *out)
 		text_plain(out, "no memory or register is there");
 		return TREBUCHET_STATUS_BAD_ARGUMENT;
 	}
+	flush_cpu_dcache(); /* gateware may have written there */
 	for (uint32_t i = 0; i < count; i++) {
 		if (i % PEEK_WORDS_A_LINE == 0) {
 			text_hex(out, address + 4 * i, 8);
