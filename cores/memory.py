@@ -21,7 +21,8 @@ Rules:
    marks the final one. Bytes that ``strb`` leaves out mean nothing and may change while a beat
    waits. The responder accepts a command without waiting for its data; it may
    hold data back until the command was accepted. A requester may offer the command first and
-   the data after.
+   the data after; one that has them at hand is *prompt*, and
+   :class:`~trebuchet.cores.memory_arbiter.MemoryArbiter` buffers those of any other.
 4. Read data of one burst come together, never interleaved with another burst's; ``last`` marks
    the final beat. Bursts with the same tag come in command order; with different tags in any
    order.

@@ -2,7 +2,8 @@
 
 Contract, over public ports: the beats that fit ``room`` are written in order (an arbitrary one:
 data, strobes and address), the others dropped; nothing is written outside ``addr .. addr + room``;
-a burst is offered when all its beats are there, its data follow it, ``last`` on the final one;
+a burst is offered when all its beats are there, its data follow it as the FIFO shows them, ``last``
+on the final one;
 ``length``, ``overflow`` and ``error`` are right when ``done`` comes and until the next request;
 ``done`` comes once, when the packet has ended and every burst was answered.
 
@@ -116,6 +117,10 @@ class ResultWriterProof(Elaboratable):
                     Assert(wdata.strb != 0),
                     Assert((wdata.strb & (wdata.strb + 1)[:4]) == 0),
                 ]
+        # Prompt (`cores/memory_arbiter.py`): data that are due are stored, at once or soon shown.
+        with m.If(self.sent != self.commanded):
+            m.d.comb += Assert(mem.wdata.valid == self.fifo.r_rdy)
+            m.d.comb += Assert(self.fifo.level >= self.commanded - self.sent)
         with m.If(moves(mem.cmd)):
             m.d.sync += self.commanded.eq(self.commanded + cmd.beats + 1)
         with m.If(moves(mem.wdata)):
