@@ -1,0 +1,332 @@
+"""What a board's shell is made of, as data: its roles, and the services that clients reach.
+
+A board file, a TOML file or the command line says it; TCP ports, arbiter ports, memory regions,
+register blocks and C constants follow from it (``cores/shell_plan.py``). What a role's options may
+be the role itself says, when the plan is built.
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from .errors import TrebuchetError
+
+__all__ = [
+    "FRAMINGS",
+    "MAX_INSTANCES",
+    "MAX_ROLES",
+    "MAX_SERVICES",
+    "Plan",
+    "PlanError",
+    "RoleEntry",
+    "ServiceEntry",
+    "load_plan",
+]
+
+#: What lies between a TCP port and what answers there: RFC 862; RFC 863; HTTP by firmware; the
+#: fixed page, which firmware writes; SMP messages to a role.
+FRAMINGS = ("echo", "discard", "http", "page", "smp")
+#: Roles of one shell: as many numbers has the field of a job.
+MAX_ROLES = 16
+#: TCP ports of one shell.
+MAX_SERVICES = 8
+MAX_INSTANCES = 64
+#: The first role's TCP port; each further one has the next.
+SMP_PORT = 4000
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,23}")
+#: Names of register blocks and C symbols that are taken.
+_RESERVED = frozenset(
+    ("shell", "tcp", "parser", "sender", "smp", "mailbox", "cluster", "ltl", "router", "none")
+)
+
+
+class PlanError(TrebuchetError, ValueError):
+    """A plan that cannot be built."""
+
+
+def _check(good, what):
+    if not good:
+        raise PlanError(what)
+
+
+def _is_int(value, low, high):
+    return type(value) is int and low <= value <= high
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoleEntry:
+    """A role of the plan.
+
+    Attributes
+    ----------
+    kind : str
+        Which role: the name of its folder in ``cores/roles``, or in a folder of the user's.
+    name : str
+        What it is called: by clients, on the status page, in registers. Left out: ``kind``.
+    instances : int
+        How many of it, 1 to 64; the next job goes to an idle one.
+    options : mapping
+        Values of its configuration class, by name; what is left out is as that class says.
+    """
+
+    kind: str
+    name: str = ""
+    instances: int = 1
+    options: Mapping[str, bool | int | str] = field(default_factory=dict)
+
+    def __post_init__(self):
+        _check(
+            isinstance(self.kind, str) and _NAME.fullmatch(self.kind),
+            f"a role must be a lower-case name of at most 24 characters, not {self.kind!r}",
+        )
+        object.__setattr__(self, "name", self.name or self.kind)
+        _check(
+            isinstance(self.name, str)
+            and _NAME.fullmatch(self.name)
+            and not re.fullmatch(r".*_\d+", self.name)  # as instances are called
+            and self.name not in _RESERVED,
+            f"role {self.kind!r}: its name must be lower-case, of at most 24 characters, not end "
+            f"in a number after _, and be none of the shell's own, not {self.name!r}",
+        )
+        _check(
+            _is_int(self.instances, 1, MAX_INSTANCES),
+            f"role {self.name!r}: instances must be 1 to {MAX_INSTANCES}, not {self.instances!r}",
+        )
+        good = isinstance(self.options, Mapping) and all(
+            isinstance(key, str) and type(value) in (bool, int, str)
+            for key, value in self.options.items()
+        )
+        _check(
+            good,
+            f"role {self.name!r}: options must be names with numbers, words or true and false, "
+            f"not {self.options!r}",
+        )
+        object.__setattr__(self, "options", dict(self.options))
+
+    def __hash__(self):
+        return hash((self.kind, self.name, self.instances, tuple(sorted(self.options.items()))))
+
+    @classmethod
+    def parse(cls, text):
+        """From ``KIND[:KEY=VALUE,…]``; the keys ``name`` and ``instances`` are the entry's own."""
+        kind, _, rest = text.partition(":")
+        options = {}
+        for item in rest.split(",") if rest else ():
+            key, equals, value = item.partition("=")
+            _check(
+                key and equals,
+                f"a role must be KIND or KIND:KEY=VALUE,KEY=VALUE, not {text!r}",
+            )
+            options[key] = _value(value)
+        own = {key: options.pop(key) for key in ("name", "instances") if key in options}
+        return cls(kind=kind, options=options, **own)
+
+
+def _value(text):
+    """A number, true or false, or the word as it is."""
+    if text in ("true", "false"):
+        return text == "true"
+    try:
+        return int(text, 0)
+    except ValueError:
+        return text
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServiceEntry:
+    """A TCP port of the plan.
+
+    Attributes
+    ----------
+    port : int
+        TCP port, 1 to 65535.
+    framing : str
+        One of :data:`FRAMINGS`. There is at most one service of each but ``smp``.
+    role : str or None
+        With ``smp``: the name of the role that messages go to which do not name one themselves;
+        None: they are answered ``NO_ROLE``.
+    """
+
+    port: int
+    framing: str
+    role: str | None = None
+
+    def __post_init__(self):
+        _check(
+            _is_int(self.port, 1, 65535),
+            f"a service's TCP port must be 1 to 65535, not {self.port!r}",
+        )
+        _check(
+            self.framing in FRAMINGS,
+            f"port {self.port}: framing must be one of {', '.join(FRAMINGS)}, not {self.framing!r}",
+        )
+        _check(
+            self.role is None or self.framing == "smp",
+            f"port {self.port}: only framing smp has a role, not {self.framing}",
+        )
+
+    @classmethod
+    def parse(cls, text):
+        """From ``PORT=FRAMING[:ROLE]``."""
+        port, equals, rest = text.partition("=")
+        framing, _, role = rest.partition(":")
+        good = equals and port.isascii() and port.isdigit() and framing
+        _check(good, f"a service must be PORT=FRAMING or PORT=smp:ROLE, not {text!r}")
+        return cls(port=int(port), framing=framing, role=role or None)
+
+
+#: Without an SMP service, which follow from the roles.
+_STANDARD = (
+    ServiceEntry(port=7, framing="echo"),
+    ServiceEntry(port=9, framing="discard"),
+    ServiceEntry(port=80, framing="http"),
+    ServiceEntry(port=8080, framing="page"),
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Roles and services of a shell.
+
+    Attributes
+    ----------
+    roles : tuple of RoleEntry
+        Role k of the field ``role`` of a job is ``roles[k]``.
+    services : tuple of ServiceEntry
+        Sorted by port. Left out: echo 7, discard 9, http 80, page 8080, and SMP from 4000 on, a
+        port for each role while there are any left; the others are reached by their number in a
+        message's header.
+    """
+
+    roles: tuple = ()
+    services: tuple = ()
+
+    def __post_init__(self):
+        for name, kind in (("roles", RoleEntry), ("services", ServiceEntry)):
+            value = getattr(self, name)
+            good = isinstance(value, tuple) and all(isinstance(item, kind) for item in value)
+            _check(good, f"a plan's {name} must be a tuple of {kind.__name__}, not {value!r}")
+        _check(
+            len(self.roles) <= MAX_ROLES,
+            f"a plan must have at most {MAX_ROLES} roles, not {len(self.roles)}",
+        )
+        names = [entry.name for entry in self.roles]
+        for name in names:
+            _check(names.count(name) == 1, f"two roles of the plan are called {name!r}")
+        services = self.services or self._standard()
+        services = tuple(sorted(services, key=lambda service: service.port))
+        object.__setattr__(self, "services", services)
+        self._check_services(names)
+
+    def _standard(self):
+        room = MAX_SERVICES - len(_STANDARD)
+        roles = [entry.name for entry in self.roles[:room]] or [None]
+        smp = (
+            ServiceEntry(port=SMP_PORT + k, framing="smp", role=role)
+            for k, role in enumerate(roles)
+        )
+        return (*_STANDARD, *smp)
+
+    def _check_services(self, names):
+        services = self.services
+        _check(
+            len(services) <= MAX_SERVICES,
+            f"a plan must have at most {MAX_SERVICES} services, not {len(services)}",
+        )
+        for one, other in zip(services, services[1:], strict=False):
+            _check(
+                one.port != other.port,
+                f"two services of the plan have TCP port {one.port}: {one.framing} and "
+                f"{other.framing}",
+            )
+        for service in services:
+            same = [other.port for other in services if other.framing == service.framing]
+            _check(
+                service.framing == "smp" or len(same) == 1,
+                f"only smp may be on several TCP ports, not {service.framing} on "
+                f"{', '.join(map(str, same))}",
+            )
+            _check(
+                service.role is None or service.role in names,
+                f"port {service.port}: there is no role {service.role!r} in the plan; there are: "
+                f"{', '.join(names) or 'none'}",
+            )
+        _check(
+            any(service.framing == "smp" for service in services) or not self.roles,
+            "a plan with roles must have a service of framing smp, by which clients reach them",
+        )
+
+    @classmethod
+    def of_roles(cls, *texts):
+        """The plan with these roles, each as :meth:`RoleEntry.parse` takes it; usual services."""
+        return cls(tuple(map(RoleEntry.parse, texts)))
+
+    def number(self, name):
+        """The number of the role ``name``, by which jobs and messages name it."""
+        return next(k for k, entry in enumerate(self.roles) if entry.name == name)
+
+    def of(self, *framings):
+        """The services with one of these framings, in the order of their ports."""
+        return tuple(service for service in self.services if service.framing in framings)
+
+    def without(self, *framings):
+        """The plan without these services."""
+        services = tuple(s for s in self.services if s.framing not in framings)
+        return replace(self, services=services)
+
+    def describe(self):
+        """In plain values, for reports and hashes."""
+        return {
+            "roles": [
+                [entry.kind, entry.name, entry.instances, dict(sorted(entry.options.items()))]
+                for entry in self.roles
+            ],
+            "services": [[s.port, s.framing, s.role] for s in self.services],
+        }
+
+
+def load_plan(path):
+    """The plan of a TOML file: tables ``[[role]]`` and ``[[service]]`` with the entries' fields.
+
+    A role's options are further keys of its table. Raises PlanError in one line.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlanError(f"plan {str(path)!r} cannot be read: {error}") from error
+    try:
+        content = tomllib.loads(text)
+        return _from_tables(content)
+    except (tomllib.TOMLDecodeError, PlanError) as error:
+        raise PlanError(f"plan {str(path)!r}: {error}") from error
+
+
+def _from_tables(content):
+    unknown = content.keys() - {"role", "service"}
+    _check(not unknown, f"it may have [[role]] and [[service]], not {sorted(unknown)}")
+    entries = {}
+    for name in ("role", "service"):
+        tables = content.get(name, [])
+        good = isinstance(tables, list) and all(isinstance(table, dict) for table in tables)
+        _check(good, f"{name} must be tables, each begun by [[{name}]]")
+        entries[name] = tables
+    roles = tuple(_role(dict(table)) for table in entries["role"])
+    services = tuple(_service(table) for table in entries["service"])
+    return Plan(roles, services)
+
+
+def _role(table):
+    _check("kind" in table, "each [[role]] must have a kind")
+    own = {key: table.pop(key) for key in ("kind", "name", "instances") if key in table}
+    return RoleEntry(options=table, **own)
+
+
+def _service(table):
+    _check(
+        {"port", "framing"} <= table.keys() <= {"port", "framing", "role"},
+        f"each [[service]] must have port and framing, may have role, and nothing else: "
+        f"{sorted(table)}",
+    )
+    return ServiceEntry(**table)
