@@ -180,6 +180,7 @@ class CallerProof(Elaboratable):
             m.d.comb += [
                 Assert(call.peer == PEER),
                 Assert(Value.cast(call.kind) == DATA),
+                Assert(call.role == job.role),
                 Assert(call.status == 0),
                 Assert(call.number == number),
                 Assert(call.length == job.length),

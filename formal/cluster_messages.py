@@ -38,7 +38,7 @@ def header_bits(call, last, offset):
         (call.peer, 8),
         (last, 1),
         (call.kind, 2),
-        (C(0), 5),
+        (call.role, 5),
         (call.status, 8),
         (call.number, 8),
         (offset, 16),

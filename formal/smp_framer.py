@@ -25,7 +25,7 @@ from ..cores.roles.smp_registers import COUNTED
 from ..cores.tcp.service import EventKind, EventLayout
 from .inside import Inside, RegisterFifo, patched
 from .proof import Mutant, Proof
-from .smp_step import BASE, KINDS, LARGEST, LOG2, SLOT, Step
+from .smp_step import BASE, KINDS, LARGEST, LOG2, ROLES, SLOT, Step
 from .stream import free, new_harness, stream_rules
 
 __all__ = ["PROOFS"]
@@ -74,7 +74,7 @@ class AnyHeader(wiring.Component):
 class SmpFramerProof(Elaboratable):
     def __init__(self, cores):
         self.cores = cores
-        self.dut = cores.SmpFramer(32, 2, 5, LOG2, BASE, SLOT, KINDS, LARGEST)
+        self.dut = cores.SmpFramer(32, 2, 5, LOG2, BASE, SLOT, KINDS, LARGEST, ROLES, 2)
 
     def elaborate(self, platform):
         m = new_harness()
@@ -84,12 +84,19 @@ class SmpFramerProof(Elaboratable):
         m.d.comb += dut.active.shows.eq(1)
         free(m, svc.event.valid, svc.event.payload, svc.tx.ready, svc.free.ready)
         free(m, dut.job.ready, dut.answer.valid, dut.answer.payload, dut.sweep)
+        free(m, dut.origin, dut.doors)
         free(m, mem.cmd.ready, mem.wdata.ready, mem.wdone.valid, mem.rdata.valid, mem.rdata.payload)
         for port, check in ((svc.event, Assume), (dut.answer, Assume)):
             stream_rules(m, port, check, "event" if port is svc.event else "answer")
         for port, name in ((svc.tx, "tx"), (svc.free, "free"), (dut.job, "job")):
             stream_rules(m, port, Assert, name)
         stream_rules(m, mem.wdata, Assert, "wdata")
+        # The port is the event's, and stays with it; any later one is its session's.
+        before = Signal.like(dut.origin)
+        m.d.sync += before.eq(dut.origin)
+        held = Signal()
+        m.d.sync += held.eq(svc.event.valid & ~svc.event.ready)
+        m.d.comb += Assume(~held | (dut.origin == before))
         self._work(m)
         self._sessions(m)
         self._record(m)
@@ -164,9 +171,26 @@ class SmpFramerProof(Elaboratable):
         with m.If(i.state("RUN")):
             m.d.sync += self.blocked.eq(dut.job.valid)
         blocked = Mux(i.state("RUN"), dut.job.valid, self.blocked)
-        self.step = Step(
-            m, self.kind, self.old, self.event, self.answer, dut.reader.header, blocked, self.who
+        # Doors open and close as they like; what counts is how it is when a message is looked at.
+        shut, origin, look = Signal(), Signal(), Signal()
+        with m.If(i.state("CHECK")):
+            m.d.sync += shut.eq(look)
+        with m.If(self._states("READ", "MEASURE", "EVENT")):
+            m.d.sync += origin.eq(dut.origin)
+        now = Mux(i.state("CHECK"), look, shut)
+        self.step = step = Step(
+            m,
+            self.kind,
+            self.old,
+            self.event,
+            self.answer,
+            dut.reader.header,
+            blocked,
+            self.who,
+            origin,
+            now,
         )
+        m.d.comb += look.eq(((step.role == 0) & ~dut.doors[0]) | ((step.role == 1) & ~dut.doors[1]))
         with m.If(i.state("WAIT")):
             m.d.comb += Assert(Value.cast(peek.data) == Value.cast(self.step.new))
 
@@ -286,6 +310,7 @@ class SmpFramerProof(Elaboratable):
             m.d.sync += gone.eq((gone | _moves(port)) & after)
             m.d.comb += Assert(port.valid == (after & due & ~gone))
             m.d.comb += Assert(port.payload.session == dut.session)
+            m.d.comb += Assert(~port.valid | (dut.to == step.new.port))
         tx, free_ = svc.tx.payload, svc.free.payload
         with m.If(svc.tx.valid):
             m.d.comb += [
@@ -422,6 +447,10 @@ MUTANTS = (
         "event.payload.position[: self.segment_log2]",
         14,
     ),
+    Mutant(
+        "port_of_another_event", "state.port.eq(self.origin)", "state.port.eq(~self.origin)", 14
+    ),
+    Mutant("no_door", "m.Elif(self.choice.open)", "m.Elif(1)", 26),
     Mutant("counts_clean_ends", "(state.busy | (self.unread != 0))", "1", 14),
 )
 

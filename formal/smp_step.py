@@ -9,11 +9,13 @@ from ..cores.roles.contract import JobKind, JobLayout
 from ..cores.tcp.service import EventKind
 from ..models.status import Status
 
-__all__ = ["BASE", "KINDS", "LARGEST", "LOG2", "SLOT", "Step", "more"]
+__all__ = ["BASE", "KINDS", "LARGEST", "LOG2", "ROLES", "SLOT", "Step", "more"]
 
 #: log2 of a segment's bytes; the largest message; base of the slots, no multiple of all, and size.
 LOG2, LARGEST, BASE, SLOT = 8, 200, 0x1010, 32
 KINDS = (JobKind.STREAM, JobKind.CONFIGURE)
+#: Role of each of two TCP ports, of two roles; the second has none.
+ROLES = (1, 31)
 CONFIGURATION, RESPONSE, DATA, STREAM = 1, 2, 3, 4
 FIN = 2
 
@@ -31,11 +33,15 @@ def more(record):
 
 
 class Step:
-    """One piece of work. ``kind``: 0 the session was listed, 1 an event, 2 an answer, 3 it is the
-    session's turn in a sweep."""
+    """One piece of work.
 
-    def __init__(self, m, kind, old, event, answer, header, blocked, who):
-        self.m, self.old, self.who = m, old, who
+    ``kind``: 0 the session was listed, 1 an event, 2 an answer, 3 it is the session's turn in a
+    sweep. ``origin``: port of the event. ``shut``: the door of the role that a message is for was
+    closed when it was looked at.
+    """
+
+    def __init__(self, m, kind, old, event, answer, header, blocked, who, origin, shut):
+        self.m, self.old, self.who, self.origin = m, old, who, origin
         self.layout = old.shape()
         listed = kind == 0
         self.unlisted = self._record("unlisted", old)
@@ -55,7 +61,7 @@ class Step:
         wrong = self.looks & (fatal | (complete & self.short))
         self.error = wrong | self.tardy
         self.waits = self.looks & ~fatal & ~complete
-        self.job = self.looks & ~fatal & complete & ~self.short
+        self.job = self.looks & ~fatal & complete & ~self.short & ~shut
         self.fatal = self.tardy | (wrong & fatal)
         rests = ~(old.busy | old.dead | old.closing | old.eof)
         self.rests = (kind == 3) & rests & ~enough & (self.unread != 0)
@@ -76,6 +82,11 @@ class Step:
 
     def _message(self, header):
         self.type, self.size = header[:8], header[32:64]
+        # The first reserved byte: 0 is the port's role, n is role n - 1, more than there is none.
+        asked = header[8:16]
+        named = Mux(asked >= 32, 31, asked - 1)
+        mine = Mux(self.old.port, ROLES[1], ROLES[0])
+        self.role = Mux(asked == 0, mine, named)[:5]
         known = (self.type == DATA) | (self.type == STREAM) | (self.type == CONFIGURATION)
         self.bad_type = ~known
         self.too_large = self.size > LARGEST - 8
@@ -158,7 +169,11 @@ class Step:
         m.d.comb += Value.cast(record).eq(Value.cast(self.old))
         with m.Switch(event.kind):
             with m.Case(EventKind.OPEN):
-                m.d.comb += [Value.cast(record).eq(0), record.need.eq(8)]
+                m.d.comb += [
+                    Value.cast(record).eq(0),
+                    record.need.eq(8),
+                    record.port.eq(self.origin),
+                ]
             with m.Case(EventKind.DATA):
                 m.d.comb += record.base.eq(event.base >> LOG2)
                 m.d.comb += record.latest.eq(event.position)
@@ -188,6 +203,7 @@ class Step:
         self.m.d.comb += [
             Value.cast(job.kind).eq(kind),
             job.first.eq(~old.going),
+            job.role.eq(self.role),
             job.source.eq(5),
             job.session.eq(self.who),
             job.id.eq(header[64:96]),

@@ -1,9 +1,10 @@
 """Naive model of what the SMP framer answers to one connection's bytes.
 
-SMP (distributed-fpga-framework, 3.2): a message is ``type`` u8, three reserved bytes, ``size``
-u32 little-endian, then ``size`` bytes of payload; a data message's payload is an ``ID`` u32 and
-data. A board may know two more types than data messages: stream messages (type 4, ours) look like
-them; of a configuration message the first word counts as the ID, and the answer has no result.
+SMP (distributed-fpga-framework, 3.2): a message is ``type`` u8, three reserved bytes, of which the
+first is 0 or, ours, names a role of the board (n is role n - 1), ``size`` u32 little-endian, then
+``size`` bytes of payload; a data message's payload is an ``ID`` u32 and data. A board may know two
+more types than data messages: stream messages (type 4, ours) look like them; of a configuration
+message the first word counts as the ID, and the answer has no result.
 """
 
 import struct
@@ -26,9 +27,13 @@ TYPE_DATA = 3
 TYPE_STREAM = 4
 
 
-def data_message(ident, data, kind=TYPE_DATA):
-    """A data message: operand on the way in, result on the way out. ``kind``: another type."""
-    return struct.pack("<B3xII", kind, 4 + len(data), ident) + data
+def data_message(ident, data, kind=TYPE_DATA, role=None):
+    """A data message: operand on the way in, result on the way out.
+
+    ``kind``: another type. ``role``: number of the role that it is for; None: the TCP port's.
+    """
+    named = 0 if role is None else role + 1
+    return struct.pack("<BB2xII", kind, named, 4 + len(data), ident) + data
 
 
 def error_message(status, ident=0):

@@ -46,6 +46,7 @@ class RoleModel:
         self.now = 0
         self.seen = []
         self.kinds = []
+        self.roles = {}
         self.blocked = False
 
     def operand(self, job):
@@ -65,6 +66,7 @@ class RoleModel:
         operand = self.operand(job)
         self.seen.append((job.id, operand))
         self.kinds.append((job.id, JobKind(job.kind), job.first))
+        self.roles[job.id] = job.role
         self.jobs.append((job, operand, self.now + self.rng.randint(*self.delay)))
 
     def finish(self):
@@ -112,12 +114,14 @@ class RoleModel:
 class Bench:
     """A framer with everything around it."""
 
-    def __init__(self, seed, *, width=32, sessions=4, kinds=(), **role):
+    def __init__(self, seed, *, width=32, sessions=4, kinds=(), roles=(0,), count=1, **role):
         self.rng = make_rng(seed, "bench")
         self.seed = seed
         self.sessions = sessions
         self.memory = bytearray(self.rng.randbytes(SIZE))
-        self.dut = SmpFramer(width, sessions, 2, SEGMENT_LOG2, SLOTS, SLOT, kinds)
+        self.dut = SmpFramer(
+            width, sessions, 2, SEGMENT_LOG2, SLOTS, SLOT, kinds, None, roles, count
+        )
         self.responder = MemoryResponder(
             self.dut.mem, self.memory, rng=make_rng(seed, "memory"), latency=(2, 30)
         )
@@ -125,7 +129,7 @@ class Bench:
         self.counters = {}
 
     def run(self, conns, *others, limit=80_000, latency=(5, 100)):
-        engine = EngineModel(
+        engine = self.engine = EngineModel(
             self.dut.service,
             self.memory,
             conns,
@@ -328,6 +332,73 @@ def test_kinds(seed):
     assert {first for _, _, first in wanted} == {None, True, False}
 
 
+@pytest.mark.parametrize("asked", [None, 0, 1, 2, 30, 31, 254])
+@pytest.mark.parametrize("width", [32, 64])
+def test_a_message_names_its_role(asked, width):
+    """With one port and role too; what a job's field cannot hold is no role."""
+    bench = Bench(7, width=width, roles=(0,))
+    conn = Connection(data_message(1, b"abc", role=asked))
+    bench.run([conn])
+    check(conn)
+    assert bench.role.roles == {1: 0 if asked is None else min(asked, 31)}
+
+
+@seeds(3)
+def test_ports_have_roles(seed):
+    """Each connection's messages go to its port's role; what it sends leaves by its port."""
+    bench = Bench(seed, roles=(2, 0, 31), count=3)
+    dut, rng, numbers = bench.dut, bench.rng, iter(range(1000))
+    ports, wanted = {}, {}
+    conns = [Connection(b"") for _ in range(12)]
+    for conn in conns:
+        conn.port = rng.randrange(3)
+        for _ in range(rng.randint(0, 4)):
+            ident, named = next(numbers), rng.choice([None, None, 0, 1, 2, 9])
+            conn.payload += data_message(ident, rng.randbytes(rng.randint(0, 40)), role=named)
+            wanted[ident] = (2, 0, 31)[conn.port] if named is None else named
+
+    async def origin(ctx):
+        ctx.set(dut.doors, 7)
+        event = dut.service.event
+        async for _ in ctx.tick():  # the engine, which is before it, has offered what it will
+            session = ctx.get(event.payload.session)
+            if session in bench.engine.live:
+                ports[session] = bench.engine.live[session].port
+                ctx.set(dut.origin, ports[session])
+
+    async def watch(ctx):
+        samples = [dut.to]
+        for port in (dut.service.tx, dut.service.free):
+            samples += [port.valid & port.ready, port.payload.session]
+        async for _, _, to, *moved in ctx.tick().sample(*samples):
+            for moves, session in zip(moved[::2], moved[1::2], strict=True):
+                assert not moves or to == ports[session]
+
+    origin.background = watch.background = True
+    bench.run(conns, origin, watch)
+    for conn in conns:
+        check(conn)
+    assert bench.role.roles == wanted
+
+
+def test_a_closed_door_is_in_nobodys_way():
+    """Messages for a role that takes none wait; those for the other are worked on meanwhile."""
+    bench = Bench(8, roles=(0,), count=2)
+    stuck = [Connection(data_message(i, b"abc", role=0)) for i in range(2)]
+    others = [Connection(data_message(10 + i, b"abc", role=1)) for i in range(8)]
+
+    async def doors(ctx):
+        ctx.set(bench.dut.doors, 2)
+        while not all(conn.released for conn in others):
+            await ctx.tick()
+        assert {role for role in bench.role.roles.values()} == {1}
+        ctx.set(bench.dut.doors, 3)
+
+    bench.run(stuck + others, doors)
+    for conn in stuck + others:
+        check(conn)
+
+
 def test_kinds_the_role_does_not_have():
     bench = Bench(5)
     conns = [Connection(data_message(1, bytes(8), kind)) for kind in (TYPE_STREAM, 1)]
@@ -363,6 +434,7 @@ def test_bad_parameters():
         ((32, 4, 0, 12, 0, 200), "Bytes of a slot must be a power of two from 32"),
         ((32, 4, 0, 12, 0, 256, (), 4097), "Largest message must be 9 to 4096 bytes, not 4097"),
         ((32, 4, 0, 12, 0, 256, (), 8), "Largest message must be 9 to 4096 bytes, not 8"),
+        ((32, 4, 0, 12, 0, 256, (), None, ()), "Roles by port must be numbers 0 to 31, not"),
         ((32, 4, 0, 12, 0, 256, (JobKind.DATA,)), "Kinds must be STREAM or CONFIGURE, not"),
     ]:
         with pytest.raises(ValueError, match=message):

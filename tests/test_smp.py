@@ -124,7 +124,7 @@ def test_decoder_bounds_the_payload():
     limit = smp.Message(smp.MessageType.DATA, bytes(16))
     assert smp.Decoder(16).feed(limit.pack()) == [limit]
     with pytest.raises(smp.ProtocolError, match="^an SMP payload must be at most 16 .*, not 17$"):
-        smp.Decoder(16).feed(smp.HEADER.pack(3, 17))
+        smp.Decoder(16).feed(smp.HEADER.pack(3, 0, 17))
 
 
 def test_every_status_has_a_line():
@@ -169,7 +169,7 @@ def test_a_drop_of_data_now_and_then_does_not_keep_a_client():
     done = threading.Event()
 
     def drip(connection):
-        connection.sendall(smp.HEADER.pack(6, 60000))
+        connection.sendall(smp.HEADER.pack(6, 0, 60000))
         for _ in range(600):
             if done.wait(0.05):
                 return

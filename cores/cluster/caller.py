@@ -143,6 +143,7 @@ class Caller(wiring.Component):
         m.d.comb += [
             call.peer.eq(self.peer),
             call.kind.eq(job.kind),
+            call.role.eq(job.role),
             call.number.eq(number),
             call.length.eq(job.length),
         ]

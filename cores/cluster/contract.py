@@ -11,7 +11,9 @@ field       width  meaning, lowest bits first
                    the receiver until LTL has it, then the receiver's number for the sender
 ``last``    1      last message of this operand or result
 ``kind``    2      of the job; 0 in a reply
-``status``  8      of the answer; 0 in a call. Five bits before it are 0
+``role``    5      which role the job is for; 0 in a reply. Boards that share jobs have the same
+                   roles by the same numbers
+``status``  8      of the answer; 0 in a call
 ``number``  8      of the call, given by the caller; its reply has it again
 ``offset``  16     where the bytes belong in the operand or result, in units of 16 bytes. 16 bits
                    after it are 0
@@ -28,7 +30,7 @@ from amaranth import unsigned
 from amaranth.lib import data
 
 from ..ltl.config import LtlConfig
-from ..roles.contract import STATUS_WIDTH, JobKind
+from ..roles.contract import ROLE_WIDTH, STATUS_WIDTH, JobKind
 from ..router.adapter import user_width
 from ..router.contract import LinkConfig
 from ..tcp.service import LENGTH_WIDTH
@@ -61,7 +63,7 @@ HeaderLayout = data.StructLayout(
         "peer": unsigned(8),
         "last": unsigned(1),
         "kind": JobKind,
-        "zero": unsigned(5),
+        "role": unsigned(ROLE_WIDTH),
         "status": unsigned(STATUS_WIDTH),
         "number": unsigned(8),
         "offset": unsigned(16),
@@ -74,6 +76,7 @@ CallLayout = data.StructLayout(
     {
         "peer": unsigned(8),
         "kind": JobKind,
+        "role": unsigned(ROLE_WIDTH),
         "status": unsigned(STATUS_WIDTH),
         "number": unsigned(8),
         "length": unsigned(LENGTH_WIDTH),

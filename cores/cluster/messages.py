@@ -57,7 +57,8 @@ class Cutter(wiring.Component):
         offset = Signal(16)
         # No ports: for the proof's invariants.
         self.inside = {"call": call, "left": left, "word": word, "beat": beat, "offset": offset}
-        m.d.comb += [header[name].eq(call[name]) for name in ("peer", "kind", "status", "number")]
+        told = ("peer", "kind", "role", "status", "number")
+        m.d.comb += [header[name].eq(call[name]) for name in told]
         m.d.comb += [header.last.eq(left <= CHUNK), header.offset.eq(offset)]
         with m.FSM():
             with m.State("IDLE"):

@@ -127,6 +127,7 @@ class Server(wiring.Component):
             transfer.store.payload.room.eq(1 << memory.operand_log2),
             job.kind.eq(JobKind.DATA),
             job.first.eq(1),
+            job.role.eq(header.role),
             job.source.eq(self.source),
             job.id.eq(header.number | header.peer << 8),
             job.base.eq(operand),

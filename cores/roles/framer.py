@@ -1,4 +1,4 @@
-"""The SMP framer: cuts a TCP connection's bytes into messages and has a role work on them.
+"""The SMP framer: cuts a TCP connection's bytes into messages and has roles work on them.
 
 Source: distributed-fpga-framework, 3.2 (Serial Messaging Protocol). ``models/smp_framing.py`` is
 the naive model of the decisions made here.
@@ -16,11 +16,18 @@ from ..csr import CsrSignature
 from ..memory import ADDR_WIDTH, MemorySignature
 from ..stream import check_data_width
 from ..tcp.service import LENGTH_WIDTH, POSITION_WIDTH, EventKind, ServiceSignature
-from .contract import SOURCE_CPU, AnswerLayout, JobKind, JobLayout
+from .contract import AnswerLayout, JobKind, JobLayout, check_kinds
 from .discard import check_sessions
 from .echo import check_segment_log2
-from .smp_header import SmpHeaderReader
-from .smp_registers import HEADER_BYTES, SMP_BLOCK, TYPES, check_largest, check_slots
+from .smp_header import RoleChoice, SmpHeaderReader
+from .smp_registers import (
+    HEADER_BYTES,
+    SMP_BLOCK,
+    TYPES,
+    check_largest,
+    check_slots,
+    check_source,
+)
 from .smp_reply import SmpReply
 from .sweep import Sweeper
 
@@ -53,6 +60,10 @@ class SmpFramer(SmpReply, wiring.Component):
     largest : int or None
         Bytes of the largest message with its header; None: a segment. Not more than are certain
         to come unread (:attr:`~trebuchet.cores.tcp.config.TcpConfig.unread`).
+    roles : tuple of int
+        For each of its TCP ports the number of the role that messages go to which name none.
+    count : int
+        Roles that there are, by which it heeds ``doors``.
 
     ===========  ====  ==========================================================================
     member       dir   meaning
@@ -63,6 +74,9 @@ class SmpFramer(SmpReply, wiring.Component):
     ``mem``      Out   memory port
     ``csr``      In    :data:`SMP_BLOCK`
     ``sweep``    In    strobe: a message that was incomplete at the last one, too, is late
+    ``origin``   In    with several ports: which one the event on offer is of
+    ``to``       Out   likewise: the port of what ``service.tx`` and ``service.free`` offer
+    ``doors``    In    with several roles: bit k: a job for role k is taken at once
     ===========  ====  ==========================================================================
 
     Behaviour, for each connection:
@@ -70,7 +84,9 @@ class SmpFramer(SmpReply, wiring.Component):
     1. A data message (type 3) of at least 4 bytes becomes one job when all of it is there and one
        of the session's two result slots is free. The next message becomes a job when this one is
        answered. So do a stream message (type 4) and a configuration message (type 1) if ``kinds``
-       has theirs; otherwise they are of another type (4.).
+       has theirs; otherwise they are of another type (4.). The first of the header's reserved bytes
+       names the role: 0, as the paper has it, the port's; n role n - 1. While that role's door is
+       closed other connections have their turn.
     2. The result goes back as a data message with the same ID; the framer writes its header into
        the 16 bytes before it. Any status but ``OK`` goes back as a type 2 message with a payload
        of 8 bytes: status, three zero bytes, ID. So does ``OK`` of a configuration message.
@@ -96,20 +112,28 @@ class SmpFramer(SmpReply, wiring.Component):
     """
 
     def __init__(
-        self, width, sessions, source, segment_log2, slots_base, slot_bytes, kinds=(), largest=None
+        self,
+        width,
+        sessions,
+        source,
+        segment_log2,
+        slots_base,
+        slot_bytes,
+        kinds=(),
+        largest=None,
+        roles=(0,),
+        count=1,
     ):
         self.width = check_data_width(width)
         self.sessions = check_sessions(sessions)
         self.segment_log2 = check_segment_log2(segment_log2)
         self.largest = check_largest(largest, 1 << segment_log2)
-        if not isinstance(source, int) or not 0 <= source < SOURCE_CPU:
-            raise ValueError(f"Job source must be 0 to {SOURCE_CPU - 1}, not {source!r}")
+        self.source, self.kinds = check_source(source), check_kinds(kinds)
         check_slots(slots_base, slot_bytes)
-        for kind in kinds:
-            if kind not in (JobKind.STREAM, JobKind.CONFIGURE):
-                raise ValueError(f"Kinds must be STREAM or CONFIGURE, not {kind!r}")
-        self.source, self.slots_base, self.slot_bytes = source, slots_base, slot_bytes
-        self.kinds = tuple(kinds)
+        self.slots_base, self.slot_bytes = slots_base, slot_bytes
+        self.choice = RoleChoice(roles, count)
+        self.roles, self.count = self.choice.roles, count
+        ports = len(self.roles)
         super().__init__(
             {
                 "service": In(ServiceSignature()),
@@ -118,11 +142,13 @@ class SmpFramer(SmpReply, wiring.Component):
                 "mem": Out(MemorySignature(width)),
                 "csr": In(CsrSignature(SMP_BLOCK)),
                 "sweep": In(1),
+                **({"origin": In(range(ports)), "to": Out(range(ports))} if ports > 1 else {}),
+                **({"doors": In(count)} if count > 1 else {}),
             }
         )
-        extra = {}
+        extra = {"port": range(ports)} if ports > 1 else {}
         if JobKind.STREAM in kinds:
-            extra = {"job_stream": 1, "going": 1}  # the job's kind; a record has begun
+            extra |= {"job_stream": 1, "going": 1}  # the job's kind; a record has begun
         if JobKind.CONFIGURE in kinds:
             extra["job_configure"] = 1
         self.state_layout = data.StructLayout(
@@ -159,6 +185,7 @@ class SmpFramer(SmpReply, wiring.Component):
         m.submodules.active = self.active = BlockFifo(width=bits, depth=self.sessions)
         m.submodules.sweeper = self.sweeper = Sweeper(self.sessions)
         m.submodules.reader = self.reader = SmpHeaderReader(self.width, self.segment_log2)
+        m.submodules.choice = choice = self.choice
         self.state = state = Signal(self.state_layout)
         self.session = Signal(bits)
         self.reply = Signal(
@@ -184,6 +211,11 @@ class SmpFramer(SmpReply, wiring.Component):
                 self._slot_address(self.reply.slot) | ((~self.reply.error) << 2)
             ),
         ]
+        m.d.comb += choice.asked.eq(self.reader.header[8:16])
+        if self.count > 1:
+            m.d.comb += choice.doors.eq(self.doors)
+        if len(self.roles) > 1:
+            m.d.comb += [self.to.eq(state.port), choice.port.eq(state.port)]
         for port in (svc.tx, svc.free, self.job):
             with m.If(port.ready):
                 m.d.sync += port.valid.eq(0)
@@ -277,6 +309,8 @@ class SmpFramer(SmpReply, wiring.Component):
             with m.Switch(event.payload.kind):
                 with m.Case(EventKind.OPEN):
                     m.d.sync += [state.as_value().eq(0), state.need.eq(HEADER_BYTES)]
+                    if len(self.roles) > 1:
+                        m.d.sync += state.port.eq(self.origin)
                 with m.Case(EventKind.DATA):
                     m.d.sync += [
                         state.base.eq(event.payload.base[self.segment_log2 :]),
@@ -388,8 +422,10 @@ class SmpFramer(SmpReply, wiring.Component):
                 m.next = "SETTLE"
             with m.Elif(short):
                 m.d.sync += self.reply.status.eq(Status.BAD_LENGTH)
-            with m.Else():
+            with m.Elif(self.choice.open):
                 m.next = "JOB"
+            with m.Else():
+                m.next = "SETTLE"
         with m.State("LATE"):
             m.d.sync += [
                 slot.eq(state.slots[0]),
@@ -422,6 +458,7 @@ class SmpFramer(SmpReply, wiring.Component):
             state.job_slot.eq(slot),
             state.slots.bit_select(slot, 1).eq(1),
             self.job.valid.eq(1),
+            job.role.eq(self.choice.role),
             job.source.eq(self.source),
             job.session.eq(self.session),
             job.id.eq(header[64:96]),

@@ -5,9 +5,17 @@ from trebuchet.models.status import Status
 
 from ..csr import Register, RegisterBlock, counter
 from ..tcp.service import LENGTH_WIDTH
-from .contract import JobKind
+from .contract import SOURCE_CPU, JobKind
 
-__all__ = ["COUNTED", "HEADER_BYTES", "SMP_BLOCK", "TYPES", "check_largest", "check_slots"]
+__all__ = [
+    "COUNTED",
+    "HEADER_BYTES",
+    "SMP_BLOCK",
+    "TYPES",
+    "check_largest",
+    "check_slots",
+    "check_source",
+]
 
 HEADER_BYTES = 8
 #: The message type that asks for each kind of job.
@@ -39,7 +47,7 @@ SMP_BLOCK = RegisterBlock(
         ),
         Register("aborted", "ro", 16, "connections lost in mid-message or mid-job (wraps)"),
     ),
-    "SMP framer: messages on TCP port 4000",
+    "SMP framer: messages to roles",
 )
 
 
@@ -52,6 +60,13 @@ def check_largest(largest, segment):
             f"Largest message must be {HEADER_BYTES + 1} to {segment} bytes, not {largest!r}"
         )
     return largest
+
+
+def check_source(source):
+    """Return the source of the framer's jobs, or raise ``ValueError``."""
+    if not isinstance(source, int) or not 0 <= source < SOURCE_CPU:
+        raise ValueError(f"Job source must be 0 to {SOURCE_CPU - 1}, not {source!r}")
+    return source
 
 
 def check_slots(base, size):
