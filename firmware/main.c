@@ -16,6 +16,7 @@
 #include "network.h"
 #include "page.h"
 #include "restart.h"
+#include "role.h"
 #include "serial.h"
 #include "server.h"
 #include "settings.h"
@@ -98,6 +99,7 @@ int main(void)
 		if (up) {
 			mailbox_serve();
 			ltl_serve();
+			role_serve();
 			ip_serve();
 			server_serve();
 		}

@@ -9,6 +9,10 @@
 #include "log.h"
 
 #define STATE_RESETTING 2u
+#define STATE_BARRED 4u
+
+/* Resets by the watchdog that are in the log already. */
+static uint16_t told[sizeof(roles) / sizeof(roles[0])];
 
 const struct role *role_find(const char *name)
 {
@@ -35,15 +39,32 @@ void role_enable_all(bool on)
 		role_enable(role, on);
 }
 
+void role_serve(void)
+{
+	for (unsigned i = 0; roles[i].base != 0; i++) {
+		uint16_t hangs = (uint16_t)trebuchet_read32(roles[i].base + ROLE_HANGS);
+
+		if (hangs == told[i])
+			continue;
+		told[i] = hangs;
+		if (trebuchet_read32(roles[i].base + ROLE_STATE) & STATE_BARRED)
+			log_error(roles[i].name, "hung three times; barred");
+		else
+			log_warn(roles[i].name, "hung; reset");
+	}
+}
+
 static void describe(const struct role *role, struct text *out)
 {
-	bool resetting = (trebuchet_read32(role->base + ROLE_STATE) & STATE_RESETTING) != 0;
+	uint32_t state = trebuchet_read32(role->base + ROLE_STATE);
 
 	text_plain(out, role->name);
 	text_plain(out, " at 0x");
 	text_hex(out, role->base, 8);
-	if (resetting)
+	if (state & STATE_RESETTING)
 		text_plain(out, ": resetting, ");
+	else if (state & STATE_BARRED)
+		text_plain(out, ": barred, ");
 	else
 		text_plain(out, trebuchet_read32(role->base + ROLE_ENABLE) & 1 ? ": on, " : ": off, ");
 	text_unsigned(out, trebuchet_read32(role->base + ROLE_JOBS));

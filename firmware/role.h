@@ -24,6 +24,9 @@ void role_reset(const struct role *role);
 /* Jobs are taken, or not, by all slots. */
 void role_enable_all(bool on);
 
+/* Logs what the slots' watchdogs have done since the last call. */
+void role_serve(void);
+
 /* The row `role` of the table of commands. */
 uint8_t role_command(struct words *words, struct text *out);
 

@@ -14,7 +14,7 @@ from amaranth.hdl import Assert, Const, Cover, Elaboratable, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
-from ..cores.roles.contract import role_block
+from ..cores.roles.contract import WATCHDOG, role_block
 from .proof import Mutant, Proof
 from .stream import free, new_harness
 
@@ -48,7 +48,9 @@ STANDARD = (
     ("interrupt_status_clear", 64, False),
     ("enable", 1, False),
     ("reset", 1, False),
-    ("state", 2, True),
+    ("state", 3, True),
+    ("watchdog", 16, False),
+    ("hangs", 16, True),
     ("operand_addr", 32, False),
     ("operand_length", 20, False),
     ("result_addr", 32, False),
@@ -122,6 +124,7 @@ class CsrProof(Elaboratable):
             m.d.comb += Assert(Const(self._drives(members[name]) == drives, 1))
         resets = {r.name: r.reset for r in block.registers}
         m.d.comb += Assert(Const(resets.pop("enable"), 1) == 1)
+        m.d.comb += Assert(Const(resets.pop("watchdog"), 16) == WATCHDOG)
         m.d.comb += Assert(Const(any(resets.values()), 1) == 0)
 
     def _own(self, register):

@@ -20,6 +20,7 @@ __all__ = ["PROOFS"]
 JOB = {
     "kind": 2,
     "first": 1,
+    "role": 5,
     "source": 4,
     "session": 17,
     "id": 32,
@@ -40,7 +41,9 @@ REGISTERS = {
     "interrupt_status": ("w1c", 64),
     "enable": ("rw", 1),
     "reset": ("stb", 1),
-    "state": ("ro", 2),
+    "state": ("ro", 3),
+    "watchdog": ("rw", 16),
+    "hangs": ("ro", 16),
     "operand_addr": ("rw", 32),
     "operand_length": ("rw", 20),
     "result_addr": ("rw", 32),
@@ -95,9 +98,10 @@ def _contract(cores):
         {r.name: (r.access, r.width) for r in block.registers} == REGISTERS,
         [r.name for r in block.registers] == list(REGISTERS),
         fields["interrupt_status"] == {"done": 0, "interrupt_status": 1},
-        fields["state"] == {"active": 0, "resetting": 1},
-        {r.name: r.reset for r in block.registers if r.reset} == {"enable": 1},
+        fields["state"] == {"active": 0, "resetting": 1, "barred": 2},
+        {r.name: r.reset for r in block.registers if r.reset} == {"enable": 1, "watchdog": 10_000},
         cores.SOURCE_CPU == 15,
+        cores.NO_ROLE == 31,
     )
 
 

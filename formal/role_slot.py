@@ -7,7 +7,9 @@ for its number, or is refused once, and for the reason that the data sheet says;
 answers each job that is in the role ``ABORTED``, and only when the role is in reset and the memory
 owes nothing; the registers count what happened; ``start`` runs one job of the CPU with its operand
 registers, ``busy`` from then until its result is in the registers; an interrupt is never lost, also
-when it comes in the cycle in which the last one is cleared.
+when it comes in the cycle in which the last one is cleared. The watchdog resets the role when a job
+has been in it, or on offer, for at least its time, and no job is there for more than twice its
+time; the third such reset without an answer bars the role.
 
 Not proved: the gate (``memory_gate``); a slot's own reset; that the role or the memory answers.
 """
@@ -74,8 +76,9 @@ class RoleSlotProof(Elaboratable):
         free(m, dut.mem.cmd.ready, dut.mem.wdata.ready, dut.mem.rdata.valid, dut.mem.wdone.valid)
         free(m, dut.mem.rdata.payload)
         names = ("start", "interrupt_enable", "interrupt_status_clear", "enable", "reset")
+        names += ("watchdog",)
         operands = ("operand_addr", "operand_length", "result_addr", "result_room")
-        free(m, *(getattr(csr, name) for name in (*names, *operands)))
+        free(m, dut.tick, *(getattr(csr, name) for name in (*names, *operands)))
         stream_rules(m, dut.job, Assume, "job")
         stream_rules(m, dut.answer, Assert, "answer")
         m.d.comb += Assume(dut.job.payload.source != CPU)
@@ -83,6 +86,7 @@ class RoleSlotProof(Elaboratable):
         self._cpu_job(m)
         self._jobs(m)
         self._answers(m)
+        self._watchdog(m)
         self._registers(m)
         self._invariants(m)
         return m
@@ -134,7 +138,7 @@ class RoleSlotProof(Elaboratable):
         ]
 
     def _jobs(self, m):
-        dut, csr, i = self.dut, self.dut.csr, self.inside
+        dut, i = self.dut, self.inside
         job, role_job = dut.job, self.role.job
         given, taken, cpu = _moves(role_job), i.taken, i.cpu
         self.taken, self.given = taken, given
@@ -143,7 +147,7 @@ class RoleSlotProof(Elaboratable):
         self.who = [Signal(53, name=f"who{k}") for k in range(ROWS + 1)]
         past_enable, past_waits = Signal(), Signal()  # when it was chosen
         with m.If(i.state("IDLE")):
-            m.d.sync += [past_enable.eq(csr.enable), past_waits.eq(self.waits)]
+            m.d.sync += [past_enable.eq(dut.on), past_waits.eq(self.waits)]
         chosen = Mux(cpu, Value.cast(self.cpu_job), Value.cast(job.payload))
         identity = Signal(53)
         source = Mux(cpu, self.cpu_job.source, job.payload.source)
@@ -239,6 +243,48 @@ class RoleSlotProof(Elaboratable):
     def _who(answer):
         return Cat(answer.source, answer.session, answer.id)
 
+    def _watchdog(self, m):
+        """Ages of jobs in ticks, each counted on its own, and what the watchdog makes of them."""
+        dut, csr, i = self.dut, self.dut.csr, self.inside
+        limit, before = csr.watchdog, Signal(16)
+        started = Signal()
+        m.d.sync += [before.eq(limit), started.eq(1)]
+        m.d.comb += Assume(~started | (limit == before))
+        offered = self.role.job.valid & ~self.role.job.ready
+        old = []
+        for k, here in enumerate((*self.used, offered)):
+            age = Signal(18, name=f"age{k}")
+            with m.If(~here | i.resetting | i.stuck):
+                m.d.sync += age.eq(0)
+            with m.Elif(dut.tick):
+                m.d.sync += age.eq(age + 1)
+            was = here & i.old[k]
+            old.append(was & (age + 1 >= limit))
+            with m.If(here & ~i.resetting & (limit != 0)):
+                m.d.comb += [
+                    Assert(age <= Mux(i.old[k], limit, 0) + i.passed),
+                    Assert(~i.old[k] | (age >= i.passed)),
+                    Assert(age < 2 * limit),
+                ]
+        self.hangs, self.barred, strikes = Signal(16), Signal(), Signal(2)
+        m.d.comb += [
+            Assert(~i.stuck | (dut.tick & (limit != 0) & ~i.resetting & Cat(old).any())),
+            Assert((limit == 0) | (i.passed < limit)),
+            Assert(i.strikes == strikes),
+            Assert(strikes <= 3),
+            Assert((strikes != 3) | self.barred),
+            Cover(self.barred & dut.answer.valid),
+        ]
+        answers = _moves(self.role.answer) & ~i.resetting
+        with m.If(i.stuck):
+            m.d.sync += [self.hangs.eq(self.hangs + 1), strikes.eq(strikes + 1)]
+            with m.If(strikes == 2):
+                m.d.sync += self.barred.eq(1)
+        with m.If(answers):
+            m.d.sync += strikes.eq(0)
+        with m.If(csr.reset | ~csr.enable):
+            m.d.sync += [self.barred.eq(0), strikes.eq(0)]
+
     def _registers(self, m):
         dut, csr = self.dut, self.dut.csr
         jobs, errors, cycles = Signal(32), Signal(16), Signal(32)
@@ -259,12 +305,15 @@ class RoleSlotProof(Elaboratable):
             m.d.sync += [self.busy.eq(0), status.eq(self.out.status), length.eq(self.out.length)]
         lost = pending[1] & csr.interrupt_status_clear[1] & ends & csr.interrupt_enable[0]
         resetting = Signal()
-        m.d.sync += resetting.eq(csr.reset | (resetting & ~(self.gate.idle & (self.used == 0))))
+        resets = csr.reset | self.inside.stuck
+        m.d.sync += resetting.eq(resets | (resetting & ~(self.gate.idle & (self.used == 0))))
         m.d.comb += [
             Assert(csr.jobs == jobs),
             Assert(csr.errors == errors),
             Assert(csr.cycles == cycles),
-            Assert(csr.state == Cat(self.used.any(), resetting)),
+            Assert(csr.state == Cat(self.used.any(), resetting, self.barred)),
+            Assert(csr.hangs == self.hangs),
+            Assert(dut.on == (csr.enable & ~self.barred)),
             Assert(csr.interrupt_status == pending),
             Assert(dut.irq == pending[1]),
             Assert(csr.result_status == status),
@@ -360,7 +409,11 @@ PROOFS = (
                 14,
             ),
             Mutant("wrong_owner", "row.eq(self.role_answer.payload.id)", "row.eq(0)", 16),
-            Mutant("runs_while_off", "with m.If(~csr.enable):", "with m.If(0):"),
+            Mutant("runs_while_off", "with m.If(~self.on):", "with m.If(0):"),
+            Mutant(
+                "resets_the_young", "self.stuck.eq((self.old & here).any())", "self.stuck.eq(1)", 8
+            ),
+            Mutant("never_bars", "self.strikes == STRIKES - 1", "self.strikes == STRIKES", 40),
             Mutant(
                 "aborts_early",
                 "ends.eq(self.drained & self.used.any())",

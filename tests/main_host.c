@@ -89,6 +89,10 @@ void ltl_serve(void)
 {
 }
 
+void role_serve(void)
+{
+}
+
 void server_start(void)
 {
 }

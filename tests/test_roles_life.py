@@ -89,6 +89,75 @@ def test_hung_role_is_reset(seed):
     assert states == [0, 1, 3, 2, 0, 1, 3, 2, 0]
 
 
+def ticking(dut, every):
+    """A tick in one of ``every`` cycles."""
+
+    async def tick(ctx):
+        while True:
+            await ctx.tick().repeat(every - 1)
+            ctx.set(dut.tick, 1)
+            await ctx.tick()
+            ctx.set(dut.tick, 0)
+
+    tick.background = True
+    return tick
+
+
+@seeds(2)
+def test_the_watchdog_resets_a_hung_role_and_bars_it_after_three(seed):
+    """Each of three jobs is answered ``ABORTED`` within twice the time; the others ``STOPPED``."""
+    dut = RoleSlot(Hung(), "role0")
+    jobs = [Job(bytes(64)) for _ in range(5)]
+    operations = [Write("watchdog", 10), *jobs]
+    times = {}
+
+    async def ends(ctx):
+        samples = dut.csr.hangs, dut.csr.state, dut.on
+        cycle = 0
+        async for _, _, hangs, state, on in ctx.tick().sample(*samples):
+            cycle += 1
+            times.setdefault(hangs, cycle)
+            assert on == ((state >> 2) ^ 1)
+
+    ends.background = True
+    bench = RoleBench(dut, seed=seed, in_flight=1)
+    answers = bench.run(operations, limit=10_000, more=[ticking(dut, 8), ends])
+    assert [a.status for a in answers] == [Status.ABORTED] * 3 + [Status.STOPPED] * 2
+    assert set(times) == {0, 1, 2, 3}
+    for before, after in zip((times[1], times[2]), (times[2], times[3]), strict=True):
+        assert 80 <= after - before <= 160 + 150  # the reset, and what the memory owes
+
+
+@pytest.mark.parametrize("wake", ["reset", "enable"])
+def test_a_barred_role_runs_again(wake):
+    """After a reset by hand, or switched off and on; what was refused meanwhile is ``STOPPED``."""
+    dut = RoleSlot(Hung(), "role0")
+    operations = [Write("watchdog", 4), *(Job(b"x") for _ in range(4))]
+    operations += [Write("reset")] if wake == "reset" else [Write("enable", 0), Write("enable", 1)]
+    operations += [Job(b"y")]
+    answers = RoleBench(dut, seed=2, in_flight=1).run(
+        operations, limit=10_000, more=[ticking(dut, 8)]
+    )
+    assert [a.status for a in answers] == [Status.ABORTED] * 3 + [Status.STOPPED, Status.ABORTED]
+
+
+@seeds(2)
+def test_the_watchdog_leaves_a_role_alone_that_answers(seed):
+    """Though it always has a job, each is younger than the limit; 0 is no limit."""
+    dut = RoleSlot(LoopbackRole(), "role0")
+    rng = make_rng(seed, "jobs")
+    jobs = [Job(rng.randbytes(60)) for _ in range(40)]
+    answers = RoleBench(dut, seed=seed, in_flight=4).run(
+        [Write("watchdog", 60), *jobs], limit=20_000, more=[ticking(dut, 8)]
+    )
+    assert {a.status for a in answers} == {Status.OK}
+    dut = RoleSlot(Hung(), "role0")
+    operations = [Write("watchdog", 0), Job(b"x"), Write("reset", wait=2000, idle=False)]
+    answers = RoleBench(dut, seed=seed).run(operations, limit=6000, more=[ticking(dut, 1 + 1)])
+    assert [a.status for a in answers] == [Status.ABORTED]
+    assert answers[0].answered >= 2000
+
+
 @seeds(2)
 def test_switched_off_and_on(seed):
     dut = RoleSlot(LoopbackRole(), "role0")

@@ -19,6 +19,8 @@ field          width  meaning
 ``kind``       2      what is asked for, a :class:`JobKind`
 ``first``      1      for ``STREAM``: the record begins here. 1 as long as no stream message of
                       the connection was answered ``OK``, and again after any that was not
+``role``       5      which role it is for: its number in the shell's plan, or
+                      :data:`NO_ROLE`; of no concern to the role itself
 ``source``     4      who asked; the answer goes back there
 ``session``    17     the session it belongs to, opaque to the role
 ``id``         32     which job this is, opaque to the role
@@ -74,18 +76,27 @@ __all__ = [
     "ID_WIDTH",
     "SOURCE_CPU",
     "SOURCE_WIDTH",
+    "WATCHDOG",
     "STATUS_WIDTH",
     "AnswerLayout",
     "JobKind",
     "JobLayout",
+    "NO_ROLE",
+    "ROLE_WIDTH",
     "RoleSignature",
+    "check_kinds",
     "role_block",
 ]
 
+ROLE_WIDTH = 5
+#: ``role`` of a job that is for no role of the shell.
+NO_ROLE = (1 << ROLE_WIDTH) - 1
 SOURCE_WIDTH = 4
 #: ``source`` of a job that the CPU started through the CSRs.
 SOURCE_CPU = 15
 ID_WIDTH = 32
+#: Ticks that a job may take before the role is reset, after start.
+WATCHDOG = 10_000
 STATUS_WIDTH = 8
 
 
@@ -97,10 +108,19 @@ class JobKind(enum.Enum, shape=2):
     CONFIGURE = 2
 
 
+def check_kinds(kinds):
+    """Return the kinds of job that a role takes besides ``DATA``, or raise ``ValueError``."""
+    for kind in kinds:
+        if kind not in (JobKind.STREAM, JobKind.CONFIGURE):
+            raise ValueError(f"Kinds must be STREAM or CONFIGURE, not {kind!r}")
+    return tuple(kinds)
+
+
 JobLayout = data.StructLayout(
     {
         "kind": JobKind,
         "first": unsigned(1),
+        "role": unsigned(ROLE_WIDTH),
         "source": unsigned(SOURCE_WIDTH),
         "session": unsigned(SESSION_WIDTH),
         "id": unsigned(ID_WIDTH),
@@ -142,13 +162,22 @@ def role_block(name, registers=(), description=""):
         Register(
             "state",
             "ro",
-            2,
+            3,
             "of the role's life cycle",
             fields=(
                 Field("active", 0, 1, "a job is in the role"),
                 Field("resetting", 1, 1, "the role is being reset"),
+                Field("barred", 2, 1, "the watchdog has switched it off; until it is reset or off"),
             ),
         ),
+        Register(
+            "watchdog",
+            "rw",
+            16,
+            "ticks that a job may take, at most twice as many; then the role is reset; 0: any time",
+            reset=WATCHDOG,
+        ),
+        Register("hangs", "ro", 16, "times that the watchdog has reset the role (wraps)"),
         Register("operand_addr", "rw", 32, "address of the operand (linear)"),
         Register("operand_length", "rw", LENGTH_WIDTH, "bytes of operand"),
         Register("result_addr", "rw", 32, "address for the result, a multiple of 16"),

@@ -16,6 +16,8 @@ __all__ = ["RoleSlot"]
 
 #: Jobs that a role may hold if it does not say (rule 4 of the contract).
 OUTSTANDING = 3
+#: Resets by the watchdog in a row after which a role is barred.
+STRIKES = 3
 IDENTITY = ("source", "session", "id")
 IdentityLayout = data.StructLayout({name: JobLayout[name].shape for name in IDENTITY})
 
@@ -42,10 +44,12 @@ class RoleSlot(wiring.Component):
     ``answer``  Out   stream of :data:`~trebuchet.cores.roles.contract.AnswerLayout`
     ``csr``     In    :func:`~trebuchet.cores.roles.contract.role_block`
     ``irq``     Out   1 while bit 1 of ``interrupt_status`` is set
+    ``tick``    In    1 for one cycle every millisecond of protocol time
+    ``on``      Out   jobs are run: ``enable``, and the watchdog has not barred the role
     ``mem``     Out   the role's memory port behind a ``MemoryGate``; idle in an empty slot
     ==========  ====  ===========================================================================
 
-    1. ``enable`` is looked at when a job is taken: 0 answers it ``STOPPED``. Jobs in the role
+    1. ``on`` is looked at when a job is taken: 0 answers it ``STOPPED``. Jobs in the role
        finish: it is off when ``state.active`` is 0, too.
     2. Writing 1 to ``reset`` resets the role, and nothing else: its commands and data on offer are
        taken first, what the memory still owes is awaited, then each job in the role is answered
@@ -61,6 +65,11 @@ class RoleSlot(wiring.Component):
     5. ``jobs`` counts every job taken, ``errors`` every answer that is not ``OK``, those of the
        slot included.
     6. The ``id`` that the role sees is a number of the slot's own; the answer has the job's again.
+
+    7. A job that is in the role, or on offer to it, for longer than ``watchdog`` ticks, at most
+       twice as long, resets the role as ``reset`` does; ``hangs`` counts it. After three such
+       resets without an answer of the role's between them it is barred, as if it were off, until
+       ``reset`` is written or ``enable`` is 0.
 
     ``verilog_files`` are those of the role (``cores/roles/verilog.py``).
 
@@ -99,6 +108,8 @@ class RoleSlot(wiring.Component):
                 "answer": Out(stream.Signature(AnswerLayout)),
                 "csr": In(CsrSignature(self.block)),
                 "irq": Out(1),
+                "tick": In(1),
+                "on": Out(1),
                 "mem": Out(mem),
             }
         )
@@ -113,6 +124,8 @@ class RoleSlot(wiring.Component):
         self.table_write = table.write_port()
         self.table_read = table.read_port(domain="comb")
         self.used = Signal(n)  # rows of jobs in the role
+        self.stuck = Signal()  # the watchdog resets the role
+        self.barred = Signal()
         self.resetting = Signal()
         self.drained = Signal()  # the role is in reset and the memory owes nothing
         self.cpu_job = Signal(JobLayout)
@@ -130,7 +143,8 @@ class RoleSlot(wiring.Component):
         self._take_jobs(m)
         self._give_answers(m)
         self._cpu(m)
-        m.d.comb += self.csr.state.eq(Cat(self.used.any(), self.resetting))
+        self._watch(m)
+        m.d.comb += self.csr.state.eq(Cat(self.used.any(), self.resetting, self.barred))
         return m
 
     def _wrap_role(self, m):
@@ -185,7 +199,7 @@ class RoleSlot(wiring.Component):
         if self.role is None:
             m.d.comb += next_status.eq(Status.NO_ROLE)
         else:
-            with m.If(~csr.enable):
+            with m.If(~self.on):
                 m.d.comb += next_status.eq(Status.STOPPED)
             with m.Elif(self.cpu_waits & self.cpu_bad):
                 m.d.comb += next_status.eq(Status.BAD_LENGTH)
@@ -260,10 +274,38 @@ class RoleSlot(wiring.Component):
                 m.d.sync += self.csr.errors.eq(self.csr.errors + 1)
         with m.If(ends):
             m.d.sync += self.used.bit_select(row, 1).eq(0)
-        with m.If(self.csr.reset):
+        with m.If(self.csr.reset | self.stuck):
             m.d.sync += self.resetting.eq(1)
         with m.Elif(self.drained & ~self.used.any()):
             m.d.sync += self.resetting.eq(0)
+
+    # Time is measured once for all jobs: what was there when the last period began, and still is
+    # when it ends, is too old. A row that is free in between is young again.
+    def _watch(self, m):
+        csr, n = self.csr, self.outstanding
+        passed = Signal(16)
+        self.old = Signal(n + 1)  # jobs from before this period; the last: one on offer
+        self.strikes = Signal(2)  # resets without an answer between them
+        offered = self.role_job.valid & ~self.role_job.ready
+        here = Cat(self.used, offered)
+        answered = self.role_answer.valid & self.role_answer.ready
+        m.d.comb += self.on.eq(csr.enable & ~self.barred)
+        m.d.sync += self.old.eq(self.old & here)
+        with m.If((csr.watchdog == 0) | self.resetting | (here == 0)):
+            m.d.sync += [passed.eq(0), self.old.eq(0)]
+        with m.Elif(self.tick):
+            m.d.sync += passed.eq(passed + 1)
+            with m.If(passed + 1 >= csr.watchdog):
+                m.d.sync += [passed.eq(0), self.old.eq(here)]
+                m.d.comb += self.stuck.eq((self.old & here).any())
+        with m.If(self.stuck):
+            m.d.sync += [csr.hangs.eq(csr.hangs + 1), self.strikes.eq(self.strikes + 1)]
+            with m.If(self.strikes == STRIKES - 1):
+                m.d.sync += self.barred.eq(1)
+        with m.If(answered & ~self.resetting):
+            m.d.sync += self.strikes.eq(0)
+        with m.If(csr.reset | ~csr.enable):
+            m.d.sync += [self.barred.eq(0), self.strikes.eq(0)]
 
     def _cpu(self, m):
         csr, job = self.csr, self.cpu_job
