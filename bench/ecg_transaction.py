@@ -26,6 +26,7 @@ import numpy as np
 from ..cores.tcp.config import TcpConfig
 from ..models.ecg import model
 from ..models.ecg.synthetic import synthesise
+from ..models.plan import Plan
 from ..models.smp_framing import data_message
 from ..sim.build import Source, build
 from ..sim.run import run_batch
@@ -83,7 +84,8 @@ def message_file(pieces: list[np.ndarray]) -> bytes:
 
 
 def source(tcp: TcpConfig = TCP, pipelines: int = PIPELINES) -> Source:
-    return fabric_source(tcp, shell={"ecg_pipelines": pipelines, "ecg_buffers": BUFFERS})
+    plan = Plan.of_roles(f"ecg:pipelines={pipelines},buffers={BUFFERS}")
+    return fabric_source(tcp, shell={"plan": plan})
 
 
 def run(

@@ -11,10 +11,14 @@ that stopped in the middle of a burst. No writer waits for ``wdone``, which neve
 ``memory.arbiter_lut4``: area of a shell's arbiter whose ports are all prompt, as those of boards.
 """
 
+import warnings
+
+from amaranth.hdl import UnusedElaboratable
 from amaranth.sim import Simulator
 
 from ..cores.memory_arbiter import MemoryArbiter
 from ..cores.shell import Shell, ShellConfig
+from ..models.plan import Plan
 from .area import area_job
 from .job import Job, Netlist, Values
 
@@ -32,8 +36,9 @@ ROLE = "verilog_example"
 
 
 def _arbiter(role: str) -> MemoryArbiter:
-    """The arbiter of a shell with ``role``."""
-    return Shell(ShellConfig(role=role))._arbiter
+    """The arbiter of a shell with ``role``, whose other parts are left unused."""
+    warnings.simplefilter("ignore", UnusedElaboratable)
+    return Shell(ShellConfig(plan=Plan.of_roles(role)))._arbiter
 
 
 def _writer(port, pace=1, beats=None):

@@ -12,7 +12,7 @@ A group's function returns a :class:`~.job.Job`, for dated figures a :class:`~.j
 """
 
 import importlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,8 @@ __all__ = ["BOARD_FIGURES", "BUDGETS", "COLLECTIONS", "GROUPS", "LEDGER", "LOSSE
 __all__ += ["UNITS", "Budget", "Group", "load_budgets"]
 
 BUDGETS = Path(__file__).parent / "budgets.json"
+#: Groups with their budgets, a file each: those of roles, which `trebuchet role new` writes.
+ROLES = Path(__file__).parent / "roles"
 LEDGER = Path(__file__).parent / "ledger"
 
 #: Commits of the gateware (``models.ledger.GATEWARE``) after which a dated row is too old.
@@ -118,11 +120,29 @@ class Budget:
         return next((LOSSES[kind] for kind in LOSSES if self.unit in UNITS[kind]), None)
 
 
+def _role_files() -> Iterator[dict[str, Any]]:
+    """Yield what the files of :data:`ROLES` say: target, description, and figures with budgets."""
+    for path in sorted(ROLES.glob("*.json")):
+        try:
+            group = {"name": path.stem, **unique_json(path.read_text())}
+        except ValueError as error:
+            raise TrebuchetError(f"bench/roles/{path.name}: {error}; restore it") from error
+        if group.keys() != {"name", "target", "description", "figures"}:
+            raise TrebuchetError(
+                f"bench/roles/{path.name} must say target, description and figures, not "
+                f"{', '.join(sorted(group.keys() - {'name'}))}"
+            )
+        yield group
+
+
 def load_budgets(path: Path | None = None) -> dict[str, Budget]:
     """Return the budgets by name of figure; raise :class:`TrebuchetError` if the file is bad."""
     path = path or BUDGETS
     try:
         entries: dict[str, Any] = unique_json(path.read_text())
+        if path == BUDGETS:
+            for group in _role_files():
+                entries |= group["figures"]
         return {name: Budget(**entry) for name, entry in entries.items()}
     except (ValueError, TypeError, AttributeError, KeyError) as error:
         reason = error.args[0] if isinstance(error, KeyError) else error
@@ -342,7 +362,12 @@ _DATED = (
     ),
 )
 
-GROUPS = {group.name: group for group in (*_GATING, *_DATED)}
+_ROLES = tuple(
+    Group(group["name"], group["target"], group["description"], tuple(group["figures"]))
+    for group in _role_files()
+)
+
+GROUPS = {group.name: group for group in (*_GATING, *_ROLES, *_DATED)}
 
 #: Names under which `trebuchet bench` measures several groups: all whose figures begin so.
 COLLECTIONS = {"roles": ("ecg", "matmul"), "toe": ("tcp",)}

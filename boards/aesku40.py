@@ -1,6 +1,7 @@
 """Avnet AES-KU040-DB-G: XCKU040, 1 GB of DDR4, gigabit Ethernet (a PHY chip on RGMII)."""
 
 from . import ultrascale
+from .presets import ONE_ECG
 from .schema import Board
 
 
@@ -41,6 +42,7 @@ BOARD = Board(
     device="xcku040-fbva676-1-c",
     sys_clk_hz=125_000_000,
     dram_bytes=1 << 30,
+    plan=ONE_ECG,
     platform=_platform,
     attach=_attach,
     capacity=ultrascale.KU040,

@@ -7,6 +7,7 @@ The memory's chips have no byte masks, so every write is of whole words (``soc/w
 """
 
 from . import ultrascale
+from .presets import ONE_ECG
 from .schema import Board
 
 
@@ -43,6 +44,7 @@ BOARD = Board(
     sys_clk_hz=125_000_000,
     dram_bytes=1 << 30,
     dram_masks=False,
+    plan=ONE_ECG,
     platform=_platform,
     attach=_attach,
     data_width=64,

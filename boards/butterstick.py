@@ -6,6 +6,7 @@ SYZYGY connector, at 3.3 V.
 
 from . import ecp5
 from .flash import flash_layout
+from .presets import ONE_ECG
 from .schema import Board
 
 
@@ -41,6 +42,7 @@ BOARD = Board(
     device="LFE5UM5G-85F-8BG381C",
     sys_clk_hz=60_000_000,
     dram_bytes=128 << 20,
+    plan=ONE_ECG,
     platform=_platform,
     attach=_attach,
     router="patient",  # the quick one drives wires apart

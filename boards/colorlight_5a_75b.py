@@ -6,6 +6,7 @@ a card of revision 7.0 say so below.
 
 from . import ecp5
 from .flash import Flash
+from .presets import ONE_ECG
 from .schema import Board
 
 
@@ -37,6 +38,7 @@ BOARD = Board(
     sys_clk_hz=60_000_000,
     dram_bytes=8 << 20,
     dram_masks=False,
+    plan=ONE_ECG,
     platform=_platform,
     attach=_attach,
     cpu_variant="none",

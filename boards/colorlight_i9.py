@@ -6,6 +6,7 @@ the serial port of the extension board's USB.
 
 from . import ecp5
 from .flash import flash_layout
+from .presets import ONE_ECG
 from .schema import Board
 
 
@@ -37,6 +38,7 @@ BOARD = Board(
     sys_clk_hz=50_000_000,
     dram_bytes=8 << 20,
     dram_masks=False,
+    plan=ONE_ECG,
     platform=_platform,
     attach=_attach,
     tcp="lean",

@@ -2,6 +2,7 @@
 
 from . import ecp5
 from .flash import flash_layout
+from .presets import ONE_ECG
 from .schema import Board
 
 
@@ -30,6 +31,7 @@ BOARD = Board(
     device="LFE5UM5G-85F-8BG554I",
     sys_clk_hz=60_000_000,
     dram_bytes=512 << 20,
+    plan=ONE_ECG,
     platform=_platform,
     attach=_attach,
     flash=flash_layout(16 << 20),  # ISSI IS25LP256D, of which three bytes of address reach half

@@ -6,6 +6,7 @@ of the cage.
 
 from . import ultrascale
 from .flash import flash_layout
+from .presets import ONE_ECG
 from .schema import Board
 
 
@@ -42,6 +43,7 @@ BOARD = Board(
     device="xcku040-ffva1156-2-e",
     sys_clk_hz=125_000_000,
     dram_bytes=1 << 30,
+    plan=ONE_ECG,
     platform=_platform,
     attach=_attach,
     # The first of two Micron N25Q256A. Not all of these have the commands 12h and 21h: the board

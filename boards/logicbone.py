@@ -2,6 +2,7 @@
 
 from . import ecp5
 from .flash import flash_layout
+from .presets import ONE_ECG
 from .schema import Board
 
 
@@ -30,6 +31,7 @@ BOARD = Board(
     device="LFE5UM5G-45F-8BG381C",
     sys_clk_hz=60_000_000,
     dram_bytes=1 << 30,
+    plan=ONE_ECG,
     platform=_platform,
     attach=_attach,
     tcp="lean",

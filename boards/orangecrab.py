@@ -6,6 +6,7 @@ console is on its pins TX and RX, at 3.3 V.
 
 from . import ecp5
 from .flash import flash_layout
+from .presets import ONE_ECG
 from .rmii_module import lan8720
 from .schema import Board
 
@@ -42,6 +43,7 @@ BOARD = Board(
     device="LFE5U-85F-8MG285C",
     sys_clk_hz=60_000_000,
     dram_bytes=128 << 20,
+    plan=ONE_ECG,
     platform=_platform,
     attach=_attach,
     router="patient",  # the quick one has not been tried

@@ -15,7 +15,12 @@ for them. No gateware is imported here.
 
 from dataclasses import dataclass, fields
 
-__all__ = ["TCP_FIELDS", "TCP_PRESETS", "TcpPreset"]
+from ..models.plan import Plan
+
+__all__ = ["ONE_ECG", "TCP_FIELDS", "TCP_PRESETS", "TcpPreset"]
+
+#: The plan of most boards in the tree: the ECG role, and all services.
+ONE_ECG = Plan.of_roles("ecg")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,15 +10,16 @@ import ipaddress
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 from typing import Any
 
 from ..models.errors import TrebuchetError
+from ..models.plan import Plan
+from ..models.role_folders import role_names
 from .ecp5_devices import DEVICES, ecp5_device
 from .flash import Flash
 from .presets import TCP_FIELDS, TCP_PRESETS
 
-__all__ = ["FLOWS", "HOST_DOMAINS", "Board", "BoardError", "Capacity", "role_names"]
+__all__ = ["FLOWS", "HOST_DOMAINS", "Board", "BoardError", "Capacity"]
 
 #: Tool flows: Verilator; Yosys with nextpnr-ecp5; a Vivado project, checked with Yosys.
 FLOWS = ("sim", "trellis", "vivado")
@@ -26,7 +27,6 @@ FLOWS = ("sim", "trellis", "vivado")
 FAMILIES = ("xcu", "xcup")
 #: No processor, LiteX's, and those of ours in ``soc/cpu``.
 CPU_VARIANTS = ("none", "minimal", "lite", "standard", "full", "trebuchet", "trebuchet_cached")
-ECG_PRESETS = ("faithful", "second")
 #: Settings of the router, those of ``soc/toolchain.py``.
 ROUTERS = ("quick", "patient")
 #: What fields can be.
@@ -34,11 +34,10 @@ _CHOICES = {
     "flow": FLOWS,
     "cpu_variant": CPU_VARIANTS,
     "data_width": (32, 64),
-    "ecg_preset": ECG_PRESETS,
     "router": ROUTERS,
 }
 _CHOICES |= dict.fromkeys(
-    ("dram_masks", "programmable", "active", "inspect", "ecg_stream", "ecg_loadable")
+    ("dram_masks", "programmable", "active", "inspect")
     + ("udp_services", "bridge", "dhcp", "external_tick"),
     (False, True),
 )
@@ -51,8 +50,6 @@ _RANGES = {
     "counter_width": (16, 32),
     "lut_ram": (0, 65_536),
     "dhcp_retry_ms": (4, 60_000),
-    "ecg_pipelines": (1, 64),
-    "ecg_buffers": (1, 2),
     "peers": (0, 15),
     "isn_key": (0, (1 << 128) - 1),
 }
@@ -71,12 +68,6 @@ MULTIBOOTS = {"none": FLOWS, "pin": ("trellis",), "icap": ("vivado",)}
 HOST_DOMAINS = {"eth_rx": "host_eth_rx", "eth_tx": "host_eth_tx"}
 #: As much of a wrong value is shown, in characters.
 SHOWN = 200
-_ROLES = Path(__file__).resolve().parent.parent / "cores" / "roles"
-
-
-def role_names():
-    """What a slot may hold: ``"none"``, or a folder of ``cores/roles``, found without gateware."""
-    return ("none", *sorted(path.parent.name for path in _ROLES.glob("*/role.py")))
 
 
 class BoardError(TrebuchetError, ValueError):
@@ -197,14 +188,9 @@ class Board:
         Baud rate of the console.
     watchdog_ms : int
         Milliseconds of the clock after which firmware that hangs is restarted; 0: never.
-    role : str
-        What is in the role slot, one of :func:`role_names`. The results' memory follows from it.
-    ecg_preset : str
-        Features and network of the ECG role, one of ``models/ecg/presets.py``.
-    ecg_pipelines, ecg_buffers : int
-        Pipelines of the ECG role, and blocks that each holds, 1 or 2.
-    ecg_stream, ecg_loadable : bool
-        The ECG role takes records in parts; and new weights at run time.
+    plan : Plan
+        Its roles and TCP services (:mod:`trebuchet.models.plan`). What a role's options may be is
+        checked when the board is built, or by ``trebuchet board check``.
     udp_services : bool
         UDP echo and discard, ports 7 and 9, for trying a network out: 300 LUTs of an ECP5.
     frame_store : int
@@ -266,12 +252,7 @@ class Board:
     sram_bytes: int = 0x2000
     uart_baud: int = 115200
     watchdog_ms: int = 5000
-    role: str = "ecg"
-    ecg_preset: str = "faithful"
-    ecg_pipelines: int = 1
-    ecg_buffers: int = 1
-    ecg_stream: bool = False
-    ecg_loadable: bool = False
+    plan: Plan = Plan()
     udp_services: bool = True
     frame_store: int = 4096
     bridge: bool = False
@@ -302,7 +283,7 @@ class Board:
             self._require(name, is_line, "a line of text")
         for name, allowed in _CHOICES.items():
             self._choice(name, allowed)
-        self._choice("role", role_names())
+        self._check_plan()
         for name, (low, high) in _RANGES.items():
             self._range(name, low, high)
         for name, (low, high) in _POWERS.items():
@@ -353,6 +334,12 @@ class Board:
         raise BoardError(
             f"Board {_shown(self.name)}: {name} must be {allowed}, not {_shown(value)}"
         )
+
+    def _check_plan(self):
+        self._require("plan", isinstance(self.plan, Plan), "a Plan of roles and services")
+        for entry in self.plan.roles:
+            if entry.kind not in role_names():
+                self._refuse("plan.roles", f"of {', '.join(role_names())}", entry.kind)
 
     def _check_device(self):
         luts = self._luts()
@@ -459,8 +446,9 @@ class Board:
 
     def describe(self):
         """Its plain values by name, for reports and for the hash of a build's inputs."""
-        return {
+        values = {
             f.name: getattr(self, f.name)
             for f in fields(self)
             if not callable(getattr(self, f.name))
         }
+        return values | {"plan": self.plan.describe()}

@@ -24,10 +24,11 @@ Frames have their preamble and FCS, so LiteEth's checkers are part of the simula
 LiteDRAM's model of a single-data-rate chip, the smallest that takes the shell's memory map.
 """
 
+from ..models.plan import Plan
 from .flash import Flash
 from .schema import HOST_DOMAINS, Board
 
-__all__ = ["BOARD", "with_bridge", "with_role", "without_cpu"]
+__all__ = ["BOARD", "with_bridge", "without_cpu"]
 
 #: SDRAM timings are those of this clock; they do not depend on how fast the simulation runs.
 SDRAM_CLK_HZ = 100_000_000
@@ -99,9 +100,7 @@ BOARD = Board(
     dram_bytes=16 << 20,
     platform=_platform,
     attach=_attach,
-    ecg_buffers=2,
-    ecg_stream=True,
-    ecg_loadable=True,
+    plan=Plan.of_roles("ecg:buffers=2,stream=true,loadable=true"),
     mac="02:00:00:00:00:02",
     dhcp_retry_ms=500,
     external_tick=True,
@@ -112,15 +111,6 @@ BOARD = Board(
         max_hz=500_000,  # as fast as the controller goes
     ),
 )
-
-#: What roles need beside a slot. Matrix multiply: messages of up to three pairs of 32 KiB, and so
-#: few sessions that their segments and results fit the memory.
-_ROLE_SIZES = {"matmul": {"segment_bytes": 1 << 17, "sessions": 16}}
-
-
-def with_role(role):
-    """The simulated board with ``role`` in its slot."""
-    return BOARD.variant(role=role, **_ROLE_SIZES.get(role, {}))
 
 
 def without_cpu(board):

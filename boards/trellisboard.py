@@ -1,6 +1,7 @@
 """Trellis Board: LFE5UM5G-85F, 1 GB of DDR3 of which half is used, gigabit Ethernet, FT2232."""
 
 from . import ecp5
+from .presets import ONE_ECG
 from .schema import Board
 
 
@@ -26,6 +27,7 @@ BOARD = Board(
     device="LFE5UM5G-85F-8BG756C",
     sys_clk_hz=50_000_000,
     dram_bytes=512 << 20,
+    plan=ONE_ECG,
     platform=_platform,
     attach=_attach,
     router="patient",  # the quick one has not been tried

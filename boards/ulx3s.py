@@ -6,6 +6,7 @@ TX_EN GN3.
 
 from . import ecp5
 from .flash import flash_layout
+from .presets import ONE_ECG
 from .rmii_module import lan8720
 from .schema import Board
 
@@ -40,6 +41,7 @@ BOARD = Board(
     device="LFE5U-85F-6BG381C",
     sys_clk_hz=40_000_000,
     dram_bytes=32 << 20,
+    plan=ONE_ECG,
     platform=_platform,
     attach=_attach,
     router="patient",  # the quick one does not come to an end with seeds 1 and 2

@@ -5,6 +5,7 @@ transceivers. Its 10GBASE-R for them is the transceiver alone, without 64b/66b c
 """
 
 from . import ultrascale
+from .presets import ONE_ECG
 from .schema import Board
 
 
@@ -39,6 +40,7 @@ BOARD = Board(
     device="xcvu9p-flga2104-2-e",
     sys_clk_hz=125_000_000,
     dram_bytes=1 << 30,
+    plan=ONE_ECG,
     platform=_platform,
     attach=_attach,
     data_width=64,

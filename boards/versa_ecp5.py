@@ -5,6 +5,7 @@ The board has two Ethernet ports; the one next to the power connector (port 0) i
 
 from . import ecp5
 from .flash import flash_layout
+from .presets import ONE_ECG
 from .schema import Board
 
 
@@ -42,6 +43,7 @@ BOARD = Board(
     device="LFE5UM-45F-8BG381C",
     sys_clk_hz=60_000_000,
     dram_bytes=128 << 20,
+    plan=ONE_ECG,
     platform=_platform,
     attach=_attach,
     tcp="lean",

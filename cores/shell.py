@@ -1,42 +1,40 @@
 """The shell: everything between the Ethernet MAC, the external memory and the roles."""
 
+import functools
 from dataclasses import dataclass, field, replace
 
 from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..models.ecg import model as ecg_model
-from ..models.ecg.presets import preset_named
+from ..models.plan import Plan, PlanError
 from .arbiter import PacketArbiter
 from .cluster.node import ClusterNode
-from .cluster.server import ServerMemory
 from .csr import CsrSignature, Register, RegisterBlock
 from .memory import MemorySignature
 from .memory_arbiter import MemoryArbiter, connect_narrow
-from .roles.catalog import load_role
-from .roles.contract import JobKind
+from .roles.array import RoleArray
+from .roles.catalog import PlannedRole
+from .roles.contract import NO_ROLE, JobKind
 from .roles.discard import Discard
-from .roles.ecg.load import STORE_LOG2
-from .roles.ecg.role import EcgRole
 from .roles.echo import Echo
 from .roles.framer import SMP_BLOCK, SmpFramer
 from .roles.mailbox import MAILBOX_BLOCK, Mailbox
+from .roles.needs import RolePlace
 from .roles.responder import Responder
+from .roles.service_merge import ServiceMerge
 from .roles.slot import RoleSlot
 from .roles.sweep import PERIOD_WIDTH, RequestClock
+from .shell_memory import RESULT_SLOT, ShellMemory, slot_for
 from .stream import PacketSignature
 from .tcp.config import TINY, TcpConfig
 from .tcp.engine import TcpEngine
 from .tcp.line_side import LineSide, line_side_blocks
 
-__all__ = ["SERVICES", "Shell", "ShellConfig", "ShellMemory"]
+__all__ = ["OF_FIRMWARE", "Shell", "ShellConfig"]
 
-#: The services behind the TCP engine in the order of its service ports, and their TCP ports:
-#: RFC 862, RFC 863, HTTP by firmware, SMP messages to the ECG role, the fixed page.
-SERVICES = {"echo": 7, "discard": 9, "mailbox": 80, "smp": 4000, "page": 8080}
-#: Those that need firmware: to answer, or to write what they send.
-OF_FIRMWARE = ("mailbox", "page")
+#: Framings that need firmware: to answer, or to write what they send.
+OF_FIRMWARE = ("http", "page")
 
 #: Time for the rest of a request, in ticks: as much again may pass until it is noticed.
 REQUEST_TIMEOUT = 10_000
@@ -60,77 +58,8 @@ SHELL_BLOCK = RegisterBlock(
 )
 
 
-#: Bytes before a result in its slot.
-RESULT_HEADER = 16
 #: Bytes of a message before the operand.
 MESSAGE_HEADER = 12
-
-
-def slot_for(result):
-    """Bytes of a result slot, a power of two, for results of at most ``result`` bytes."""
-    return max(32, 1 << (RESULT_HEADER + result - 1).bit_length())
-
-
-#: For the ECG role, and for roles that do not say how long their results are.
-RESULT_SLOT = slot_for(ecg_model.MAX_RESULT)
-
-
-@dataclass(frozen=True)
-class ShellMemory:
-    """Where the shell's data lie in external memory, from ``base`` on, a multiple of a segment.
-
-    In this order: the receive pool; two result slots a session for the SMP framer; a transmit
-    slot a session for the mailbox; the fixed page; the ECG role's scratch memory for records, if it
-    takes them; an operand, as large as a segment, and a result slot for each peer.
-    """
-
-    base: int
-    pool: int
-    sessions: int
-    records: bool = False
-    result_slot: int = RESULT_SLOT
-    peers: int = 0
-    operand: int = 0
-
-    MAILBOX_SLOT = 4096
-    PAGE = 1 << 16
-
-    @property
-    def result_slots(self):
-        return self.base + self.pool
-
-    @property
-    def mailbox_slots(self):
-        end = self.result_slots + 2 * self.sessions * self.result_slot
-        return -(-end // self.MAILBOX_SLOT) * self.MAILBOX_SLOT
-
-    @property
-    def page(self):
-        return self.mailbox_slots + self.sessions * self.MAILBOX_SLOT
-
-    @property
-    def scratch(self):
-        return self.page + self.PAGE
-
-    @property
-    def size(self):
-        """Bytes needed from ``base`` on."""
-        if not self.peers:
-            return self._end - self.base
-        return self.cluster.base + self.cluster.size - self.base
-
-    @property
-    def _end(self):
-        """The end of what a board alone needs."""
-        return self.scratch + (self.sessions << STORE_LOG2 if self.records else 0)
-
-    @property
-    def cluster(self):
-        """Buffers for jobs of peers, a :class:`~trebuchet.cores.cluster.server.ServerMemory`."""
-        align = max(self.operand, self.result_slot)
-        base = -(-self._end // align) * align
-        logs = (size.bit_length() - 1 for size in (self.operand, self.result_slot))
-        return ServerMemory(base, self.peers, *logs)
 
 
 @dataclass(frozen=True)
@@ -144,22 +73,12 @@ class ShellConfig:
         ``pool_base`` are set by the shell.
     base : int
         First address of the shell's part of external memory.
-    ecg_preset : str
-        Features and network of the ECG role, one of ``models/ecg/presets.py``.
-    ecg_pipelines : int
-        Pipelines of the ECG role.
-    ecg_buffers : int
-        Blocks that each of them holds, 1 or 2.
-    ecg_stream : bool
-        The ECG role takes records in parts (SMP message type 4).
-    ecg_loadable : bool
-        Its network takes new weights at run time (SMP message type 1, and registers).
-    role : str
-        What is in the slot: ``"ecg"``; the name of another folder of ``cores/roles``, built as it
-        comes; or ``"none"``: messages are answered ``NO_ROLE``.
+    plan : Plan
+        Its roles and services (:mod:`trebuchet.models.plan`). Those :data:`OF_FIRMWARE` are left
+        out if it is not ``managed``.
     result_slot : int or None
         Bytes of a result and its header, a power of two; there are two such slots a session. None:
-        as the role says for the largest message that can come (rule 4 of the role contract).
+        as the roles say for the largest message that can come (rule 4 of the role contract).
     peers : int
         Other boards with which this one shares its clients' jobs
         (:class:`~trebuchet.cores.cluster.node.ClusterNode`), 1 to 15; 0: none, and no LTL.
@@ -167,16 +86,13 @@ class ShellConfig:
         Firmware manages it: it has registers, and the services :data:`OF_FIRMWARE`. If not, what
         registers would say is as after reset, but for addresses and switch, which are ports; and
         it has no peers, of which firmware tells.
+
+    Also ``roles``: a :class:`~trebuchet.cores.roles.catalog.PlannedRole` for each of the plan.
     """
 
     tcp: TcpConfig = field(default=TINY)
     base: int = 0
-    ecg_preset: str = "faithful"
-    ecg_pipelines: int = 1
-    ecg_buffers: int = 1
-    ecg_stream: bool = False
-    ecg_loadable: bool = False
-    role: str = "ecg"
+    plan: Plan = field(default=Plan())
     result_slot: int | None = None
     peers: int = 0
     managed: bool = True
@@ -184,69 +100,70 @@ class ShellConfig:
     def __post_init__(self):
         if self.peers and not self.managed:
             raise ValueError("A shell without firmware must have no peers")
-        ports = tuple(SERVICES[name] for name in self.services)
+        if self.managed and len(self.plan.of(*OF_FIRMWARE)) != len(OF_FIRMWARE):
+            raise PlanError(f"a shell with firmware must have services {', '.join(OF_FIRMWARE)}")
+        if not self.managed:
+            object.__setattr__(self, "plan", self.plan.without(*OF_FIRMWARE))
+        object.__setattr__(self, "roles", tuple(map(PlannedRole, self.plan.roles)))
+        ports = tuple(service.port for service in self.plan.services)
         object.__setattr__(self, "tcp", replace(self.tcp, ports=ports, pool_base=self.base))
         if self.result_slot is None:
-            object.__setattr__(self, "result_slot", self._slot_of_role())
+            object.__setattr__(self, "result_slot", self._slot_of_roles())
 
-    def _slot_of_role(self):
-        if self.role == "none" or not hasattr(load_role(self.role), "largest_result"):
-            return RESULT_SLOT
-        return slot_for(load_role(self.role).largest_result(self.tcp.segment_size - MESSAGE_HEADER))
-
-    @property
-    def services(self):
-        """Names of the services, in the order of their ports."""
-        return tuple(name for name in SERVICES if self.managed or name not in OF_FIRMWARE)
+    def _slot_of_roles(self):
+        operand = self.tcp.segment_size - MESSAGE_HEADER
+        says = [role.needs.largest_result for role in self.roles]
+        return max(
+            (slot_for(largest(operand)) if largest else RESULT_SLOT for largest in says),
+            default=RESULT_SLOT,
+        )
 
     @property
     def width(self):
         return self.tcp.width
 
-    @property
+    @functools.cached_property
     def memory(self):
+        """The regions of external memory, a :class:`~trebuchet.cores.shell_memory.ShellMemory`."""
         return ShellMemory(
             self.base,
             self.tcp.pool_size,
             self.tcp.sessions,
-            self.ecg_stream,
             self.result_slot,
+            [
+                (role.name, role.needs.scratch_log2)
+                for role in self.roles
+                if role.needs.scratch_log2 is not None
+            ],
             self.peers,
             self.tcp.segment_size,
         )
 
     @property
-    def role_tag_width(self):
-        """Tag bits of the role's memory port, and so of the shell's arbiter."""
-        if self.role != "ecg":
-            return self.tcp.tag_width
-        bits = EcgRole.tag_bits(self.ecg_pipelines, self.ecg_stream, self.ecg_loadable)
-        return max(self.tcp.tag_width, bits)
+    def tag_width(self):
+        """Tag bits of the shell's memory ports: those of the role that needs most."""
+        return max([self.tcp.tag_width, *(role.needs.tag_width for role in self.roles)])
 
     @property
     def job_kinds(self):
-        """Kinds of job that the role takes besides ``DATA``."""
-        if self.role != "ecg":
-            return ()
-        kinds = ((JobKind.STREAM, self.ecg_stream), (JobKind.CONFIGURE, self.ecg_loadable))
-        return tuple(kind for kind, built in kinds if built)
+        """Kinds of job that any role takes besides ``DATA``."""
+        taken = {kind for role in self.roles for kind in role.needs.kinds}
+        return tuple(kind for kind in JobKind if kind in taken)
 
-    def make_role(self):
-        """The role of the slot; None if there is none."""
-        if self.role == "none":
-            return None
-        if self.role != "ecg":
-            return load_role(self.role)(self.width, tag_width=self.role_tag_width)
-        return EcgRole(
+    def make_slots(self):
+        """For each role its slots, one for each instance."""
+        return [[self._slot(role, k) for k in range(role.entry.instances)] for role in self.roles]
+
+    def _slot(self, role, k):
+        scratch = role.needs.scratch_log2
+        place = RolePlace(
             self.width,
-            tag_width=self.role_tag_width,
-            pipelines=self.ecg_pipelines,
-            buffers=self.ecg_buffers,
-            scratch=self.memory.scratch if self.ecg_stream else None,
-            sessions=self.tcp.sessions,
-            preset=preset_named(self.ecg_preset),
-            loadable=self.ecg_loadable,
+            self.tag_width,
+            self.tcp.sessions,
+            None if scratch is None else self.memory[f"scratch_{role.name}"].base,
         )
+        name = role.name if role.entry.instances == 1 else f"{role.name}_{k}"
+        return RoleSlot(role.place(place), name, self.width, self.tag_width)
 
 
 class Shell(wiring.Component):
@@ -274,27 +191,19 @@ class Shell(wiring.Component):
 
     def __init__(self, config=None):
         self.config = config = config or ShellConfig()
-        width = config.width
+        width, plan = config.width, config.plan
         self._cluster = ClusterNode(config.memory.cluster, width) if config.peers else None
-        # Engine, sender, framer, role, mailbox; callers and server.
-        ports = 4 + config.managed + (config.peers + 1 if config.peers else 0)
-        self._slot = RoleSlot(config.make_role(), config.role, width, config.role_tag_width)
-        # Class 0: the engine's receive DMA. All but a foreign role have their write data at hand.
-        self._arbiter = MemoryArbiter(
-            ports,
-            width,
-            config.role_tag_width,
-            priority=(0,) + (1,) * (ports - 1),
-            prompt=[k for k in range(ports) if k != 3 + config.managed or self._slot.prompt],
-        )
-        self.verilog_files = self._slot.verilog_files
-        blocks = {
-            "shell": SHELL_BLOCK,
-            **line_side_blocks(config.tcp),
-            "smp": SMP_BLOCK,
-            "mailbox": MAILBOX_BLOCK,
-            config.role: self._slot.block,
-        }
+        kinds = [role.needs.kinds for role in config.roles]
+        slots = config.make_slots()
+        self._roles = RoleArray(zip(kinds, slots, strict=True), width, config.tag_width)
+        self.verilog_files = self._roles.verilog_files
+        self._arbiter = self._make_arbiter()
+        blocks = {"shell": SHELL_BLOCK, **line_side_blocks(config.tcp)}
+        if plan.of("smp"):
+            blocks["smp"] = SMP_BLOCK
+        if plan.of("http"):
+            blocks["mailbox"] = MAILBOX_BLOCK
+        blocks |= self._roles.blocks
         if self._cluster is not None:
             blocks |= self._cluster.blocks
         ours = {f"csr_{name}": In(CsrSignature(block)) for name, block in blocks.items()}
@@ -315,17 +224,37 @@ class Shell(wiring.Component):
         # Where addresses and switch come from.
         self._given = self.csr_shell if config.managed else self
 
+    def _make_arbiter(self):
+        """Ports: engine, sender; mailbox, framer; slots; callers and server.
+
+        Class 0 is the engine's receive DMA. All but foreign roles have their write data at hand.
+        """
+        config = self.config
+        first = 2 + len(config.plan.of("http")) + bool(config.plan.of("smp"))
+        prompt = [True] * first + [slot.prompt for slot in self._roles.slots]
+        prompt += [True] * (config.peers + 1 if config.peers else 0)
+        return MemoryArbiter(
+            len(prompt),
+            config.width,
+            config.tag_width,
+            priority=(0,) + (1,) * (len(prompt) - 1),
+            prompt=[k for k, own in enumerate(prompt) if own],
+        )
+
     def elaborate(self, platform):
         m = Module()
-        engine, sender, slot = self._line_side(m)
-        services, memories, irq = self._services(m, slot)
-        for i, service in enumerate(services):
-            wiring.connect(m, engine.services[i], service.service)
+        engine, sender = self._line_side(m)
+        mailbox, framer = self._services(m, engine)
+        roles, cluster = self._connect_roles(m, framer), self._cluster
+        parts = [part for part in (mailbox, framer) if part is not None]
+        memories = [engine.mem, sender.mem, *(part.mem for part in parts)]
+        memories += [roles.mems[k] for k in range(len(roles.slots))]
+        irq = roles.irq if mailbox is None else mailbox.irq | roles.irq
         m.submodules.memory = arbiter = self._arbiter
-        if self._cluster is not None:
-            memories += tuple(self._cluster.mems[k] for k in range(self.config.peers + 1))
-            irq |= self._cluster.irq
-        for i, mem in enumerate((engine.mem, sender.mem, *memories)):
+        if cluster is not None:
+            memories += [cluster.mems[k] for k in range(self.config.peers + 1)]
+            irq |= cluster.irq
+        for i, mem in enumerate(memories):
             connect_narrow(m, mem, arbiter.ports[i])
         wiring.connect(m, wiring.flipped(self.mem), arbiter.mem)
         m.d.comb += self.irq.eq(irq)
@@ -353,9 +282,7 @@ class Shell(wiring.Component):
         for name, part in side.parts.items():
             self._csr(m, name, part)
         m.d.comb += [classifier.enable.eq(shell.enable), engine.tick.eq(self.tick)]
-        m.submodules[self.config.role] = slot = self._slot
-        self._csr(m, self.config.role, slot)
-        return engine, sender, slot
+        return engine, sender
 
     def _connect_cluster(self, m, classifier, tx):
         """LTL sees every frame that is not TCP's, and takes its own; so do the host services,
@@ -374,52 +301,90 @@ class Shell(wiring.Component):
             csr = getattr(self, f"csr_{name}")
             wiring.connect(m, wiring.flipped(csr), getattr(cluster, f"csr_{name}"))
 
-    def _services(self, m, slot):
-        """The services by :attr:`ShellConfig.services`, memory ports, the interrupt."""
-        config, tcp, memory = self.config, self.config.tcp, self.config.memory
-        parts = {"echo": Echo(tcp.sessions, tcp.segment_log2), "discard": Discard(tcp.sessions)}
-        if config.managed:
-            parts["mailbox"] = mailbox = Mailbox(
-                tcp.width, tcp.sessions, tcp.segment_log2, memory.mailbox_slots, tcp.unread
-            )
-        parts["smp"] = framer = SmpFramer(
-            tcp.width,
-            tcp.sessions,
-            0,
-            tcp.segment_log2,
-            memory.result_slots,
-            memory.result_slot,
-            config.job_kinds,
-            tcp.unread,
-        )
-        if config.managed:
-            parts["page"] = page = Responder(tcp.sessions)
+    def _services(self, m, engine):
+        """The plan's services at the engine's ports; returns mailbox and framer, or None."""
+        plan, tcp, memory = self.config.plan, self.config.tcp, self.config.memory
+        ports = {service: engine.services[k] for k, service in enumerate(plan.services)}
+        made = {
+            "echo": lambda: Echo(tcp.sessions, tcp.segment_log2),
+            "discard": lambda: Discard(tcp.sessions),
+            "http": lambda: Mailbox(
+                tcp.width, tcp.sessions, tcp.segment_log2, memory["mailbox"].base, tcp.unread
+            ),
+            "smp": self._framer,
+            "page": lambda: Responder(tcp.sessions),
+        }
+        parts = {name: make() for name, make in made.items() if plan.of(name)}
         m.submodules += parts.values()
         m.submodules.request_clock = clock = RequestClock()
         m.d.comb += clock.tick.eq(self.tick)
         m.d.comb += clock.period.eq(
-            self.csr_shell.request_timeout if config.managed else REQUEST_TIMEOUT
+            self.csr_shell.request_timeout if self.config.managed else REQUEST_TIMEOUT
         )
-        for name in ("mailbox", "smp"):
-            if name in parts:
-                m.d.comb += parts[name].sweep.eq(clock.sweep)
-        self._connect_role(m, framer, slot)
-        memories, irq = (framer.mem, slot.mem), slot.irq
-        if config.managed:
-            memories, irq = (mailbox.mem, *memories), mailbox.irq | irq
-            self._csr(m, "mailbox", mailbox)
-        self._csr(m, "smp", framer)
-        if config.managed:
-            m.d.comb += [page.addr.eq(memory.page), page.length.eq(self.csr_shell.page_length)]
-        return tuple(parts[name] for name in config.services), memories, irq
+        for name, part in parts.items():
+            if name != "smp":
+                wiring.connect(m, ports[plan.of(name)[0]], part.service)
+            if name in ("http", "smp"):
+                m.d.comb += part.sweep.eq(clock.sweep)
+                self._csr(m, "mailbox" if name == "http" else name, part)
+        if "smp" in parts:
+            self._connect_framer(m, parts["smp"], [ports[service] for service in plan.of("smp")])
+        if "page" in parts:
+            page = parts["page"]
+            m.d.comb += [page.addr.eq(memory["page"].base)]
+            m.d.comb += [page.length.eq(self.csr_shell.page_length)]
+        return parts.get("http"), parts.get("smp")
 
-    def _connect_role(self, m, framer, slot):
-        """Messages become jobs of the role, here or at a peer's."""
-        if self._cluster is None:
-            wiring.connect(m, framer.job, slot.job)
-            wiring.connect(m, slot.answer, framer.answer)
+    def _framer(self):
+        config, plan = self.config, self.config.plan
+        tcp, results = config.tcp, config.memory["results"]
+        roles = [service.role for service in plan.of("smp")]
+        return SmpFramer(
+            tcp.width,
+            tcp.sessions,
+            0,
+            tcp.segment_log2,
+            results.base,
+            config.result_slot,
+            config.job_kinds,
+            tcp.unread,
+            [NO_ROLE if role is None else plan.number(role) for role in roles],
+            len(plan.roles),
+        )
+
+    def _connect_framer(self, m, framer, ports):
+        """One framer at all TCP ports with SMP."""
+        if len(ports) == 1:
+            wiring.connect(m, ports[0], framer.service)
             return
-        wiring.connect(m, framer.job, self._cluster.job)
-        wiring.connect(m, self._cluster.answer, framer.answer)
-        wiring.connect(m, self._cluster.role_job, slot.job)
-        wiring.connect(m, slot.answer, self._cluster.role_answer)
+        m.submodules.smp_ports = merge = ServiceMerge(len(ports))
+        for k, port in enumerate(ports):
+            wiring.connect(m, port, merge.ports[k])
+        wiring.connect(m, merge.service, framer.service)
+        m.d.comb += [framer.origin.eq(merge.origin), merge.to.eq(framer.to)]
+
+    def _connect_roles(self, m, framer):
+        """Messages become jobs of the roles, here or at a peer's."""
+        m.submodules.roles = roles = self._roles
+        m.d.comb += roles.tick.eq(self.tick)
+        for name in roles.blocks:
+            if self.config.managed:
+                csr = getattr(self, f"csr_{name}")
+                wiring.connect(m, wiring.flipped(csr), getattr(roles, f"csr_{name}"))
+        if framer is None:
+            return roles
+        if self._cluster is None:
+            wiring.connect(m, framer.job, roles.job)
+            wiring.connect(m, roles.answer, framer.answer)
+            if framer.count > 1:
+                m.d.comb += framer.doors.eq(roles.doors)
+            return roles
+        # A peer's role may take a job when ours does not: every door is open.
+        cluster = self._cluster
+        if framer.count > 1:
+            m.d.comb += framer.doors.eq(-1)
+        wiring.connect(m, framer.job, cluster.job)
+        wiring.connect(m, cluster.answer, framer.answer)
+        wiring.connect(m, cluster.role_job, roles.job)
+        wiring.connect(m, roles.answer, cluster.role_answer)
+        return roles

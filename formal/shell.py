@@ -1,7 +1,7 @@
-"""Proof of where ``cores/shell.py`` puts its data: :class:`~trebuchet.cores.shell.ShellMemory`.
+"""Proof of where a shell puts its data: ``ShellMemory`` of ``cores/shell_memory.py``.
 
 For every session of some configurations, chosen by the solver: its two result slots, its mailbox
-slot, its part of the ECG role's scratch memory and the buffers of a peer lie in the shell's part of
+slot, its part of each role's scratch memory and the buffers of a peer lie in the shell's part of
 the memory, begin at a multiple of what their users ask for, and neither these nor the receive pool
 and the page nor those of any other session overlap. The addresses of slots are those that framer,
 mailbox and loader compute: base, and number times size.
@@ -19,13 +19,19 @@ from .stream import new_harness
 
 __all__ = ["PROOFS"]
 
-SCRATCH = 2048  # bytes of each session
+SCRATCH = (("one", 8), ("two", 11), ("three", 8))  # log2 of the bytes of each session
 PAGE = 65536
 CONFIGS = (
     dict(
-        base=0, pool=1 << 16, sessions=4, records=True, result_slot=2048, peers=3, operand=1 << 14
+        base=0,
+        pool=1 << 16,
+        sessions=4,
+        scratch=SCRATCH,
+        result_slot=2048,
+        peers=3,
+        operand=1 << 14,
     ),
-    dict(base=1 << 20, pool=3 << 14, sessions=5, records=False, result_slot=8192),
+    dict(base=1 << 20, pool=3 << 14, sessions=5, result_slot=8192),
     dict(base=1 << 18, pool=1 << 15, sessions=8, result_slot=256, peers=1, operand=1024),
 )
 
@@ -58,12 +64,14 @@ class ShellMemoryProof(Elaboratable):
         base = config["base"]
         areas = [
             (base, config["pool"], 1),
-            (memory.result_slots, 2 * slot, sessions),
-            (memory.mailbox_slots, 4096, sessions),
-            (memory.page, PAGE, 1),
+            (memory["results"].base, 2 * slot, sessions),
+            (memory["mailbox"].base, 4096, sessions),
+            (memory["page"].base, PAGE, 1),
         ]
-        if config.get("records"):
-            areas.append((memory.scratch, SCRATCH, sessions))
+        for name, log2 in config.get("scratch", ()):
+            start = memory[f"scratch_{name}"].base
+            areas.append((start, 1 << log2, sessions))
+            m.d.comb += Assert(Const(start % (1 << log2) == 0, 1))
         if config.get("peers"):
             server = memory.cluster
             size = server.size
@@ -83,10 +91,10 @@ class ShellMemoryProof(Elaboratable):
                 m.d.comb += Assert(~(hit & other))
         used = sum(size * count for _, size, count in areas)
         m.d.comb += [
-            Assert(Const(memory.result_slots % 16 == 0, 1)),
-            Assert(Const(memory.mailbox_slots % 4096 == 0, 1)),
-            Assert(Const(memory.scratch % SCRATCH == 0 or not config.get("records"), 1)),
+            Assert(Const(memory["results"].base % 16 == 0, 1)),
+            Assert(Const(memory["mailbox"].base % 4096 == 0, 1)),
             Assert(Const(memory.size >= used, 1)),
+            *(Assert(Const(base <= region.base <= region.end <= end, 1)) for region in memory),
         ]
 
     @staticmethod
@@ -100,25 +108,26 @@ class ShellMemoryProof(Elaboratable):
 PROOFS = (
     Proof(
         name="shell_memory",
-        core="cores.shell.ShellMemory: three configurations",
+        core="cores.shell_memory.ShellMemory: three configurations",
         says="no two of the shell's buffers share a byte, and all lie in its part of the memory",
-        module="trebuchet.cores.shell",
+        module="trebuchet.cores.shell_memory",
         build=ShellMemoryProof,
         depth=1,
         cover_depth=3,
         mutants=(
             Mutant(
                 "one_slot",
-                "2 * self.sessions * self.result_slot",
-                "self.sessions * self.result_slot",
+                "2 * sessions * result_slot",
+                "sessions * result_slot",
             ),
             Mutant(
                 "page_over_slots",
-                "self.mailbox_slots + self.sessions * self.MAILBOX_SLOT",
-                "self.mailbox_slots + self.MAILBOX_SLOT",
+                "sessions * MAILBOX_SLOT, MAILBOX_SLOT",
+                "MAILBOX_SLOT, MAILBOX_SLOT",
             ),
             Mutant("no_header", "(RESULT_HEADER + result - 1)", "(result - 1)"),
-            Mutant("forgets_scratch", "(self.sessions << STORE_LOG2 if self.records else 0)", "0"),
+            Mutant("scratch_of_one_session", "sessions << log2", "1 << log2"),
+            Mutant("scratch_anywhere", "1 << log2)", "1)"),
         ),
         assumes="nothing",
         not_proved="how the parts are connected (shell_parts)",

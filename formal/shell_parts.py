@@ -7,12 +7,14 @@ never holds one up; the board's addresses and the tick reach all who need them; 
 part is one of the shell's. The parts are built with the sizes and addresses of the shell's
 configuration, services in the order of their TCP ports.
 
-Not proved: the parts, which have proofs of their own; the roles in the slot; a reset while running.
+Two plans are built: two roles with a TCP port each, and with peers none. Not proved: the parts,
+which have proofs of their own; a reset while running.
 """
 
 from amaranth.hdl import Assert, Const, Cover, Elaboratable, Value
 from amaranth.lib.wiring import In
 from trebuchet.cores.tcp.config import TcpConfig
+from trebuchet.models.plan import Plan
 
 from .parts import Opened, hollow, moves, same, same_memory
 from .proof import Mutant, Proof
@@ -22,9 +24,16 @@ __all__ = ["PROOFS"]
 
 SESSIONS, BASE = 4, 1 << 20
 TCP = TcpConfig(sessions=SESSIONS, segment_log2=14, wheel=16)
+#: By the number of peers.
+PLANS = {
+    0: Plan.of_roles("loopback", "benchmark:instances=2"),
+    2: Plan(),
+}
+#: Their TCP ports.
+PORTS = {0: (7, 9, 80, 4000, 4001, 8080), 2: (7, 9, 80, 4000, 8080)}
 PARTS = (
     *("Classifier", "Parser", "TcpEngine", "Sender", "PacketArbiter"),
-    *("Echo", "Discard", "Mailbox", "SmpFramer", "Responder"),
+    *("Echo", "Discard", "Mailbox", "SmpFramer", "Responder", "ServiceMerge"),
 )
 
 
@@ -61,10 +70,11 @@ class ShellProof(Elaboratable):
 
     def elaborate(self, platform):
         m = new_harness()
-        config = self.cores.ShellConfig(tcp=TCP, base=BASE, role="none", peers=self.peers)
+        plan = PLANS[self.peers]
+        config = self.cores.ShellConfig(tcp=TCP, base=BASE, plan=plan, peers=self.peers)
         self.config, self.dut = config, self.cores.Shell(config)
         dut = self.dut
-        self.slot, self.arbiter = hollow(dut._slot), hollow(dut._arbiter)
+        self.roles, self.arbiter = hollow(dut._roles), hollow(dut._arbiter)
         self.cluster = hollow(dut._cluster) if self.peers else None
         helpers = (self.cores.LineSide,)
         self.core = core = Opened(self.cores, dut, platform, hollowed=PARTS, helpers=helpers)
@@ -98,39 +108,53 @@ class ShellProof(Elaboratable):
             Assert(Const(len(tx.i)) == (3 if self.peers else 2)),
             Assert(Const(engine.config.pool_base) == BASE),
             Assert(Const(engine.config.sessions) == SESSIONS),
-            Assert(Const(engine.config.ports == (7, 9, 80, 4000, 8080))),
+            Assert(Const(engine.config.ports == PORTS[self.peers])),
             Cover(moves(dut.rx) & moves(dut.tx) & moves(dut.other_tx)),
         ]
 
     def _services(self, m):
-        part, slot, config = self.core.part, self.slot, self.config
+        part, roles, config = self.core.part, self.roles, self.config
         services = [part(n) for n in ("Echo", "Discard", "Mailbox", "SmpFramer", "Responder")]
-        for port, service in zip(part("TcpEngine").services, services, strict=True):
-            all_of(m, port, service.service)
+        echo, discard, mailbox, framer, page = services
+        for service in services:
             m.d.comb += Assert(Const(service.sessions) == SESSIONS)
-        echo, _, mailbox, framer, page = services
         if self.cluster is None:
-            same(m, framer.job, slot.job)
-            same(m, slot.answer, framer.answer)
+            merge = part("ServiceMerge")
+            smp = [merge.ports[0], merge.ports[1]]
+            all_of(m, merge.service, framer.service)
+            m.d.comb += [
+                Assert(framer.origin == merge.origin),
+                Assert(merge.to == framer.to),
+                Assert(framer.doors == roles.doors),
+                Assert(Const(framer.roles == (0, 1))),
+                Assert(Const(framer.count == 2)),
+            ]
+            same(m, framer.job, roles.job)
+            same(m, roles.answer, framer.answer)
         else:
+            smp = [framer.service]
+            m.d.comb += Assert(Const(framer.roles == (31,) and framer.count == 0))
             same(m, framer.job, self.cluster.job)
             same(m, self.cluster.answer, framer.answer)
-            same(m, self.cluster.role_job, slot.job)
-            same(m, slot.answer, self.cluster.role_answer)
+            same(m, self.cluster.role_job, roles.job)
+            same(m, roles.answer, self.cluster.role_answer)
+        behind = [echo.service, discard.service, mailbox.service, *smp, page.service]
+        for port, service in zip(part("TcpEngine").services, behind, strict=True):
+            all_of(m, port, service)
         layout = config.memory
         m.d.comb += [
             Assert(Const(echo.segment_log2) == TCP.segment_log2),
             Assert(Const(mailbox.segment_log2) == TCP.segment_log2),
             Assert(Const(framer.segment_log2) == TCP.segment_log2),
-            Assert(Const(mailbox.slots_base) == layout.mailbox_slots),
-            Assert(Const(framer.slots_base) == layout.result_slots),
-            Assert(Const(framer.slot_bytes) == layout.result_slot),
+            Assert(Const(mailbox.slots_base) == layout["mailbox"].base),
+            Assert(Const(framer.slots_base) == layout["results"].base),
+            Assert(Const(framer.slot_bytes) == config.result_slot),
             Assert(Const(framer.source) == 0),
             Assert(Const(framer.largest) == config.tcp.unread),
-            Assert(page.addr == layout.page),
+            Assert(page.addr == layout["page"].base),
             Assert(page.length == self.dut.csr_shell.page_length),
         ]
-        irq = mailbox.irq | slot.irq
+        irq = mailbox.irq | roles.irq
         if self.cluster is not None:
             irq = irq | self.cluster.irq
         m.d.comb += [Assert(self.dut.irq == irq), Cover(self.dut.irq & ~mailbox.irq)]
@@ -138,7 +162,8 @@ class ShellProof(Elaboratable):
     def _memory(self, m):
         part, ports = self.core.part, self.arbiter.ports
         users = [part("TcpEngine").mem, part("Sender").mem]
-        users += [part("Mailbox").mem, part("SmpFramer").mem, self.slot.mem]
+        users += [part("Mailbox").mem, part("SmpFramer").mem]
+        users += [self.roles.mems[k] for k in range(len(self.roles.slots))]
         if self.cluster is not None:
             users += [self.cluster.mems[k] for k in range(self.peers + 1)]
         m.d.comb += Assert(Const(len(ports)) == len(users))
@@ -154,6 +179,7 @@ class ShellProof(Elaboratable):
             *(Assert(unit.mac == shell.mac) for unit in (classifier, sender)),
             *(Assert(unit.ip == shell.ip) for unit in (classifier, sender)),
             Assert(part("TcpEngine").tick == dut.tick),
+            Assert(self.roles.tick == dut.tick),
         ]
         blocks = {
             "classifier": classifier,
@@ -162,10 +188,11 @@ class ShellProof(Elaboratable):
             "tcp_tx": sender,
             "smp": part("SmpFramer"),
             "mailbox": part("Mailbox"),
-            "none": self.slot,
         }
         for name, unit in blocks.items():
             all_of(m, getattr(dut, f"csr_{name}"), unit.csr)
+        for name in self.roles.blocks:
+            all_of(m, getattr(dut, f"csr_{name}"), getattr(self.roles, f"csr_{name}"))
 
     def _cluster(self, m):
         dut, cluster, shell = self.dut, self.cluster, self.dut.csr_shell
@@ -198,17 +225,19 @@ def _mutants(peers):
             ),
             Mutant(
                 "services_swapped",
-                "parts[name] for name in config.services)",
-                "parts[name] for name in (*config.services[1::-1], *config.services[2:]))",
+                "engine.services[k] for k, service in enumerate(plan.services)",
+                "engine.services[k ^ (k < 2)] for k, service in enumerate(plan.services)",
                 4,
             ),
-            Mutant("lost_interrupt", "mailbox.irq | irq", "mailbox.irq", 4),
+            Mutant("lost_interrupt", "mailbox.irq | roles.irq", "mailbox.irq", 4),
             Mutant(
                 "page_of_the_slots",
-                "page.addr.eq(memory.page)",
-                "page.addr.eq(memory.mailbox_slots)",
+                'page.addr.eq(memory["page"].base)',
+                'page.addr.eq(memory["mailbox"].base)',
                 4,
             ),
+            Mutant("doors_of_nobody", "framer.doors.eq(roles.doors)", "framer.doors.eq(-1)", 4),
+            Mutant("ports_swapped", "merge.to.eq(framer.to)", "merge.to.eq(~framer.to)", 4),
         )
     return (
         Mutant(
@@ -217,7 +246,7 @@ def _mutants(peers):
             "cluster.rx.valid.eq(other.valid)",
             4,
         ),
-        Mutant("lost_interrupt", "irq |= self._cluster.irq", "irq |= 0", 4),
+        Mutant("lost_interrupt", "irq |= cluster.irq", "irq |= 0", 4),
         Mutant("no_tick", "cluster.tick.eq(self.tick)", "cluster.tick.eq(0)", 4),
     )
 
@@ -234,7 +263,7 @@ PROOFS = tuple(
         cover_depth=3,
         mutants=_mutants(peers),
         assumes="nothing",
-        not_proved="the parts, which have proofs of their own; other configurations",
+        not_proved="the parts, which have proofs of their own; other plans",
     )
     for name, peers in (("shell_parts", 0), ("shell_parts_cluster", 2))
 )

@@ -13,6 +13,8 @@ import typer
 from rich.console import Console
 
 from ..models.errors import TrebuchetError
+from ..soc.plan_options import PlanOption, RoleOption, RolesOption, ServiceOption
+from ..soc.plans import plan_of
 from .build import build
 from .fleet.cli import choose, run_fleet
 from .gdb.run import debug_files, debugged
@@ -41,12 +43,12 @@ def _absolute(path):
     return str(path.resolve())
 
 
-def _compile(top, role, trace, debug, events, console):
+def _compile(top, plan, trace, debug, events, console):
     if debug and events:
         raise TrebuchetError("--gdb and --events exclude each other")
     with console.status("Generating the Verilog …"):
-        files = debug_files(top, role) if debug else None
-        made = files.source if files else source(top, role, events)
+        files = debug_files(top, plan) if debug else None
+        made = files.source if files else source(top, plan, events)
     with console.status("Compiling the simulator (once for each version of it) …"):
         return made, build(made, trace=trace), files
 
@@ -83,10 +85,10 @@ def sim(
     fabric: Annotated[
         bool, typer.Option("--fabric", help="The same as TOP = fabric: the shell without CPU.")
     ] = False,
-    role: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="What is in the role slot, such as matmul; else ecg."),
-    ] = None,
+    role: RoleOption = None,
+    service: ServiceOption = None,
+    plan: PlanOption = None,
+    roles: RolesOption = None,
     command: Annotated[
         str | None,
         typer.Option("--exec", metavar="CMD", help="Run this on the board's network, then end."),
@@ -142,9 +144,9 @@ def sim(
     """Run the simulated board on a network of its own."""
     # A polite kill takes the clean way out, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    chosen = plan_of(role or (), service or (), plan, roles or ())
     if boards is not None or topology is not None:
         one_only: dict[str, object] = {
-            "--role": role,
             "--pcap": pcap,
             "--trace": trace,
             "--trace-from": trace_from,
@@ -159,13 +161,19 @@ def sim(
         links |= {"--reorder": reorder, "--corrupt": corrupt, "--delay": delay}
         _refuse_for_many("fabric" if fabric else top, one_only, links)
         many = choose(boards, topology)
-        raise typer.Exit(run_fleet(many, command, seed=seed, time_mode=time, busy=busy))
+        code = run_fleet(many, command, seed=seed, time_mode=time, busy=busy, plan=chosen)
+        raise typer.Exit(code)
     if trace_from and trace is None:
         raise TrebuchetError("--trace-from is the first cycle of --trace; give that too")
     console = Console(stderr=True)
     top = "fabric" if fabric else top
     made, binary, files = _compile(
-        top, role, trace is not None, gdb is not None, events is not None, console
+        top,
+        chosen,
+        trace is not None,
+        gdb is not None,
+        events is not None,
+        console,
     )
     arguments = ["--seed", str(seed)]
     arguments += _link_arguments(

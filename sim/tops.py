@@ -15,13 +15,27 @@ import dataclasses
 from collections.abc import Callable
 
 from ..models.errors import TrebuchetError
+from ..models.plan import Plan
 from .build import Source
 
-__all__ = ["IP", "MAC", "PAGE", "TOPS", "board_source", "fabric_source", "source", "toe_source"]
+__all__ = [
+    "DEFAULT",
+    "IP",
+    "MAC",
+    "PAGE",
+    "TOPS",
+    "board_source",
+    "fabric_source",
+    "source",
+    "toe_source",
+]
 
 #: Addresses of the simulated board, and the harness's defaults.
 MAC = "02:00:00:00:00:02"
 IP = "192.0.2.2"
+
+#: The plan of the fabric top.
+DEFAULT = Plan.of_roles("ecg")
 
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n"
 _PAGE_BYTES = 1024
@@ -45,15 +59,15 @@ def _addresses():
     return mac, int.from_bytes(bytes(map(int, IP.split("."))), "big")
 
 
-def board_source(role=None, peers=0, events=False, managed=True):
-    """The whole SoC of ``boards/sim.py`` with its firmware, with its own role or another.
+def board_source(plan=None, peers=0, events=False, managed=True):
+    """The whole SoC of ``boards/sim.py`` with its firmware, with its own plan or another.
 
     ``peers``: how many other boards LTL may join it with; 0: it has no LTL. ``events``: the TCP
     engine prints its trace events. ``managed``: it has a CPU.
     """
     from ..soc.build import build_sim
 
-    files = build_sim(role=role, peers=peers, events=events, managed=managed)
+    files = build_sim(plan=plan, peers=peers, events=events, managed=managed)
     return Source("board", files.top, {}, files.sources, files.folder, ready_port=7)
 
 
@@ -71,14 +85,15 @@ def fabric_source(tcp=None, csr=None, shell=None, **memory):
     csr : dict
         Register values beside the addresses, as in :class:`~trebuchet.sim.fabric.FabricOptions`.
     shell : dict
-        Further attributes of :class:`~trebuchet.cores.shell.ShellConfig`.
+        Further attributes of :class:`~trebuchet.cores.shell.ShellConfig`; its ``plan`` is
+        :data:`DEFAULT` if left out.
     memory
         ``memory_latency`` and others of :class:`~trebuchet.sim.fabric.FabricOptions`.
     """
     from ..cores.shell import Shell, ShellConfig
     from .fabric import FabricOptions, emit
 
-    config = ShellConfig(**({"tcp": tcp} if tcp else {}), **(shell or {}))
+    config = ShellConfig(**({"tcp": tcp} if tcp else {}), **{"plan": DEFAULT, **(shell or {})})
     shell = Shell(config)
     mac, ip = _addresses()
     registers = {
@@ -94,7 +109,7 @@ def fabric_source(tcp=None, csr=None, shell=None, **memory):
     options = FabricOptions(
         **{
             "memory_bytes": 1 << (config.base + config.memory.size - 1).bit_length(),
-            "memory_init": {config.memory.page: PAGE},
+            "memory_init": {config.memory["page"].base: PAGE},
             "csr": registers,
             **memory,
         }
@@ -129,19 +144,19 @@ def toe_source(tcp, csr=None, **memory):
     return dataclasses.replace(emit(Toe(tcp, *_addresses(), page), options), ready_port=8080)  # type: ignore[call-arg]
 
 
-def fabric_with_role(role, events=False):
-    """The shell with ``role`` in its slot, as large as on the simulated board with that role."""
-    from ..boards.sim import with_role
+def fabric_with_plan(plan, events=False):
+    """The shell with ``plan``, as large as on the simulated board with it."""
     from ..cores.tcp.config import TcpConfig
+    from ..soc.plans import sim_board
 
-    board = with_role(role)
+    board = sim_board(plan)
     tcp = TcpConfig(
         width=board.data_width,
         sessions=board.sessions,
         segment_log2=board.segment_bytes.bit_length() - 1,
         trace=events,
     )
-    return fabric_source(tcp, shell={"role": role})
+    return fabric_source(tcp, shell={"plan": plan})
 
 
 def _mirror_source():
@@ -164,26 +179,26 @@ TOPS: dict[str, Callable] = {
 }
 
 
-#: The tops with a TCP engine and a role slot, each as a function of the role.
-_ROLE_TOPS: dict[str, Callable] = {"board": board_source, "fabric": fabric_with_role}
+#: The tops with a TCP engine and roles, each as a function of the plan.
+_PLAN_TOPS: dict[str, Callable] = {"board": board_source, "fabric": fabric_with_plan}
 
 
-def source(name, role=None, events=False):
-    """The :class:`~trebuchet.sim.build.Source` of top ``name``, with another role than its own.
+def source(name, plan=None, events=False):
+    """The :class:`~trebuchet.sim.build.Source` of top ``name``, with another plan than its own.
 
     ``events``: its TCP engine prints what happens to its sessions.
     """
     if name not in TOPS:
         raise TrebuchetError(f"the top to simulate must be one of {', '.join(TOPS)}, not {name!r}")
-    if role is None and not events:
+    if plan is None and not events:
         return TOPS[name]()
-    if name not in _ROLE_TOPS:
-        tops = " or ".join(_ROLE_TOPS)
-        if role is None:
+    if name not in _PLAN_TOPS:
+        tops = " or ".join(_PLAN_TOPS)
+        if plan is None:
             raise TrebuchetError(f"{tops} has a TCP engine that tells events, not {name}")
-        raise TrebuchetError(f"a role goes into {tops}, not into {name!r}")
-    if role is None and name == "fabric":
+        raise TrebuchetError(f"roles go into {tops}, not into {name!r}")
+    if plan is None and name == "fabric":
         from ..cores.tcp.config import TcpConfig
 
         return fabric_source(TcpConfig(trace=True))
-    return _ROLE_TOPS[name](role, events=events)
+    return _PLAN_TOPS[name](plan, events=events)

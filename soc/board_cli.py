@@ -9,6 +9,8 @@ from rich.table import Column, Table
 
 from ..boards import NAMES, load_board
 from ..models.ledger import ROOT, Ledger
+from .plan_options import PlanOption, RoleOption, RolesOption, ServiceOption
+from .plans import plan_of
 
 __all__ = ["app"]
 
@@ -22,7 +24,7 @@ def _rows():
         board = load_board(name)
         row = {"name": name, "title": board.title, "device": board.device}
         row |= {"clock_mhz": board.sys_clk_hz / 1e6, "tcp": board.tcp}
-        row |= {"sessions": board.sessions, "role": board.role}
+        row |= {"sessions": board.sessions, "roles": [role.name for role in board.plan.roles]}
         for key, figure in (("lut_share", "lut_share"), ("fmax_mhz", "sys_mhz")):
             row[key] = measured.get(f"board.{name}.{figure}", {}).get("median")
         yield row
@@ -38,7 +40,7 @@ def list_boards(
         typer.echo(json.dumps(rows, indent=2))
         return
     board = Column("board", no_wrap=True)  # a name is typed whole: other columns give way
-    table = Table(board, "FPGA", "clock", "reached", "LUTs", "sessions", "role", box=None)
+    table = Table(board, "FPGA", "clock", "reached", "LUTs", "sessions", "roles", box=None)
     for row in rows:
         built = row["lut_share"] is not None
         table.add_row(
@@ -48,7 +50,7 @@ def list_boards(
             f"{row['fmax_mhz']:.1f} MHz" if built else "-",
             f"{row['lut_share']:.0%}" if built else "-",
             f"{row['sessions']}, {row['tcp']}",
-            row["role"],
+            ", ".join(row["roles"]) or "none",
         )
     Console().print(table)
 
@@ -59,10 +61,15 @@ def check(
     fit: Annotated[
         bool, typer.Option("--fit", help="Synthesise as well, to say what it takes: some minutes.")
     ] = False,
+    role: RoleOption = None,
+    service: ServiceOption = None,
+    plan: PlanOption = None,
+    roles: RolesOption = None,
 ) -> None:
     """Say what is wrong with a board file, or missing in it, before anything is built."""
     from .check import check as steps
 
-    for what, finding in steps(board, fit=fit):
+    chosen = plan_of(role or (), service or (), plan, roles or ())
+    for what, finding in steps(board, fit=fit, plan=chosen):
         typer.echo(f"{what}: {finding}")
     typer.echo(f"build it with: trebuchet build {board}")

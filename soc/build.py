@@ -12,7 +12,7 @@ from pathlib import Path
 from ..boards import load_board
 from ..boards.neighbours import importable
 from ..boards.presets import TCP_PRESETS
-from ..boards.sim import with_bridge, with_role, without_cpu
+from ..boards.sim import with_bridge, without_cpu
 from ..boards.sim_debug import with_debug_port
 from ..models.ending import catch_termination
 from ..models.errors import TrebuchetError
@@ -27,6 +27,7 @@ from .own_folder import check_own
 from .pins import check_pins, check_xdc
 from .place import Placement, pack, usage
 from .placed import place_unless_kept
+from .plans import plan_label, sim_board, with_plan
 from .reports import is_whole, read_report, write_report
 from .rom import fill
 from .soc import TrebuchetSoC
@@ -50,10 +51,11 @@ __all__ = [
 ]
 
 
-def shell_config(board, trace=False):
+def shell_config(board, trace=False, check=True):
     """The :class:`~trebuchet.cores.shell.ShellConfig` of a board; it must fit the memory.
 
     ``trace``: simulated, the TCP engine prints what happens (:mod:`~trebuchet.cores.tcp.trace`).
+    ``check``: False if whoever asks sees to it that the memory is large enough.
     """
     from ..cores.shell import ShellConfig
     from ..cores.tcp import config as engines
@@ -75,26 +77,23 @@ def shell_config(board, trace=False):
         segment_log2=board.segment_bytes.bit_length() - 1,
         isn_key=board.isn_key or engine.isn_key,
     )
-    config = ShellConfig(
-        tcp=tcp,
-        base=memory_map.base,
-        role=board.role,
-        ecg_preset=board.ecg_preset,
-        ecg_pipelines=board.ecg_pipelines,
-        ecg_buffers=board.ecg_buffers,
-        ecg_stream=board.ecg_stream,
-        ecg_loadable=board.ecg_loadable,
-        peers=board.peers,
-        managed=board.has_cpu,
-    )
     try:
+        config = ShellConfig(
+            tcp=tcp,
+            base=memory_map.base,
+            plan=board.plan,
+            peers=board.peers,
+            managed=board.has_cpu,
+        )
         needed = config.memory.size
+    except TrebuchetError as error:
+        raise TrebuchetError(f"board {board.name!r}: {error}") from error
     except ValueError as error:  # a role whose results peers cannot have at this segment size
         raise TrebuchetError(
-            f"board {board.name!r}: role {board.role!r} with segment_bytes={board.segment_bytes} "
+            f"board {board.name!r}: its roles with segment_bytes={board.segment_bytes} "
             f"and peers={board.peers}: {error}"
         ) from error
-    if needed > memory_map.size:
+    if check and needed > memory_map.size:
         raise TrebuchetError(
             f"board {board.name!r}: {board.sessions} sessions need {needed} bytes of "
             f"external memory; {memory_map.size} are the shell's"
@@ -190,7 +189,7 @@ def build_sim(
     directory=None,
     shell=None,
     name="sim",
-    role=None,
+    plan=None,
     peers=0,
     debug=False,
     events=False,
@@ -204,12 +203,12 @@ def build_sim(
     Parameters
     ----------
     directory : path
-        Where to build; ``build/NAME`` by default, with a role ``build/NAME_ROLE``, with peers
+        Where to build; ``build/NAME`` by default, with a plan ``build/NAME_PLAN``, with peers
         ``…_peersN``. Not below ``/tmp`` or ``/share``.
     shell : wiring.Component
         Something else than the shell inside; such a build is always done anew.
-    role : str
-        Another role than the board's own, with sizes that suit it.
+    plan : Plan
+        Other roles and services than the board's own, with sizes that suit them.
     peers : int
         Other boards that this one may be joined with by LTL; 0: the shell has no LTL.
     debug : bool
@@ -224,9 +223,9 @@ def build_sim(
     """
     if events and shell is not None:
         raise TrebuchetError("a shell that is given prints events or not by itself")
-    board = load_board(name) if role is None else with_role(role)
+    board = load_board(name) if plan is None else sim_board(plan)
     source = board.source
-    label = board.name if role is None else f"{board.name}_{role}"
+    label = board.name if plan is None else f"{board.name}_{plan_label(plan)}"
     own = () if board.source is None else (files_of(board),)
     if not managed:
         board = without_cpu(board)
@@ -243,8 +242,9 @@ def build_sim(
     if events:
         label += "_events"
     directory = Path(directory or ROOT / "build" / label).resolve()
+    options = ("sim", label, board.plan.describe(), *own)
     with locked(directory), importable(source):
-        return _build_sim(directory, shell, board, events, ("sim", label, *own))
+        return _build_sim(directory, shell, board, events, options)
 
 
 def _build_sim(directory, shell, board, events, options):
@@ -289,7 +289,9 @@ _OPTIONS = {"trellis": _FLOW_OPTIONS, "vivado": {}}
 # --- boards ------------------------------------------------------------------------------------
 
 
-def build_board(name, directory=None, shell=None, synth_only=False, seeds=None, fresh=False):
+def build_board(
+    name, directory=None, shell=None, synth_only=False, seeds=None, fresh=False, plan=None
+):
     """Build the bitstream of a board, or with ``synth_only`` its netlist; return the report.
 
     Of a board of flow ``vivado`` it is a project, ``vivado`` in the build's folder, and a bitstream
@@ -312,11 +314,14 @@ def build_board(name, directory=None, shell=None, synth_only=False, seeds=None, 
     seeds : sequence of int
         Seeds of place and route, of which the one with the fastest system clock is kept; the
         board's own if left out. It is enough that one of several comes to an end.
+    plan : Plan or None
+        Other roles and services than the board's own; the folder is ``build/NAME_PLAN`` then.
     """
-    board = load_board(name)
+    board = with_plan(load_board(name), plan)
     if board.flow == "sim":
         raise TrebuchetError(f"board {name!r} is simulated; run it with: trebuchet sim")
-    directory = Path(directory or ROOT / "build" / board.name).resolve()
+    label = board.name if plan is None else f"{board.name}_{plan_label(plan)}"
+    directory = Path(directory or ROOT / "build" / label).resolve()
     with locked(directory):
         if board.flow == "vivado":
             return _build_project(board, directory, shell, synth_only, fresh)

@@ -12,6 +12,8 @@ from ..boards import NAMES, load_board
 from ..models.errors import TrebuchetError
 from .flash_cli import check_board
 from .loader import explain_failure, run_loader
+from .plan_options import PlanOption, RoleOption, RolesOption, ServiceOption
+from .plans import plan_of
 from .reports import bitstream_of
 from .timing import critical_paths
 from .toolchain import require_tool
@@ -79,13 +81,15 @@ def _timing(report):
     return table
 
 
-def _build_board(board, output, timing, synth_only, seeds, fresh):
+def _build_board(board, output, timing, synth_only, seeds, fresh, plan):
     """The report of a build; with ``timing`` the longest paths of one that misses its clocks."""
     from .build import build_board
     from .place import ClocksMissed
 
     try:
-        return build_board(board, output, synth_only=synth_only, seeds=seeds, fresh=fresh)
+        return build_board(
+            board, output, synth_only=synth_only, seeds=seeds, fresh=fresh, plan=plan
+        )
     except ClocksMissed as missed:
         if timing:
             Console().print(_timing(missed.report))
@@ -136,11 +140,16 @@ def build(
         Path | None, typer.Option(help="Folder to build in; build/BOARD by default.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    role: RoleOption = None,
+    service: ServiceOption = None,
+    plan: PlanOption = None,
+    roles: RolesOption = None,
 ) -> None:
     """Build the firmware and the bitstream of a board with open tools, or its Vivado project."""
     from .build import build_sim
 
     console = Console(stderr=True)
+    chosen = plan_of(role or (), service or (), plan, roles or ())
     found = load_board(board)
     given = {"--seed": seed, "--seeds": seeds > 1, "--timing": timing, "--synth-only": synth_only}
     given |= {"--fresh": fresh, "--json": as_json}
@@ -149,10 +158,10 @@ def build(
     tried = range(first, first + seeds)
     with console.status(f"building {board} (some minutes; logs are in its folder)"):
         if found.flow == "sim":
-            files = build_sim(output, name=board)
+            files = build_sim(output, name=board, plan=chosen)
             report = {"board": board, "top": files.top, "folder": str(files.folder)}
         else:
-            report = _build_board(board, output, timing, synth_only, tried, fresh)
+            report = _build_board(board, output, timing, synth_only, tried, fresh, chosen)
     if as_json:
         typer.echo(json.dumps(report, indent=2))
     elif "project" in report:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..boards.faults import file_of
 from ..boards.neighbours import neighbours
+from ..models.role_folders import own_role_files
 from ..models.sources import folders_hash, significant_bytes
 
 __all__ = ["ROOT", "files_of", "input_hash"]
@@ -36,6 +37,8 @@ def input_hash(*extra, folders=FOLDERS):
     digest = hashlib.sha256(folders_hash(folders, ROOT).encode())
     for package in PACKAGES:
         digest.update(f"{package} {_version(package)}\0".encode())
+    for path in own_role_files():
+        digest.update(f"{path}\0".encode() + significant_bytes(path) + b"\0")
     digest.update(repr(extra).encode())
     return digest.hexdigest()
 

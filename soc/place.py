@@ -29,7 +29,7 @@ __all__ += ["place_once", "seeds_at_once", "usage", "usage_of"]
 
 #: What to do when a board's FPGA is too small.
 LEAVE_OUT = (
-    "leave something out: role='none', active=False, inspect=False, udp_services=False, "
+    "leave something out: roles of the plan, active=False, inspect=False, udp_services=False, "
     "counter_width=16, programmable=False"
 )
 
@@ -161,7 +161,12 @@ def check_room(board, used):
         ("LUTs", used["lut4"], fpga.lut4, LEAVE_OUT),
         ("flip-flops", used["ff"], fpga.lut4, LEAVE_OUT),
         ("block RAMs", used["bram"], fpga.bram, f"raise lut_ram, or {LEAVE_OUT}"),
-        ("multipliers", used["dsp"], fpga.dsp, "lower ecg_pipelines, or take another role"),
+        (
+            "multipliers",
+            used["dsp"],
+            fpga.dsp,
+            "lower a role's options or instances, or take another role",
+        ),
     )
     for kind, needed, there, advice in kinds:
         if needed > there:

@@ -13,7 +13,6 @@ from ..cores.cluster.contract import WINDOW
 from ..cores.ltl.config import UDP_PORT
 from ..cores.net.frame_port import FramePort
 from ..cores.roles.mailbox_copy import REQUEST_BYTES
-from ..cores.shell import SERVICES
 from ..cores.spi_controller import SpiController
 from .board_calls import attach
 from .bridge import packet_description
@@ -212,8 +211,9 @@ class TrebuchetSoC(FabricSoC):
     def _add_constants(self, shell):
         board = self.board
         if hasattr(shell, "config"):
-            self.add_constant("TREBUCHET_PAGE", shell.config.memory.page)
-            service = list(SERVICES).index("mailbox")
+            plan, memory = shell.config.plan, shell.config.memory
+            self.add_constant("TREBUCHET_PAGE", memory["page"].base)
+            service = plan.services.index(plan.of("http")[0])
             self.add_constant("TREBUCHET_MAILBOX_SERVICE", service)
             largest = min(REQUEST_BYTES, shell.config.tcp.unread)
             self.add_constant("TREBUCHET_MAILBOX_REQUEST", largest)

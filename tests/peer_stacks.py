@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from trebuchet.cores.tcp.config import TcpConfig
+from trebuchet.models.plan import Plan
 from trebuchet.sim.build import build
 from trebuchet.sim.tops import fabric_source
 
@@ -30,7 +31,7 @@ STACKS = {
 def large_fabric():
     """The shell with 1,024 sessions, SACK, no role; a peer can have it open connections."""
     tcp = TcpConfig(sessions=SESSIONS, active=True, runs=4, sack=True)
-    return build(fabric_source(tcp, shell={"role": "none"}, call=True))
+    return build(fabric_source(tcp, shell={"plan": Plan()}, call=True))
 
 
 def _lwip():

@@ -7,17 +7,19 @@ import pytest
 from trebuchet.boards import NAMES, load_board, schema
 from trebuchet.boards.flash import Flash, flash_layout
 from trebuchet.boards.presets import TCP_FIELDS, TCP_PRESETS
-from trebuchet.boards.schema import BoardError, role_names
-from trebuchet.boards.sim import with_role
-from trebuchet.cores.roles import catalog
+from trebuchet.boards.schema import BoardError
 from trebuchet.cores.roles.mailbox import Mailbox
-from trebuchet.cores.shell import RESULT_SLOT, ShellConfig
+from trebuchet.cores.shell import ShellConfig
+from trebuchet.cores.shell_memory import MAILBOX_SLOT, RESULT_SLOT
 from trebuchet.cores.tcp import config
 from trebuchet.cores.tcp.config import TcpConfig
 from trebuchet.models.errors import TrebuchetError
+from trebuchet.models.plan import Plan
+from trebuchet.models.role_folders import role_names
 from trebuchet.sim.tops import source
 from trebuchet.soc.build import make_shell
 from trebuchet.soc.map import MAIN_RAM, MemoryMap
+from trebuchet.soc.plans import sim_board
 from trebuchet.soc.toolchain import ROUTERS
 
 SIM, ULX3S, KCU105, VCU118 = map(load_board, ("sim", "ulx3s", "kcu105", "vcu118"))
@@ -43,7 +45,11 @@ def test_every_board_loads_under_its_name(name):
         ({"dram_masks": 2}, "dram_masks must be one of (False, True), not 2"),
         ({"sys_clk_hz": 5}, "sys_clk_hz must be an integer from 1000000 to 500000000, not 5"),
         ({"sys_clk_hz": 5e7}, "sys_clk_hz must be an integer from 1000000 to 500000000, "),
-        ({"role": "webserver"}, "role must be one of ('none', 'benchmark', 'ecg', "),
+        (
+            {"plan": Plan.of_roles("webserver")},
+            "plan.roles must be of benchmark, ecg, loopback, matmul, verilog_example, not 'webs",
+        ),
+        ({"plan": "ecg"}, "plan must be a Plan of roles and services, not 'ecg'"),
         ({"data_width": 48}, "data_width must be one of (32, 64), not 48"),
         ({"rom_bytes": 40_000}, "rom_bytes must be a power of two, not 40000"),
         ({"segment_bytes": 256}, "segment_bytes must be an integer from 512 to 131072, not 256"),
@@ -59,7 +65,6 @@ def test_every_board_loads_under_its_name(name):
         ({"lut_ram": []}, "lut_ram must be an integer from 0 to 65536, not []"),
         ({"programmable": "no"}, "programmable must be one of (False, True), not 'no'"),
         ({"active": 1}, "active must be one of (False, True), not 1"),
-        ({"ecg_stream": None}, "ecg_stream must be one of (False, True), not None"),
         (
             {"bridge": True, "flow": "trellis", "device": "LFE5U-25F", "sys_clk_hz": 34_000_000}
             | {"lut4_budget": None},
@@ -167,47 +172,46 @@ def test_routers_are_those_of_the_tools():
     assert load_board("versa_ecp5").router == "quick"
 
 
-def test_roles_are_those_of_the_gateware():
-    assert role_names() == ("none", *catalog.role_names())
-    assert load_board("versa_ecp5").role == "ecg"
-
-
-@pytest.mark.parametrize("role", role_names())
+@pytest.mark.parametrize("role", [None, *role_names()])
 def test_every_role_fits_the_simulated_board(role):
     """Its name and sizes reach the shell, whose memory is there."""
-    board = with_role(role)
+    board = sim_board(Plan() if role is None else Plan.of_roles(role))
     made = make_shell(board).config
-    assert made.role == board.role == role
+    assert [each.name for each in made.roles] == ([] if role is None else [role])
     assert made.tcp.segment_size == board.segment_bytes
     assert made.memory.base + made.memory.size <= MAIN_RAM + board.dram_bytes
 
 
 def test_result_slots_follow_from_the_role():
     slots = {
-        log2: ShellConfig(TcpConfig(segment_log2=log2), role="matmul").result_slot
+        log2: ShellConfig(TcpConfig(segment_log2=log2), plan=Plan.of_roles("matmul")).result_slot
         for log2 in (15, 16, 17)
     }
     assert slots == {15: 32, 16: 32 << 10, 17: 64 << 10}  # 0, 1 and 3 products
-    assert ShellConfig().result_slot == ShellConfig(role="loopback").result_slot == RESULT_SLOT
-    assert ShellConfig(role="matmul", result_slot=64).result_slot == 64
+    for roles in ((), ("loopback",), ("ecg",), ("ecg", "loopback")):
+        assert ShellConfig(plan=Plan.of_roles(*roles)).result_slot == RESULT_SLOT
+    assert ShellConfig(plan=Plan.of_roles("matmul"), result_slot=64).result_slot == 64
+    large = ShellConfig(TcpConfig(segment_log2=17), plan=Plan.of_roles("loopback", "matmul"))
+    assert large.result_slot == 64 << 10  # that of the role with the longest
 
 
 @pytest.mark.parametrize("sessions", [2, 16, 64])
 def test_the_slots_of_few_sessions_lie_where_they_may(sessions):
     """A mailbox slot begins at a multiple of its size, and after the last result slot."""
-    shell = ShellConfig(TcpConfig(sessions=sessions), role="matmul")  # its results are short
+    plan = Plan.of_roles("matmul")  # its results are short
+    shell = ShellConfig(TcpConfig(sessions=sessions), plan=plan)
     memory = shell.memory
-    Mailbox(32, sessions, 15, memory.mailbox_slots, 1 << 15)
-    assert memory.mailbox_slots % memory.MAILBOX_SLOT == 0
-    assert memory.mailbox_slots >= memory.result_slots + 2 * sessions * shell.result_slot
-    assert memory.size >= memory.page + memory.PAGE
+    Mailbox(32, sessions, 15, memory["mailbox"].base, 1 << 15)
+    assert memory["mailbox"].base % MAILBOX_SLOT == 0
+    assert memory["mailbox"].base >= memory["results"].base + 2 * sessions * shell.result_slot
+    assert memory.base + memory.size >= memory["page"].end
 
 
 def test_a_role_goes_into_what_has_a_slot():
-    with pytest.raises(TrebuchetError, match="^a role goes into board or fabric, not into 'mirr"):
-        source("mirror", "matmul")
-    with pytest.raises(BoardError, match="^Board 'sim': role must be one of .*, not 'nothing'$"):
-        source("fabric", "nothing")
+    with pytest.raises(TrebuchetError, match="^roles go into board or fabric, not into 'mirror'"):
+        source("mirror", Plan.of_roles("matmul"))
+    with pytest.raises(TrebuchetError, match="^there is no role 'nothing'; there are: .*loopback"):
+        source("fabric", Plan.of_roles("nothing"))
 
 
 def test_an_unknown_board_is_named_with_the_known_ones():
@@ -253,7 +257,7 @@ def test_the_twin_of_a_board_keeps_what_its_file_says():
     twin = board.variant(name="twin", tcp="lean")
     assert tcp_of(twin) == tcp_of(VCU118.variant(tcp="lean")) | {"counter_width": 24}
     assert (twin.name, twin.capacity, twin.tcp) == ("twin", board.capacity, "lean")
-    assert tcp_of(dataclasses.replace(twin, role="none")) == tcp_of(twin)
+    assert tcp_of(dataclasses.replace(twin, plan=Plan())) == tcp_of(twin)
 
 
 def test_a_usual_layout_of_the_flash():

@@ -7,7 +7,6 @@ from ecg_lane_bench import SESSIONS, Work, play
 from role_bench import Job, RoleBench, Write
 from streams import MemoryResponder, make_rng, run, seeds, stream_checker, stream_get, stream_put
 from test_roles_ecg import heart
-from trebuchet.boards.schema import ECG_PRESETS
 from trebuchet.cores.roles.contract import JobKind
 from trebuchet.cores.roles.ecg.configure import PREFIX, WeightPort
 from trebuchet.cores.roles.ecg.role import EcgRole
@@ -165,7 +164,6 @@ def test_a_reset_in_the_middle_of_new_weights():
 
 
 def test_orders_are_the_gateware_s():
-    assert set(ECG_PRESETS) == set(PRESETS)
     for preset in PRESETS.values():
         bank = EcgRole(preset=preset).bank
         order = ORDERS[preset.name] or tuple(range(preset.inputs))

@@ -5,6 +5,7 @@ from streams import MemoryRequester, MemoryResponder, make_rng, run, seeds
 from test_memory_model import random_traffic
 from trebuchet.cores.memory_arbiter import MemoryArbiter
 from trebuchet.cores.shell import Shell, ShellConfig
+from trebuchet.models.plan import Plan
 
 REGION = 2048
 
@@ -215,7 +216,7 @@ def test_class_0_goes_first():
 def test_ports_of_the_shell(managed):
     """Receive DMA is first; only a role that does not promise prompt writes has a buffer."""
     for role, buffered in (("loopback", set()), ("verilog_example", {3 + managed})):
-        arbiter = Shell(ShellConfig(role=role, managed=managed))._arbiter
+        arbiter = Shell(ShellConfig(plan=Plan.of_roles(role), managed=managed))._arbiter
         assert arbiter.priority == (0,) + (1,) * (arbiter.n - 1)
         assert set(range(arbiter.n)) - arbiter.prompt == buffered
 

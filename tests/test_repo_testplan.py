@@ -1,4 +1,4 @@
-"""docs/testplan.toml: every feature has tests, every test file belongs to a feature."""
+"""The test plan: every feature has tests, every file of tests belongs to a feature."""
 
 import ast
 import tomllib
@@ -9,7 +9,8 @@ from conftest import LONGEST
 
 @pytest.fixture(scope="module")
 def plan(root):
-    return tomllib.loads((root / "docs" / "testplan.toml").read_text())["feature"]
+    files = [root / "docs" / "testplan.toml", *sorted((root / "docs" / "testplan").glob("*.toml"))]
+    return [feature for file in files for feature in tomllib.loads(file.read_text())["feature"]]
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ from trebuchet.cores.roles.catalog import load_role, role_names, slot_block
 from trebuchet.cores.roles.contract import role_block
 from trebuchet.cores.shell import Shell, ShellConfig
 from trebuchet.models.errors import TrebuchetError
+from trebuchet.models.plan import Plan
 from trebuchet.soc import role_template
 
 NAME = "probe_one"
@@ -111,9 +112,32 @@ def test_names_in_use(name, root):
         role_template.create(name, root)
 
 
-def test_not_a_checkout(tmp_path):
-    with pytest.raises(TrebuchetError, match="is no checkout of Trebuchet"):
+@pytest.mark.slow
+def test_a_role_outside_the_tree(root, tmp_path):
+    """It passes its own test, and a shell takes it; the tree's roles keep their names."""
+    result = trebuchet("role", "new", "fine", "--dir", tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert sorted(path.name for path in tmp_path.rglob("*.py")) == [
+        "model.py",
+        "role.py",
+        "test_fine.py",
+    ]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", tmp_path / "fine"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert " passed" in done.stdout, done.stdout[-3000:]
+    with pytest.raises(TrebuchetError, match="role 'fine' must have a new name: .* exists"):
         role_template.create("fine", tmp_path)
+    with pytest.raises(TrebuchetError, match="role 'ecg' must have a new name: there is one in"):
+        role_template.create("ecg", tmp_path)
+
+
+@pytest.mark.slow
+def test_nothing_that_is_there_is_edited(root, copy, created):
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, check=True)
+    names = [name for name in listed.stdout.decode().split("\0") if (root / name).is_file()]
+    edited = [name for name in names if (copy / name).read_bytes() != (root / name).read_bytes()]
+    assert edited == []
+    assert set(created).isdisjoint(names)
 
 
 def test_every_role_is_found():
@@ -125,19 +149,19 @@ def test_every_role_is_found():
 
 def test_any_role_fits_the_shell():
     """Its registers and its Verilog are the shell's, too; an unknown one is refused."""
-    shell = Shell(ShellConfig(role="verilog_example", result_slot=64))
+    shell = Shell(ShellConfig(plan=Plan.of_roles("verilog_example"), result_slot=64))
     assert "csr_verilog_example" in shell.signature.members
     assert [path.name for path in shell.verilog_files] == ["adler32.v"]
-    assert ShellConfig(role="none").make_role() is None
+    assert ShellConfig().make_slots() == []
     with pytest.raises(TrebuchetError, match="there is no role 'nothing'; there are: .*loopback"):
-        Shell(ShellConfig(role="nothing"))
+        ShellConfig(plan=Plan.of_roles("nothing"))
 
 
 @pytest.mark.parametrize(
     ("option", "says"),
     [
-        ("--c", "#define TREBUCHET_BENCHMARK_DELAY_ADDR 0x00001050u"),
-        ("--json", '"address": 4176'),
+        ("--c", "#define TREBUCHET_BENCHMARK_DELAY_ADDR 0x00001058u"),
+        ("--json", '"address": 4184'),
         ("--svd", "<name>OUTPUT_LENGTH</name>"),
         ("--base=4096", "output_length"),
     ],

@@ -230,7 +230,6 @@ def test_addresses_are_found_once_in_the_header():
     [
         (["fabric", "--boards", "2"], "several boards must be of top board, not 'fabric'"),
         (["--boards", "2", "--loss", "3%"], "--loss is for one board; links of several are"),
-        (["--boards", "2", "--role", "matmul"], "--role is for one board; leave it out with"),
         (["--boards", "2", "--trace-from", "9"], "--trace-from is for one board; leave it out"),
         (["mirror", "--trace-from", "9"], "--trace-from is the first cycle of --trace; give that"),
         (["--boards", "2", "--max-rate", "9"], "--max-rate is for one board; leave it out with"),

@@ -80,7 +80,7 @@ def test_a_memory_that_is_too_small(ported):
     [
         (
             ("return ecp5.area_options", "return 1 / 0, ecp5.area_options"),
-            r"\S+my_board\.py:11: ZeroDivisionError: division by zero",
+            r"\S+my_board\.py:12: ZeroDivisionError: division by zero",
         ),
         (
             ('return ecp5.area_options(logicbone.Platform(device="45F"))', "return None"),
@@ -88,17 +88,17 @@ def test_a_memory_that_is_too_small(ported):
         ),
         (
             ("import MT41K512M16", "import MT41K512M17 as MT41K512M16"),
-            r"\S+my_board\.py:15: ImportError: cannot import name 'MT41K512M17' from .*",
+            r"\S+my_board\.py:16: ImportError: cannot import name 'MT41K512M17' from .*",
         ),
         (
             ("    ecp5.rgmii(soc)", '    raise KeyError("a\\nb")'),
-            r"\S+my_board\.py:22: KeyError: 'a\\nb'",
+            r"\S+my_board\.py:23: KeyError: 'a\\nb'",
         ),
         (
             ("attach=_attach", "attach=lambda: None"),
             r"\S+my_board\.py: TypeError: <lambda>\(\) takes 0 positional arguments .*",
         ),
-        (("    soc.crg = ", "    raise SystemExit(0)\n    soc.crg = "), r"\S+py:20: SystemExit: 0"),
+        (("    soc.crg = ", "    raise SystemExit(0)\n    soc.crg = "), r"\S+py:21: SystemExit: 0"),
         (("attach=_attach", "attach=print"), "attach gives no crg: clocks"),
         (
             ("platform=_platform", 'platform=__import__("functools").partial(int, "x")'),
@@ -215,9 +215,7 @@ def test_ctrl_c_is_quiet(ported):
 
 @pytest.mark.parametrize("command", ["check", "build"])
 def test_sizes_that_do_not_fit_are_told_before_anything_is_generated(ported, command, root):
-    board = ported(
-        ('tcp="lean"', 'tcp="small", role="matmul", segment_bytes=1 << 17, sessions=8192')
-    )
+    board = ported(('tcp="lean"', 'tcp="small", segment_bytes=1 << 17, sessions=8192'))
     result = CliRunner().invoke(
         app, [*(["board"] if command == "check" else []), command, str(board)]
     )
@@ -230,9 +228,9 @@ def test_sizes_that_do_not_fit_are_told_before_anything_is_generated(ported, com
 
 
 def test_a_role_whose_results_peers_cannot_have(ported):
-    message = fault(ported(('tcp="lean"', 'role="matmul", peers=3')))
+    message = fault(ported(("plan=ONE_ECG", 'plan=ONE_ECG.of_roles("matmul"), peers=3')))
     assert message.startswith(
-        "board 'test_check': role 'matmul' with segment_bytes=32768 and peers=3: log2 of a peer's "
+        "board 'test_check': its roles with segment_bytes=32768 and peers=3: log2 of a peer's "
     )
 
 

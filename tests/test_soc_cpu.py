@@ -11,7 +11,7 @@ FILE = """
 import dataclasses
 from trebuchet.boards.sim import BOARD as SIM
 
-BOARD = dataclasses.replace(SIM, name="sim_cpu", cpu_variant={variant!r}, role="none")
+BOARD = dataclasses.replace(SIM, name="sim_cpu", cpu_variant={variant!r}, plan=Plan())
 """
 
 

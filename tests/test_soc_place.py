@@ -69,10 +69,13 @@ def fake(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("used", "message"),
     [
-        ({"lut4": 43_849}, "needs 43849 LUTs of 43848; leave something out: role="),
-        ({"ff": 43_849}, "needs 43849 flip-flops of 43848; leave something out: role="),
+        ({"lut4": 43_849}, "needs 43849 LUTs of 43848; leave something out: roles "),
+        ({"ff": 43_849}, "needs 43849 flip-flops of 43848; leave something out: roles "),
         ({"bram": 109}, "needs 109 block RAMs of 108; raise lut_ram, or leave"),
-        ({"dsp": 73}, "needs 73 multipliers of 72; lower ecg_pipelines, or take another role"),
+        (
+            {"dsp": 73},
+            "needs 73 multipliers of 72; lower a role's options or instances, or take another role",
+        ),
     ],
 )
 @pytest.mark.parametrize("device", ["LFE5UM-45F-8BG381C", "lfe5um-45f-8bg381c"])

@@ -15,7 +15,7 @@ from trebuchet.boards import BUILT, load_board
 from trebuchet.boards.flash import Flash, flash_layout
 from trebuchet.boards.schema import BoardError
 from trebuchet.boards.sim import without_cpu
-from trebuchet.cores.shell import SERVICES, Shell, ShellConfig
+from trebuchet.cores.shell import Shell, ShellConfig
 from trebuchet.cores.tcp.config import TcpConfig
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.sim.build import build
@@ -50,13 +50,12 @@ def test_a_golden_bitstream_needs_none():
 
 def test_a_shell_without_firmware_has_no_registers():
     config = shell_config(UNMANAGED)
-    assert config.services == ("echo", "discard", "smp")
     assert config.tcp.ports == (7, 9, 4000)
     shell = Shell(config)
     assert not [name for name in shell.signature.members if name.startswith("csr_")]
     assert {"enable", "mac", "ip"} < set(shell.signature.members)
     managed = ShellConfig()
-    assert managed.services == tuple(SERVICES)
+    assert managed.tcp.ports == (7, 9, 80, 4000, 8080)
     assert "enable" not in Shell(managed).signature.members
     with pytest.raises(ValueError, match="^A shell without firmware must have no peers$"):
         ShellConfig(peers=1, managed=False)
@@ -128,9 +127,9 @@ def test_the_role_answers(board):
 @pytest.mark.nightly
 @needs_network
 def test_services_of_firmware_are_refused(board):
-    for name in ("mailbox", "page"):
+    for port in (80, 8080):
         with pytest.raises(ConnectionRefusedError):
-            board.connect(SERVICES[name])
+            board.connect(port)
 
 
 @pytest.mark.nightly

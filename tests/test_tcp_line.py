@@ -11,6 +11,7 @@ from streams import MemoryResponder, packet_get, packet_put, run
 from trebuchet.cores.shell import Shell, ShellConfig
 from trebuchet.cores.tcp.config import TINY
 from trebuchet.models.net import with_tag, without_tag
+from trebuchet.models.plan import Plan
 from trebuchet.sim.toe import PORTS, Toe
 
 CONFIG = replace(TINY, sessions=4, segment_log2=12, icmp=True)
@@ -24,8 +25,8 @@ def toe(config):
 
 
 def shell(config):
-    top = ShellConfig(tcp=config, role="none")
-    return Shell(top), top.memory.page
+    top = ShellConfig(tcp=config, plan=Plan())
+    return Shell(top), top.memory["page"].base
 
 
 TAGGED = replace(CONFIG, vlan=True)

@@ -1,33 +1,98 @@
-"""The roles in the tree: `cores/roles/NAME/role.py`, found by their folders."""
+"""The roles that can be built: `NAME/role.py` in ``cores/roles`` and in folders of the user's."""
 
+import dataclasses
 import importlib
+import sys
 import warnings
+from dataclasses import dataclass
+from importlib.machinery import ModuleSpec
+from importlib.util import module_from_spec
 from pathlib import Path
 
 from amaranth.hdl import UnusedElaboratable
 
 from ...models.errors import TrebuchetError
+from ...models.plan import RoleEntry
+from ...models.role_folders import OWN_PACKAGE, is_own, role_folder, role_names
 from . import contract
 from .contract import role_block
+from .needs import RoleNeeds, RolePlace
 
-__all__ = ["load_role", "role_names", "slot_block"]
-
-_FOLDER = Path(contract.__file__).parent
+__all__ = ["PlannedRole", "load_role", "role_names", "slot_block"]
 
 
-def role_names(folder=_FOLDER):
-    """Names of all roles, sorted."""
-    return sorted(path.parent.name for path in Path(folder).glob("*/role.py"))
+@dataclass(frozen=True)
+class NoConfig:
+    """Of a role without options."""
+
+
+class PlannedRole:
+    """A role of a plan: its class, with its own configuration.
+
+    Parameters: ``entry``, a :class:`~trebuchet.models.plan.RoleEntry`. Raises TrebuchetError, one
+    line, for a role that there is not, an option that it has not, or a value that cannot be.
+
+    A role's class may have, beside the contract:
+
+    * ``Config``, a frozen dataclass: its options and their defaults. ``ValueError`` when one is
+      made says what is wrong with a value. Without it the role has no options.
+    * ``needs(config)``, a static method: its :class:`RoleNeeds`.
+    * ``place(config, place)``, a class method: the role, for a :class:`RolePlace`. Without it it is
+      made by ``Role(width, tag_width=tag_width, **options)``.
+    * ``largest_result(operand)``, a static method, if ``needs`` does not say.
+    """
+
+    def __init__(self, entry: RoleEntry):
+        self.entry, self.name = entry, entry.name
+        self.type = load_role(entry.kind)
+        self.config = self._configured()
+        needs = getattr(self.type, "needs", None)
+        if needs is None:
+            largest = getattr(self.type, "largest_result", None)
+            self.needs = RoleNeeds(largest_result=largest)
+        else:
+            self.needs = needs(self.config)
+        if entry.instances > 1 and contract.JobKind.CONFIGURE in self.needs.kinds:
+            raise TrebuchetError(
+                f"role {self.name!r}: instances must be 1 for a role that clients configure, "
+                f"not {entry.instances}"
+            )
+
+    def _configured(self):
+        kind = getattr(self.type, "Config", NoConfig)
+        known = {field.name: field for field in dataclasses.fields(kind)}
+        for name, value in self.entry.options.items():
+            if name not in known:
+                raise TrebuchetError(
+                    f"role {self.name!r} has no option {name!r}; it has: "
+                    f"{', '.join(known) or 'none'}"
+                )
+            wanted = type(known[name].default)
+            if type(value) is not wanted:
+                raise TrebuchetError(
+                    f"role {self.name!r}: option {name} must be of type {wanted.__name__}, "
+                    f"not {value!r}"
+                )
+        try:
+            return kind(**self.entry.options)
+        except ValueError as error:
+            raise TrebuchetError(f"role {self.name!r}: {error}") from error
+
+    def place(self, place: RolePlace):
+        """The role itself."""
+        if hasattr(self.type, "place"):
+            return self.type.place(self.config, place)
+        options = dataclasses.asdict(self.config)
+        return self.type(place.width, tag_width=place.tag_width, **options)
 
 
 def load_role(name):
     """The class of the role ``name``: the one in its ``__all__`` whose name ends in ``Role``."""
-    if name not in role_names():
-        raise TrebuchetError(
-            f"there is no role {name!r}; there are: {', '.join(role_names())}; "
-            f"make it with: trebuchet role new {name}"
-        )
-    module = importlib.import_module(f"{contract.__package__}.{name}.role")
+    folder = role_folder(name)
+    if is_own(name):
+        module = _import_own(name, folder)
+    else:
+        module = importlib.import_module(f"{contract.__package__}.{name}.role")
     roles = [getattr(module, item) for item in module.__all__ if item.endswith("Role")]
     if len(roles) != 1:
         raise TrebuchetError(
@@ -36,8 +101,33 @@ def load_role(name):
     return roles[0]
 
 
+def _import_own(name, folder):
+    """The module of a role of the user's, in a package of its own: imports in it may be relative.
+
+    Kept by the role's name, so that a role is one class however often it is asked for.
+    """
+    package = f"{OWN_PACKAGE}.{name}"
+    found = sys.modules.get(f"{package}.role")
+    if found is not None and Path(found.__file__) == folder / "role.py":
+        return found
+    for inner in [key for key in sys.modules if key == package or key.startswith(f"{package}.")]:
+        del sys.modules[inner]
+    for inner, path in ((OWN_PACKAGE, None), (package, folder)):
+        spec = ModuleSpec(inner, None, is_package=True)
+        spec.submodule_search_locations = [] if path is None else [str(path)]
+        sys.modules[inner] = module_from_spec(spec)
+    try:
+        return importlib.import_module(f"{package}.role")
+    except TrebuchetError:
+        raise
+    except Exception as error:  # a fault of the user's file, which may be any
+        raise TrebuchetError(
+            f"role {name!r} cannot be loaded from {folder}: {type(error).__name__}: {error}"
+        ) from error
+
+
 def slot_block(name):
-    """The register block of a slot with role ``name`` in it."""
+    """The register block of a slot with role ``name`` in it, configured as it comes."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnusedElaboratable)  # only its registers are asked for
         own = load_role(name)().signature.block

@@ -32,7 +32,8 @@ class VerilogComponent(wiring.Component):
 
     Each member is a port, its name the path to it joined by ``_``; a payload that is a struct is a
     port for each field, without ``payload`` in the name: ``job_valid``, ``job_ready``,
-    ``job_length``, ``mem_cmd_addr``, ``csr_key``. A field without bits has no port. Beside these
+    ``job_length``, ``mem_cmd_addr``, ``csr_key``. A field without bits has no port; nor has a
+    job's ``role``, which is of no concern to a role. Beside these
     the module has the inputs ``clk`` and ``rst``, a synchronous reset, active high.
 
     ``verilog_files`` names the file, or a copy that all tools can read, for whoever compiles the
@@ -87,7 +88,7 @@ class VerilogComponent(wiring.Component):
         if isinstance(value, data.View):
             for field, _ in value.shape():
                 part = Value.cast(value[field])
-                if len(part):
+                if len(part) and (*names, field) != ("job", "role"):
                     yield "_".join([*names, field]), part
         else:
             yield "_".join(names), Value.cast(value)

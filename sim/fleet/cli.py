@@ -6,6 +6,7 @@ from pathlib import Path
 from rich.console import Console
 
 from ...models.errors import TrebuchetError
+from ...models.plan import Plan
 from ..process import shell_code
 from .run import Fleet
 from .topology import PEERS, Topology, load, uniform
@@ -36,9 +37,18 @@ def _announce(fleet: Fleet, console: Console) -> None:
 
 
 def run_fleet(
-    topology: Topology, command: str | None, *, seed: int, time_mode: str, busy: bool
+    topology: Topology,
+    command: str | None,
+    *,
+    seed: int,
+    time_mode: str,
+    busy: bool,
+    plan: Plan | None = None,
 ) -> int:
-    """Run the boards until somebody ends it, or while ``command`` runs; returns its exit code."""
+    """Run the boards until somebody ends it, or while ``command`` runs; returns its exit code.
+
+    ``plan``: other roles and services than the simulated board's own.
+    """
     from ...soc.build import build_sim
     from ..tops import board_source
     from .build import build_fleet
@@ -49,7 +59,8 @@ def run_fleet(
     console = Console(stderr=True)
     peers = PEERS if topology.connections else 0
     with console.status("Generating Verilog and firmware …"):
-        source, files = board_source(peers=peers), build_sim(peers=peers)
+        source = board_source(plan, peers=peers)
+        files = build_sim(plan=plan, peers=peers)
         folders = [board_folder(files, topology, board) for board in topology.boards]
     with console.status("Compiling the simulator (once for each version of it) …"):
         binary = build_fleet(source)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ...models.errors import TrebuchetError
+from ...models.plan import Plan
 from ..build import Source
 from ..run import Board
 from .server import GdbServer
@@ -41,13 +42,13 @@ class DebugFiles:
     csr_json: Path
 
 
-def debug_files(top: str = "board", role: str | None = None) -> DebugFiles:
-    """Make the board with the debug port, with its own role or another."""
+def debug_files(top: str = "board", plan: Plan | None = None) -> DebugFiles:
+    """Make the board with the debug port, with its own plan or another."""
     if top != "board":
         raise TrebuchetError(f"GDB needs a CPU, and so the top board; {top!r} has none")
     from ...soc.build import build_sim
 
-    files = build_sim(role=role, debug=True)
+    files = build_sim(plan=plan, debug=True)
     source = Source(
         "board",
         files.top,

@@ -1,5 +1,7 @@
 """The ECG role: one or more pipelines behind the role contract."""
 
+from dataclasses import dataclass
+
 from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
 
@@ -12,11 +14,13 @@ from ...memory_arbiter import MemoryArbiter
 from ...stream import check_data_width
 from ..contract import JobKind, RoleSignature
 from ..dispatch import Dispatcher
+from ..needs import RoleNeeds
 from .bank import PipelineBank
 from .configure import WEIGHTS_BLOCK, WeightPort
 from .lane import EcgLane
+from .load import STORE_LOG2
 
-__all__ = ["ECG_BLOCK", "EcgRole", "ecg_block"]
+__all__ = ["ECG_BLOCK", "EcgConfig", "EcgRole", "ecg_block"]
 
 ECG_BLOCK = RegisterBlock(
     "ecg_pipeline",
@@ -37,6 +41,42 @@ def ecg_block(preset=model.FAITHFUL, loadable=False):
 
 #: Jobs that a pipeline has at a time: one is loaded while the other's beats are worked on.
 JOBS_PER_LANE = 2
+
+
+@dataclass(frozen=True)
+class EcgConfig:
+    """Options of the role in a shell's plan.
+
+    Attributes
+    ----------
+    preset : str
+        Features and network, one of ``models/ecg/presets.py``.
+    pipelines : int
+        Pipelines, 1 to 64.
+    buffers : int
+        Blocks that each of them holds, 1 or 2.
+    stream : bool
+        Records may come in parts (SMP message type 4).
+    loadable : bool
+        The network takes new weights at run time (SMP message type 1, and registers).
+    """
+
+    preset: str = model.FAITHFUL.name
+    pipelines: int = 1
+    buffers: int = 1
+    stream: bool = False
+    loadable: bool = False
+
+    def __post_init__(self):
+        for name, allowed in (
+            ("preset", tuple(PRESETS)),
+            ("pipelines", range(1, 65)),
+            ("buffers", (1, 2)),
+        ):
+            value = getattr(self, name)
+            if value not in allowed:
+                words = "1 to 64" if name == "pipelines" else " or ".join(map(str, allowed))
+                raise ValueError(f"{name} must be {words}, not {value!r}")
 
 
 class EcgRole(wiring.Component):
@@ -125,6 +165,33 @@ class EcgRole(wiring.Component):
             count = len(weight_words(weights, order))
             self.weights = WeightPort(count, width, self.lane_tag_width)
         super().__init__(RoleSignature(ecg_block(preset, loadable), width, tag_width))
+
+    Config = EcgConfig
+
+    @classmethod
+    def needs(cls, config):
+        """What it needs of a shell (:class:`~trebuchet.cores.roles.needs.RoleNeeds`)."""
+        kinds = ((JobKind.STREAM, config.stream), (JobKind.CONFIGURE, config.loadable))
+        return RoleNeeds(
+            tag_width=cls.tag_bits(config.pipelines, config.stream, config.loadable),
+            scratch_log2=STORE_LOG2 if config.stream else None,
+            kinds=tuple(kind for kind, built in kinds if built),
+            largest_result=lambda _: model.MAX_RESULT,
+        )
+
+    @classmethod
+    def place(cls, config, place):
+        """The role for its place in a shell (:class:`~trebuchet.cores.roles.needs.RolePlace`)."""
+        return cls(
+            place.width,
+            tag_width=place.tag_width,
+            pipelines=config.pipelines,
+            buffers=config.buffers,
+            scratch=place.scratch,
+            sessions=place.sessions,
+            preset=PRESETS[config.preset],
+            loadable=config.loadable,
+        )
 
     @staticmethod
     def tag_bits(pipelines, stream=False, loadable=False):

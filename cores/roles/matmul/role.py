@@ -1,5 +1,7 @@
 """The matrix-multiply role: products of pairs of matrices behind the role contract."""
 
+from dataclasses import dataclass
+
 from amaranth import Module, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFO
@@ -12,10 +14,11 @@ from ...memory import ADDR_WIDTH
 from ...tcp.service import LENGTH_WIDTH
 from ..contract import AnswerLayout, JobKind, JobLayout, RoleSignature
 from ..fetch import MemoryJoin, OperandReader, ResultWriter
+from ..needs import RoleNeeds
 from .array import MacArray, Shape
 from .sequencer import Sequencer
 
-__all__ = ["MATMUL_BLOCK", "MatmulRole", "Multiplier"]
+__all__ = ["MATMUL_BLOCK", "MatmulConfig", "MatmulRole", "Multiplier"]
 
 MATMUL_BLOCK = RegisterBlock(
     "matmul_array",
@@ -26,6 +29,8 @@ MATMUL_BLOCK = RegisterBlock(
     "the matrix multiplier's own counters",
 )
 
+#: Pairs in a message, for which a simulated board has segments.
+PAIRS = 3
 #: Jobs that may wait between their check and the writing of their results.
 JOBS = 4
 
@@ -91,6 +96,25 @@ EntryLayout = data.StructLayout(
 )
 
 
+@dataclass(frozen=True)
+class MatmulConfig:
+    """Options of the role in a shell's plan.
+
+    Attributes
+    ----------
+    macs : int
+        Multiply-accumulate units, a power of two from 4 to ``n``.
+    n : int
+        Order of the matrices: 4, 8, 16, 32 or 64.
+    """
+
+    macs: int = 32
+    n: int = 64
+
+    def __post_init__(self):
+        Shape(self.n, self.macs, 32)
+
+
 class MatmulRole(wiring.Component):
     """Multiplies matrices of 32-bit integers (role contract: ``cores/roles/contract.py``).
 
@@ -121,6 +145,16 @@ class MatmulRole(wiring.Component):
     #: Jobs that the role holds, at most: one is being checked, one answered.
     outstanding = JOBS + 2
     prompt_writes = True
+
+    Config = MatmulConfig
+
+    @classmethod
+    def needs(cls, config):
+        """What it needs of a shell: segments for three pairs in a message."""
+        return RoleNeeds(
+            operand=PAIRS * 8 * config.n**2,
+            largest_result=lambda operand: cls.largest_result(operand, config.n),
+        )
 
     @staticmethod
     def largest_result(operand, n=64):

@@ -1,0 +1,40 @@
+"""Options of commands that take a plan."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["PlanOption", "RoleOption", "RolesOption", "ServiceOption"]
+
+_PANEL = "Roles and services"
+
+RoleOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="KIND[:KEY=VALUE,…]",
+        rich_help_panel=_PANEL,
+        help="A role, such as matmul, ecg:instances=2,preset=second, or the folder of your own; "
+        "again for further ones. none: no role.",
+    ),
+]
+ServiceOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PORT=FRAMING[:ROLE]",
+        rich_help_panel=_PANEL,
+        help="A TCP port: echo, discard, http, page, or smp with a role. Left out: the usual ones.",
+    ),
+]
+PlanOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", rich_help_panel=_PANEL, help="A TOML file that says both."),
+]
+RolesOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FOLDER",
+        rich_help_panel=_PANEL,
+        help="Where roles of your own are; again for more.",
+    ),
+]

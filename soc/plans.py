@@ -1,0 +1,88 @@
+"""From a plan to what is built: sizes of the simulated board, and plans of the command line."""
+
+import hashlib
+import json
+
+from ..boards.sim import BOARD
+from ..models.errors import TrebuchetError
+from ..models.plan import Plan, PlanError, RoleEntry, ServiceEntry, load_plan
+from ..models.role_folders import add_roles
+
+__all__ = ["plan_label", "plan_of", "sim_board", "with_plan"]
+
+#: Bytes of a message before the operand.
+HEADER = 12
+
+
+def sim_board(plan):
+    """The simulated board with ``plan``: segments for its largest operand, sessions that fit."""
+    from ..cores.roles.catalog import PlannedRole
+    from .build import shell_config
+
+    needs = [PlannedRole(entry).needs.operand for entry in plan.roles]
+    largest = max([BOARD.segment_bytes - HEADER, *needs])
+    segment = 1 << (largest + HEADER - 1).bit_length()
+    sessions = BOARD.sessions
+    while sessions > 1:
+        board = BOARD.variant(plan=plan, segment_bytes=segment, sessions=sessions)
+        if shell_config(board, check=False).memory.size <= board.dram_bytes // 2:
+            return board
+        sessions //= 2
+    raise PlanError(f"the simulated board's memory is too small for segments of {segment} bytes")
+
+
+def with_plan(board, plan):
+    """``board`` with another plan, unless that is None."""
+    return board if plan is None else board.variant(plan=plan)
+
+
+def plan_label(plan):
+    """A short name of a plan, for folders: its role, or a hash."""
+    names = [entry.kind for entry in plan.roles]
+    if len(names) == 1 and plan == Plan.of_roles(*names):
+        return names[0]
+    text = json.dumps(plan.describe(), sort_keys=True)
+    return f"plan_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+def plan_of(roles=(), services=(), path=None, folders=()):
+    """The plan that a command's options say, or None if they say nothing.
+
+    Parameters
+    ----------
+    roles : sequence of str
+        ``KIND[:KEY=VALUE,…]`` each; KIND may be the folder of a role of the user's; ``none`` alone
+        is a plan without roles.
+    services : sequence of str
+        ``PORT=FRAMING[:ROLE]`` each; the standard ones if there are none.
+    path : path or None
+        A TOML file instead of both.
+    folders : sequence of path
+        Folders with roles of the user's.
+    """
+    for folder in folders:
+        add_roles(folder)
+    if path is not None:
+        if roles or services:
+            raise TrebuchetError("a plan's file says roles and services; leave out the options")
+        return load_plan(path)
+    if not roles and not services:
+        return None
+    if tuple(roles) == ("none",):
+        roles = ()
+    entries = tuple(RoleEntry.parse(_known(text)) for text in roles)
+    return Plan(entries, tuple(map(ServiceEntry.parse, services)))
+
+
+def _known(text):
+    """A role's text, with the name of its folder for its path."""
+    kind, colon, rest = text.partition(":")
+    if "/" not in kind and not kind.startswith("."):
+        return text
+    names = add_roles(kind)
+    if len(names) != 1:
+        raise TrebuchetError(
+            f"{kind!r} must be the folder of one role; its roles are: {', '.join(names)}; "
+            f"name the folder with --roles, and each of them with --role"
+        )
+    return f"{names[0]}{colon}{rest}"
