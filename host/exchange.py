@@ -33,8 +33,9 @@ def exchange(
     outstanding: int,
     kind: smp.MessageType = smp.MessageType.DATA,
     fault: Callable[[int, bytes], str | None] = lambda index, result: None,
+    role: int | None = None,
 ) -> Iterator[Answer]:
-    """Send the payloads, yield the answers as they come.
+    """Send the payloads, yield the answers as they come. ``role``: number of the role they are for.
 
     A board answers two messages of a connection before it waits for the first answer to be taken:
     when messages or answers are large, more ``outstanding`` could wait for each other for ever.
@@ -47,7 +48,7 @@ def exchange(
     while sent < len(payloads) or waiting:
         while sent < len(payloads) and len(waiting) < outstanding:
             waiting[sent] = time.monotonic()
-            connection.send(smp.data_message(sent, payloads[sent], kind))
+            connection.send(smp.data_message(sent, payloads[sent], kind, role))
             sent += 1
         id, result = _receive_result(connection, waiting, fault)
         yield Answer(id, result, time.monotonic() - waiting.pop(id))

@@ -21,8 +21,9 @@ from rich.table import Table
 from ..models import matmul
 from ..models.errors import TrebuchetError
 from . import smp
-from .exchange import exchange
-from .options import Seconds
+from .exchange import Refused, exchange
+from .options import RoleName, Seconds
+from .roles import explain, role_number
 
 __all__ = ["Run", "app", "run_pairs"]
 
@@ -74,8 +75,13 @@ def run_pairs(
     pairs: int = 1,
     timeout: float = 30.0,
     progress: Callable[[int], None] = lambda done: None,
+    role: str | None = None,
 ) -> Run:
-    """Send ``count`` pairs, ``pairs`` a message; ``progress(done)`` is called after each answer."""
+    """Send ``count`` pairs, ``pairs`` a message; ``progress(done)`` is called after each answer.
+
+    ``role``: name of the role on the board; None: the port's.
+    """
+    number = role_number(address, role, timeout)
     rng = random.Random(seed)
     sizes = [min(pairs, count - at) for at in range(0, count, pairs)]
     operands = [matmul.random_operand(rng, size) for size in sizes]
@@ -85,10 +91,14 @@ def run_pairs(
     with smp.Connection(address, port, timeout, max_payload=largest) as connection:
         start = time.monotonic()
         done = 0
-        for answer in exchange(connection, operands, OUTSTANDING, fault=_fault(sizes)):
-            results[answer.index], latencies[answer.index] = answer.result, answer.seconds
-            done += sizes[answer.index]
-            progress(done)
+        answers = exchange(connection, operands, OUTSTANDING, fault=_fault(sizes), role=number)
+        try:
+            for answer in answers:
+                results[answer.index], latencies[answer.index] = answer.result, answer.seconds
+                done += sizes[answer.index]
+                progress(done)
+        except Refused as refusal:
+            raise explain(address, refusal, timeout) from refusal
         seconds = time.monotonic() - start
     size = matmul.result_bytes()
     exact = 0
@@ -141,6 +151,7 @@ def run_command(
         int, typer.Option(min=1, max=MAX_PAIRS, help="Pairs of matrices a message.")
     ] = 1,
     seed: Annotated[int, typer.Option(help="Of the matrices.")] = 1,
+    role: RoleName = None,
     timeout: Seconds = 30,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
 ) -> None:
@@ -150,7 +161,14 @@ def run_command(
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("products", total=count)
         run = run_pairs(
-            board, port, count, seed, pairs, timeout, lambda done: bar.update(task, completed=done)
+            board,
+            port,
+            count,
+            seed,
+            pairs,
+            timeout,
+            lambda done: bar.update(task, completed=done),
+            role,
         )
     if as_json:
         typer.echo(json.dumps(as_dict(run), indent=2))

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-__all__ = ["MAX_SECONDS", "Seconds", "a_number", "seconds"]
+__all__ = ["MAX_SECONDS", "RoleName", "Seconds", "a_number", "seconds"]
 
 #: A day: nobody waits longer, and a socket's time-out overflows somewhere above.
 MAX_SECONDS = 86400
@@ -28,6 +28,12 @@ def seconds(show_default: bool | str = True) -> Any:
         show_default=show_default,
     )
 
+
+#: One of several roles of a board.
+RoleName = Annotated[
+    str | None,
+    typer.Option("--role", help="Name of the role on the board; default: that of the port."),
+]
 
 #: How long to wait for a board.
 Seconds = Annotated[float, seconds()]

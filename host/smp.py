@@ -18,7 +18,8 @@ type   name                    payload
 
 A board answers a message that it cannot work on with a type 2 message of 8 bytes: u8 status
 (:class:`trebuchet.models.status.Status`), three zero bytes, u32 ID of the message in question.
-Reserved bytes are sent as 0 and ignored when received.
+Reserved bytes are sent as 0 and ignored when received, but for the first of a message to a board: n
+names role n - 1 of the board, 0 the TCP port's.
 """
 
 import contextlib
@@ -32,6 +33,7 @@ from enum import IntEnum
 
 from ..models import sockets
 from ..models.errors import TrebuchetError
+from ..models.plan import MAX_ROLES
 from ..models.progress import Deadline, current_simulation
 from ..models.status import DESCRIPTIONS, Status
 
@@ -61,7 +63,7 @@ PORT = 4000
 #: Largest payload a decoder takes unless told otherwise; stops a bad size from eating memory.
 MAX_PAYLOAD = 1 << 26
 
-HEADER = struct.Struct("<B3xI")
+HEADER = struct.Struct("<BB2xI")
 RESPONSE = struct.Struct("<B3xI")
 REPLY = struct.Struct("<B3x")
 WORD = struct.Struct("<I")
@@ -87,9 +89,12 @@ class Message:
 
     kind: MessageType
     payload: bytes
+    #: Number of the role that it is for; None: the TCP port's.
+    role: int | None = None
 
     def pack(self) -> bytes:
-        return HEADER.pack(self.kind, len(self.payload)) + self.payload
+        named = 0 if self.role is None else self.role + 1
+        return HEADER.pack(self.kind, named, len(self.payload)) + self.payload
 
 
 @dataclass(frozen=True)
@@ -124,11 +129,15 @@ class Response:
     id: int | None
 
 
-def data_message(id: int, data: bytes, kind: MessageType = MessageType.DATA) -> Message:
-    """A data message, or one of another type that begins with an ID."""
+def data_message(
+    id: int, data: bytes, kind: MessageType = MessageType.DATA, role: int | None = None
+) -> Message:
+    """A data message, or one of another type that begins with an ID; ``role``: for which role."""
     if not 0 <= id < 1 << 32:
         raise ValueError(f"id must be 32 bit unsigned, not {id}")
-    return Message(kind, WORD.pack(id) + data)
+    if role is not None and not 0 <= role < MAX_ROLES:
+        raise ValueError(f"role must be 0 to {MAX_ROLES - 1}, not {role}")
+    return Message(kind, WORD.pack(id) + data, role)
 
 
 def response_message(status: int, id: int | None = None) -> Message:
@@ -217,7 +226,7 @@ class Decoder:
 
     def _messages(self) -> Iterator[Message]:
         while len(self.buffer) >= HEADER.size:
-            number, size = HEADER.unpack_from(self.buffer)
+            number, _, size = HEADER.unpack_from(self.buffer)
             try:
                 kind = MessageType(number)
             except ValueError:

@@ -13,7 +13,7 @@ from ...models.ecg.data import Record
 from ...models.ecg.presets import PRESETS, preset_named
 from ...models.errors import TrebuchetError
 from ...models.files import make_folder
-from ..options import Seconds
+from ..options import RoleName, Seconds
 from ..pictures import check_picture
 from ..smp import PORT
 from .client import OUTSTANDING, Run, board_preset, read_with_model, run_record
@@ -59,6 +59,7 @@ def run_command(
         str | None, typer.Argument(help="Address of the board; none: the golden model alone.")
     ] = None,
     port: Annotated[int, typer.Option(min=1, max=65535, help="TCP port of the role.")] = PORT,
+    role: RoleName = None,
     record: Annotated[
         str | None, typer.Option(help="Record, such as 208; a header's path; or synthetic.")
     ] = None,
@@ -103,10 +104,12 @@ def run_command(
         if plot:
             draw(chosen, reading, plot, "golden model")
         return
-    features = preset_named(preset) if preset else board_preset(board, timeout)
+    features = preset_named(preset) if preset else board_preset(board, timeout, role)
     known = read_weights(weights, features) if weights else None
     options = {"streamed": streamed, "preset": features, "weights": known}
-    run = run_with_progress(board, port, chosen, outstanding, timeout, console, **options)
+    run = run_with_progress(
+        board, port, chosen, outstanding, timeout, console, role=role, **options
+    )
     if as_json:
         typer.echo(json.dumps(as_dict(run), indent=2))
     else:

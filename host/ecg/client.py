@@ -24,6 +24,7 @@ from ...models.errors import TrebuchetError
 from ...models.status import Status
 from .. import smp
 from ..exchange import Refused, exchange
+from ..roles import explain, role_number
 from ..status import fetch_status
 
 __all__ = [
@@ -172,11 +173,16 @@ def read_with_model(
     return planned.read(planned.golden)
 
 
-def board_preset(board: str, timeout: float = 30.0) -> Preset:
-    """The preset that a board's status names; the faithful one if there is no status to be had."""
+def board_preset(board: str, timeout: float = 30.0, role: str | None = None) -> Preset:
+    """The preset that a board's status names for ``role``, of several instances the first.
+
+    The faithful one if there is no status to be had. ``role`` None: it is called ecg.
+    """
+    name = role or "ecg"
     try:
         state = fetch_status(board, timeout)
-        number = state["engines"]["ecg"].get("preset", 0)
+        engines = state["engines"]
+        number = engines.get(name, engines.get(f"{name}_0")).get("preset", 0)
         return list(PRESETS.values())[number]
     except (TrebuchetError, KeyError, TypeError, AttributeError, IndexError):
         return model.FAITHFUL
@@ -193,21 +199,24 @@ def run_record(
     streamed: bool | None = None,
     preset: Preset | None = None,
     weights: Weights | None = None,
+    role: str | None = None,
 ) -> Run:
     """Send the whole record; ``progress(done, total)`` is called after each answer.
 
+    ``role``: name of the role on the board; None: the port's.
     ``streamed``: in parts or as independent blocks; ``None``: in parts if the board takes them.
     ``seconds`` of the result is the time from the connect to the last answer; the golden model is
     computed outside it.
     """
+    number = role_number(address, role, timeout)
     planned = plan(record, streamed is not False, preset, weights)
     try:
-        return send_plan(address, port, record, planned, outstanding, timeout, progress)
+        return send_plan(address, port, record, planned, outstanding, timeout, progress, number)
     except Refused as refusal:
         if streamed is not None or refusal.status != Status.BAD_TYPE:
-            raise
+            raise explain(address, refusal, timeout) from refusal
     planned = plan(record, False, preset, weights)
-    return send_plan(address, port, record, planned, outstanding, timeout, progress)
+    return send_plan(address, port, record, planned, outstanding, timeout, progress, number)
 
 
 def send_plan(
@@ -218,13 +227,14 @@ def send_plan(
     outstanding: int,
     timeout: float,
     progress: Callable[[int, int], None],
+    role: int | None = None,
 ) -> Run:
     count = len(planned.payloads)
     results: list[bytes] = [b""] * count
     start = time.monotonic()
     with smp.Connection(address, port, timeout, max_payload=MAX_ANSWER) as connection:
         answers = exchange(
-            connection, planned.payloads, outstanding, planned.kind, fault=result_fault
+            connection, planned.payloads, outstanding, planned.kind, fault=result_fault, role=role
         )
         for done, answer in enumerate(answers, 1):
             results[answer.index] = answer.result
