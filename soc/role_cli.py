@@ -81,15 +81,23 @@ def _table(block, address):
 def new(
     name: Annotated[str, typer.Argument(help="A lower-case identifier.")],
     directory: Annotated[
-        Path | None, typer.Option("--dir", help="Checkout to put it into; this one by default.")
+        Path | None, typer.Option("--dir", help="Checkout, or any other folder, to put it into.")
     ] = None,
 ) -> None:
-    """Write a role that builds: gateware, golden model, test, proof, figure and their entries."""
+    """Write a role that builds: gateware, model, test; in a checkout proof and figure, too."""
     from .role_template import ROOT, create
 
     root = (directory or ROOT).resolve()
     for path in create(name, root):
         typer.echo(path)
+    if not (root / "cores" / "roles").is_dir():
+        typer.echo(
+            f"\nIt inverts bytes until you change it. Next:\n"
+            f"  pytest {root / name}\n"
+            f"  trebuchet sim --role {root / name}\n"
+            f"and docs/plan.md says how a board gets it."
+        )
+        return
     typer.echo(
         f"\nIt inverts bytes until you change it. Next:\n"
         f"  pytest tests/test_roles_{name}.py\n"

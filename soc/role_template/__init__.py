@@ -1,11 +1,12 @@
-"""What `trebuchet role new` writes: the files here, and entries in those that list roles.
+"""What `trebuchet role new` writes: the files here. Nothing that is there is edited.
+
+Proofs, figures, roles and features are found by their files.
 
 In the files ``@name@`` stands for the role's name, ``@NAME@`` and ``@Name@`` for it in capitals
 and in camel case. They are not
 Python modules until then.
 """
 
-import json
 import keyword
 import re
 import subprocess
@@ -23,32 +24,42 @@ _HERE = Path(__file__).resolve().parent
 
 #: Template, and where it goes.
 FILES = {
-    "package.txt": "cores/roles/@name@/__init__.py",
     "role.txt": "cores/roles/@name@/role.py",
     "model.txt": "models/@name@.py",
     "test.txt": "tests/test_roles_@name@.py",
     "proof.txt": "formal/@name@.py",
     "bench.txt": "bench/@name@.py",
+    "figures.txt": "bench/roles/@name@.json",
+    "feature.txt": "docs/testplan/@name@.toml",
 }
-#: LUT4s of the template's role in an ECP5, and some room for work.
-BUDGET = 2000
+#: Those of a role outside the tree, below the folder that is to have it.
+OWN_FILES = {
+    "role.txt": "@name@/role.py",
+    "model.txt": "@name@/model.py",
+    "own_test.txt": "@name@/test_@name@.py",
+}
+#: Relative imports of the tree's files as those of a folder elsewhere.
+_ABSOLUTE = (("from ...", "from trebuchet.cores."), ("from ..", "from trebuchet.cores.roles."))
 
 
 def create(name, root=ROOT):
     """Write the role ``name`` into the checkout at ``root``; return the paths, relative to it.
 
-    Nothing is written if the name is bad, if anything of that name is there, or if an entry cannot
-    be made.
+    ``root`` may also be any other folder: then the role is one of the user's own, with a model and
+    a test. Nothing is written if the name is bad or if anything of that name is there.
     """
     _check_name(name)
-    if not (root / "cores" / "roles" / "contract.py").is_file():
-        raise TrebuchetError(f"{str(root)!r} is no checkout of Trebuchet: it has no cores/roles")
-    files = {_fill(target, name): _read(template, name) for template, target in FILES.items()}
-    for path in (*files, f"cores/roles/{name}", f"cores/roles/{name}.py"):
+    is_own = not (root / "cores" / "roles" / "contract.py").is_file()
+    if is_own and (ROOT / "cores" / "roles" / name).exists():
+        raise TrebuchetError(f"role {name!r} must have a new name: there is one in the tree")
+    chosen = OWN_FILES if is_own else FILES
+    files = {_fill(target, name): _read(template, name) for template, target in chosen.items()}
+    if is_own:
+        files = {path: _absolute(text, name) for path, text in files.items()}
+    taken = (name,) if is_own else (f"cores/roles/{name}", f"cores/roles/{name}.py")
+    for path in (*files, *taken):
         if (root / path).exists():
             raise TrebuchetError(f"role {name!r} must have a new name: {path} exists already")
-    for path, edit in _EDITS.items():
-        files[path] = edit((root / path).read_text(), name)
     for path, text in files.items():
         with writing_to((root / path).parent):
             (root / path).parent.mkdir(parents=True, exist_ok=True)
@@ -79,69 +90,13 @@ def _fill(text, name):
     return text.replace("@Name@", camel)
 
 
+def _absolute(text, name):
+    """A file of the tree as one of a folder elsewhere."""
+    for relative, absolute in _ABSOLUTE:
+        text = re.sub(rf"^{re.escape(relative)}(?=\w)", absolute, text, flags=re.MULTILINE)
+    text = text.replace("from .status import", "from trebuchet.models.status import")
+    return text.replace(f"``models/{name}.py``", "``model.py``")
+
+
 def _read(template, name):
     return _fill((_HERE / template).read_text(), name)
-
-
-def _insert(text, before, entry, path):
-    """``text`` with ``entry`` before the first place that ``before`` matches."""
-    match = re.search(before, text, re.M)
-    if match is None:
-        raise TrebuchetError(f"{path} must have a place for a role's entry, which it has not")
-    return text[: match.start()] + entry + text[match.start() :]
-
-
-def _packages(text, name):
-    entry = f'    "trebuchet.cores.roles.{name}",\n'
-    return _insert(text, r'^    "trebuchet\.cores\.tcp",', entry, "pyproject.toml")
-
-
-def _proofs(text, name):
-    listed = re.search(r"^MODULES = \(([^)]*)\)", text, re.M)
-    if listed is None:
-        raise TrebuchetError("formal/registry.py must list the proofs' modules, but does not")
-    names = sorted([name, *re.findall(r"\w+", listed[1])])
-    modules = "".join(f'    "{each}",\n' for each in names)
-    return text.replace(listed[0], f"MODULES = (\n{modules})")
-
-
-def _budgets(text, name):
-    entry = {"budget": BUDGET, "unit": "LUT4", "better": "lower"}
-    return _insert(text, r'^  "tcp\.', f'  "{name}.lut4": {json.dumps(entry)},\n', "budgets.json")
-
-
-_GROUP = """\
-    Group(
-        "@name@",
-        "trebuchet.bench.@name@:area",
-        "size of the @name@ role; seconds",
-        ("@name@.lut4",),
-    ),
-"""
-
-
-def _groups(text, name):
-    before = r'^    Group\(\n        "tcp",'
-    return _insert(text, before, _fill(_GROUP, name), "bench/registry.py")
-
-
-_FEATURE = """
-[[feature]]
-name = "the @name@ role equals its golden model"
-part = "roles"
-tier = "check"
-tests = ["roles_@name@"]
-"""
-
-
-def _features(text, name):
-    return text.rstrip("\n") + "\n" + _fill(_FEATURE, name)
-
-
-_EDITS = {
-    "pyproject.toml": _packages,
-    "formal/registry.py": _proofs,
-    "bench/budgets.json": _budgets,
-    "bench/registry.py": _groups,
-    "docs/testplan.toml": _features,
-}
