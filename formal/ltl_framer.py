@@ -6,7 +6,7 @@ from byte 40 on, and zeros, each frame whole, in the order in which they were ta
 whose slots were freed before all of it was read gets a wrong CRC; an ACK never. ACK frames go
 first; while paused nothing else begins.
 
-The CRC step is a simpler function here, in the core and in the specification alike (``ltl_crc_*``
+The CRC step is a simpler function here, in the core and in the specification alike (``crc32_*``
 prove the real one).
 
 Not proved: a reset while running; addresses that change while running; that ``tx`` is busy without

@@ -6,7 +6,7 @@ three cycles later. A good frame's header and the beats of its message come out 
 many as it says, and the rules of :func:`~trebuchet.formal.ltl_receive.parser_rules`, which the
 receiver's proof assumes, hold. So nothing that does not match gets through, and nothing runs over.
 
-The CRC step is a simpler function here, in the core and in the specification alike (``ltl_crc_*``
+The CRC step is a simpler function here, in the core and in the specification alike (``crc32_*``
 prove the real one); the IPv4 checksum's sum is the solver's choice, and must have been given the
 IPv4 header and nothing else (``net`` has its proof). The frame's fields are for any address.
 

@@ -10,9 +10,9 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from ..crc import CRC_INIT, crc_step
 from ..stream import PacketSignature
 from .config import CRC_FROM, HEADER_BYTES, TRAILER_BYTES, VERSION, Kind
-from .crc import CRC_INIT, crc_step
 
 __all__ = ["Framer"]
 

@@ -7,10 +7,10 @@ from amaranth.hdl import C, Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from ..crc import CRC_INIT, crc_step
 from ..net.checksum import Checksum
 from ..stream import PacketSignature
 from .config import CRC_FROM, HEADER_BYTES, TRAILER_BYTES, VERSION, Kind
-from .crc import CRC_INIT, crc_step
 
 __all__ = ["HEADER", "Parser"]
 
