@@ -117,6 +117,8 @@ REASONS = {
         "tcp.receive.ReceiveEngine": ["tcp_thousand", "e2e_board"],
     },
     NONE: {
+        "engines.crc32c.engine.Crc32cEngine": ["engines_stage"],
+        "engines.stage.EngineStage": ["engines_stage"],
         "roles.benchmark.role.BenchmarkBody": ["roles_small"],
         "roles.benchmark.role.BenchmarkRole": ["roles_small"],
         "roles.matmul.array.LaneGroup": ["roles_matmul_verilator"],

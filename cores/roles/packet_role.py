@@ -4,6 +4,7 @@ from amaranth import C, Module, Signal
 from amaranth.lib import wiring
 
 from ...models.status import Status
+from ..engines.contract import check_body
 from ..tcp.service import LENGTH_WIDTH
 from .contract import AnswerLayout, JobKind, JobLayout, RoleSignature
 from .fetch import MemoryJoin, OperandReader, ResultWriter
@@ -12,13 +13,13 @@ __all__ = ["PacketRole"]
 
 
 class PacketRole(wiring.Component):
-    """Turns a component with a packet stream in and one out into a role.
+    """Turns the body of a stream engine into a role.
 
     Parameters
     ----------
     body : Component
-        Members ``i``: In and ``o``: Out, packet streams of ``width`` bits: takes the operand as one
-        packet and gives the result as one. May have ``csr``: In, its registers.
+        Keeps the contract of :mod:`~trebuchet.cores.engines.contract`, with streams of ``width``
+        bits: it is given the operand as one packet and gives the result as one. May have registers.
     width, tag_width : int
         Data path and tag bits of the memory port, in bits.
     lengths : range
@@ -28,10 +29,11 @@ class PacketRole(wiring.Component):
 
     Ports: :class:`~trebuchet.cores.roles.contract.RoleSignature` with the body's registers.
 
-    ``body`` takes the whole packet that it is given before or while it gives its own; ``error`` in
-    the last beat of its packet says that it could not do its work: the answer is ``BAD_DATA``. A
-    result that does not fit ``room`` is answered ``NO_ROOM``; a job of another kind than ``DATA``
-    ``BAD_TYPE``.
+    A result whose packet has ``error`` is answered ``BAD_DATA``, one that does not fit ``room``
+    ``NO_ROOM``, a job of another kind than ``DATA`` ``BAD_TYPE``. Of the contract's surroundings:
+    no packet given to ``body`` is damaged; a job is answered when its packet has left, so there is
+    one packet at work at most, and each beat of a result is taken in the end; registers reach the
+    body at once.
 
     One job at a time. Latency: the body's, two memory latencies and 14 cycles. Throughput inside a
     job: the body's, at most 16 beats in 18 cycles. Back-pressure: the body sees stalls of the
@@ -41,10 +43,7 @@ class PacketRole(wiring.Component):
     prompt_writes = True
 
     def __init__(self, body, width=32, tag_width=2, lengths=range(1, 1 << LENGTH_WIDTH)):
-        for name in ("i", "o"):
-            have = len(getattr(body, name).payload.data)
-            if have != width:
-                raise ValueError(f"Stream {name!r} of the body must have {width} bits, not {have}")
+        self.block = check_body(body, width)
         if lengths.step <= 0 or not 0 <= lengths.start < lengths.stop <= 1 << LENGTH_WIDTH:
             raise ValueError(f"Lengths must be a rising range below 2**20, not {lengths!r}")
         if lengths.step & (lengths.step - 1) or lengths.start % lengths.step:
@@ -53,8 +52,6 @@ class PacketRole(wiring.Component):
             )
         self.body, self.width, self.tag_width, self.lengths = body, width, tag_width, lengths
         self.verilog_files = getattr(body, "verilog_files", ())
-        members = body.signature.members
-        self.block = members["csr"].signature.block if "csr" in members else None
         super().__init__(RoleSignature(self.block, width, tag_width))
 
     def elaborate(self, platform):

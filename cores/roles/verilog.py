@@ -5,10 +5,9 @@ from pathlib import Path
 from amaranth import ClockSignal, Instance, Module, ResetSignal, Signal
 from amaranth.hdl import Value
 from amaranth.lib import data, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In
 
-from ..csr import CsrSignature
-from ..stream import PacketSignature
+from ..engines.contract import EngineLimits, StreamEngineSignature
 from .contract import RoleSignature
 from .verilog_source import LANGUAGE, module_names, readable
 
@@ -106,14 +105,15 @@ class VerilogRole(VerilogComponent):
 
 
 class VerilogBody(VerilogComponent):
-    """The body of a :class:`~trebuchet.cores.roles.packet_role.PacketRole` in Verilog.
+    """The body of a stream engine (:mod:`~trebuchet.cores.engines.contract`) in Verilog.
 
     Ports: ``i_valid``, ``i_ready``, ``i_data``, ``i_empty``, ``i_first``, ``i_last``, ``i_error``,
-    the same with ``o_``, and the registers. Parameters: as :class:`VerilogRole`.
+    the same with ``o_``, and the registers. Parameters: as :class:`VerilogRole`; ``limits``, what
+    it promises, nothing if left out.
     """
 
-    def __init__(self, path, module, width=32, block=None, parameters=None):
-        members = {"i": In(PacketSignature(width)), "o": Out(PacketSignature(width))}
-        if block is not None:
-            members["csr"] = In(CsrSignature(block))
-        super().__init__(path, module, members, parameters)
+    def __init__(
+        self, path, module, width=32, block=None, parameters=None, *, limits=EngineLimits()
+    ):
+        self.limits = limits
+        super().__init__(path, module, StreamEngineSignature(width, block), parameters)

@@ -6,11 +6,10 @@ naive model.
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
 
 from ....models.roles import BENCHMARK_SEEDS
-from ...csr import CsrSignature, Register, RegisterBlock
-from ...stream import PacketSignature, check_data_width
+from ...csr import Register, RegisterBlock
+from ...engines.contract import StreamEngineSignature
 from ...tcp.service import LENGTH_WIDTH
 from ..packet_role import PacketRole
 
@@ -43,18 +42,13 @@ class BenchmarkBody(wiring.Component):
 
     Parameters: ``width``, data path in bits. Throughput: a beat a cycle in, later a beat a cycle
     out. Latency: ``delay`` + 2 cycles from last to first beat. Back-pressure: ``i`` waits while
-    ``o`` is not taken. Reset: idle. Bad input: ``output_length`` from 1 to 15 counts as 16.
+    ``o`` is not taken. Reset: idle. Bad input: ``output_length`` from 1 to 15 counts as 16; a
+    damaged packet stays so. It promises neither growth nor latency (``limits``): both are set.
     """
 
     def __init__(self, width=32):
-        self.width = check_data_width(width)
-        super().__init__(
-            {
-                "i": In(PacketSignature(width)),
-                "o": Out(PacketSignature(width)),
-                "csr": In(CsrSignature(BENCHMARK_BLOCK)),
-            }
-        )
+        self.width = width
+        super().__init__(StreamEngineSignature(width, BENCHMARK_BLOCK))
 
     # The head and the generators are shift registers of 16 bytes whose low bits are the next beat:
     # a generator steps as its word leaves, so the stream is the same for every width.
@@ -65,7 +59,7 @@ class BenchmarkBody(wiring.Component):
         beats = HEAD // n
         head, noise = Signal(8 * HEAD), Signal(8 * HEAD)
         left = Signal(range(beats + 1))  # beats of the head still to come, or to go
-        size, wait = Signal(LENGTH_WIDTH), Signal(32)
+        size, wait, damaged = Signal(LENGTH_WIDTH), Signal(32), Signal()
         with m.FSM(name="body"):
             with m.State("TAKE"):
                 m.d.comb += self.i.ready.eq(1)
@@ -77,6 +71,7 @@ class BenchmarkBody(wiring.Component):
                     with m.If(i.first | (left != 0)):
                         m.d.sync += head.eq(Cat(head, i.data)[self.width :])
                     with m.If(i.last):
+                        m.d.sync += damaged.eq(i.error)
                         m.next = "SIZE"
             with m.State("SIZE"):
                 wanted = self.csr.output_length
@@ -96,6 +91,7 @@ class BenchmarkBody(wiring.Component):
                     o.data.eq(Mux(left != 0, head, noise)[: self.width]),
                     o.last.eq(size <= n),
                     o.empty.eq(Mux(o.last, n - size, 0)),
+                    o.error.eq(o.last & damaged),
                 ]
                 with m.If(self.o.ready):
                     m.d.sync += [size.eq(size - n), o.first.eq(0), head.eq(head >> self.width)]

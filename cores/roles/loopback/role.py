@@ -2,9 +2,8 @@
 
 from amaranth import Module
 from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
 
-from ...stream import PacketSignature, check_data_width
+from ...engines.contract import EngineLimits, StreamEngineSignature
 from ...tcp.service import LENGTH_WIDTH
 from ..packet_role import PacketRole
 
@@ -12,11 +11,15 @@ __all__ = ["LoopbackRole", "Wire"]
 
 
 class Wire(wiring.Component):
-    """A packet stream in, the same packet stream out; no latency, no state."""
+    """A packet stream in, the same packet stream out; no latency, no state.
+
+    Parameters: ``width``. Ports: :class:`~trebuchet.cores.engines.contract.StreamEngineSignature`.
+    """
+
+    limits = EngineLimits(growth=0, latency=0)
 
     def __init__(self, width=32):
-        check_data_width(width)
-        super().__init__({"i": In(PacketSignature(width)), "o": Out(PacketSignature(width))})
+        super().__init__(StreamEngineSignature(width))
 
     def elaborate(self, platform):
         m = Module()
