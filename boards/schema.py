@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from ..models.engine_folders import engine_names
 from ..models.errors import TrebuchetError
 from ..models.plan import Plan
 from ..models.role_folders import role_names
@@ -189,8 +190,8 @@ class Board:
     watchdog_ms : int
         Milliseconds of the clock after which firmware that hangs is restarted; 0: never.
     plan : Plan
-        Its roles and TCP services (:mod:`trebuchet.models.plan`). What a role's options may be is
-        checked when the board is built, or by ``trebuchet board check``.
+        Its roles, TCP services and stream engines (:mod:`trebuchet.models.plan`). What options they
+        may have is checked when the board is built, or by ``trebuchet board check``.
     udp_services : bool
         UDP echo and discard, ports 7 and 9, for trying a network out: 300 LUTs of an ECP5.
     frame_store : int
@@ -340,6 +341,11 @@ class Board:
         for entry in self.plan.roles:
             if entry.kind not in role_names():
                 self._refuse("plan.roles", f"of {', '.join(role_names())}", entry.kind)
+        for engine in self.plan.engines:
+            if engine.kind not in engine_names():
+                self._refuse("plan.engines", f"of {', '.join(engine_names())}", engine.kind)
+            if not self.bridge:
+                self._refuse("plan.engines", "none without bridge", engine.name)
 
     def _check_device(self):
         luts = self._luts()

@@ -20,7 +20,7 @@ behaviour under a reset while running.
 from amaranth.asserts import AnyConst
 from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Mux, Signal, Value
 
-from .bridge_whole import free_inputs, same_tap
+from .bridge_whole import free_inputs, same_registers, same_tap
 from .parts import hollow, moves, same
 from .proof import Mutant, Proof
 from .stream import free, new_harness, stream_rules
@@ -234,6 +234,8 @@ class StationProof(Elaboratable):
             if register.access == "ro":
                 ours = getattr(dut.csr, register.name)
                 m.d.comb += Assert(ours == getattr(bridge.csr, register.name))
+        for name in bridge.engine_blocks:
+            same_registers(m, getattr(dut, name), getattr(bridge, name))
         return m
 
 

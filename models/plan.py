@@ -1,4 +1,4 @@
-"""What a board's shell is made of, as data: its roles, and the services that clients reach.
+"""What a board's shell is made of, as data: its roles, the services that clients reach, engines.
 
 A board file, a TOML file or the command line says it; TCP ports, arbiter ports, memory regions,
 register blocks and C constants follow from it (``cores/shell_plan.py``). What a role's options may
@@ -14,6 +14,8 @@ from pathlib import Path
 from .errors import TrebuchetError
 
 __all__ = [
+    "ENGINE_PLACES",
+    "EngineEntry",
     "FRAMINGS",
     "MAX_INSTANCES",
     "MAX_ROLES",
@@ -28,6 +30,9 @@ __all__ = [
 #: What lies between a TCP port and what answers there: RFC 862; RFC 863; HTTP by firmware; the
 #: fixed page, which firmware writes; SMP messages to a role.
 FRAMINGS = ("echo", "discard", "http", "page", "smp")
+#: Where a stream engine can be: in-line in the bridge, on frames from the network's port to the
+#: host's (``inbound``) or the other way.
+ENGINE_PLACES = ("inbound", "outbound")
 #: Roles of one shell: as many numbers has the field of a job.
 MAX_ROLES = 16
 #: TCP ports of one shell.
@@ -94,16 +99,7 @@ class RoleEntry:
             _is_int(self.instances, 1, MAX_INSTANCES),
             f"role {self.name!r}: instances must be 1 to {MAX_INSTANCES}, not {self.instances!r}",
         )
-        good = isinstance(self.options, Mapping) and all(
-            isinstance(key, str) and type(value) in (bool, int, str)
-            for key, value in self.options.items()
-        )
-        _check(
-            good,
-            f"role {self.name!r}: options must be names with numbers, words or true and false, "
-            f"not {self.options!r}",
-        )
-        object.__setattr__(self, "options", dict(self.options))
+        object.__setattr__(self, "options", _options(f"role {self.name!r}", self.options))
 
     def __hash__(self):
         return hash((self.kind, self.name, self.instances, tuple(sorted(self.options.items()))))
@@ -111,17 +107,32 @@ class RoleEntry:
     @classmethod
     def parse(cls, text):
         """From ``KIND[:KEY=VALUE,…]``; the keys ``name`` and ``instances`` are the entry's own."""
-        kind, _, rest = text.partition(":")
-        options = {}
-        for item in rest.split(",") if rest else ():
-            key, equals, value = item.partition("=")
-            _check(
-                key and equals,
-                f"a role must be KIND or KIND:KEY=VALUE,KEY=VALUE, not {text!r}",
-            )
-            options[key] = _value(value)
+        kind, options = _kind_and_options(text, "a role must be", text)
         own = {key: options.pop(key) for key in ("name", "instances") if key in options}
         return cls(kind=kind, options=options, **own)
+
+
+def _options(what, options):
+    """A copy of the options of an entry, which must be an option's plain values by name."""
+    good = isinstance(options, Mapping) and all(
+        isinstance(key, str) and type(value) in (bool, int, str) for key, value in options.items()
+    )
+    _check(
+        good,
+        f"{what}: options must be names with numbers, words or true and false, not {options!r}",
+    )
+    return dict(options)
+
+
+def _kind_and_options(text, must_be, whole):
+    """From ``KIND[:KEY=VALUE,…]``; of a fault ``whole`` is shown."""
+    kind, _, rest = text.partition(":")
+    options = {}
+    for item in rest.split(",") if rest else ():
+        key, equals, value = item.partition("=")
+        _check(key and equals, f"{must_be} KIND or KIND:KEY=VALUE,KEY=VALUE, not {whole!r}")
+        options[key] = _value(value)
+    return kind, options
 
 
 def _value(text):
@@ -177,6 +188,54 @@ class ServiceEntry:
         return cls(port=int(port), framing=framing, role=role or None)
 
 
+@dataclass(frozen=True, kw_only=True)
+class EngineEntry:
+    """A stream engine of the plan (``cores/engines/contract.py``).
+
+    Attributes
+    ----------
+    place : str
+        Where it is, one of :data:`ENGINE_PLACES`; there is at most one at each.
+    kind : str
+        Which engine: the name of its folder in ``cores/engines``.
+    options : mapping
+        Values of its configuration class, by name; what is left out is as that class says.
+    """
+
+    place: str
+    kind: str
+    options: Mapping[str, bool | int | str] = field(default_factory=dict)
+
+    def __post_init__(self):
+        _check(
+            self.place in ENGINE_PLACES,
+            f"an engine's place must be one of {', '.join(ENGINE_PLACES)}, not {self.place!r}",
+        )
+        _check(
+            isinstance(self.kind, str) and _NAME.fullmatch(self.kind),
+            f"an engine must be a lower-case name of at most 24 characters, not {self.kind!r}",
+        )
+        object.__setattr__(self, "options", _options(f"engine {self.name!r}", self.options))
+
+    def __hash__(self):
+        return hash((self.place, self.kind, tuple(sorted(self.options.items()))))
+
+    @property
+    def name(self):
+        """What it is called, in registers."""
+        return f"{self.place}_{self.kind}"
+
+    @classmethod
+    def parse(cls, text):
+        """From ``PLACE=KIND[:KEY=VALUE,…]``."""
+        place, equals, rest = text.partition("=")
+        _check(
+            equals and rest, f"an engine must be PLACE=KIND or PLACE=KIND:KEY=VALUE, not {text!r}"
+        )
+        kind, options = _kind_and_options(rest, "an engine must be PLACE= and", text)
+        return cls(place=place, kind=kind, options=options)
+
+
 #: Without an SMP service, which follow from the roles.
 _STANDARD = (
     ServiceEntry(port=7, framing="echo"),
@@ -188,7 +247,7 @@ _STANDARD = (
 
 @dataclass(frozen=True)
 class Plan:
-    """Roles and services of a shell.
+    """Roles and services of a shell, and stream engines around it.
 
     Attributes
     ----------
@@ -198,13 +257,17 @@ class Plan:
         Sorted by port. Left out: echo 7, discard 9, http 80, page 8080, and SMP from 4000 on, a
         port for each role while there are any left; the others are reached by their number in a
         message's header.
+    engines : tuple of EngineEntry
+        Sorted by place; on a board without a bridge there is no place for one.
     """
 
     roles: tuple = ()
     services: tuple = ()
+    engines: tuple = ()
 
     def __post_init__(self):
-        for name, kind in (("roles", RoleEntry), ("services", ServiceEntry)):
+        kinds = {"roles": RoleEntry, "services": ServiceEntry, "engines": EngineEntry}
+        for name, kind in kinds.items():
             value = getattr(self, name)
             good = isinstance(value, tuple) and all(isinstance(item, kind) for item in value)
             _check(good, f"a plan's {name} must be a tuple of {kind.__name__}, not {value!r}")
@@ -219,6 +282,15 @@ class Plan:
         services = tuple(sorted(services, key=lambda service: service.port))
         object.__setattr__(self, "services", services)
         self._check_services(names)
+        self._check_engines(names)
+
+    def _check_engines(self, names):
+        engines = tuple(sorted(self.engines, key=lambda engine: engine.place))
+        object.__setattr__(self, "engines", engines)
+        places = [engine.place for engine in engines]
+        for engine in engines:
+            _check(places.count(engine.place) == 1, f"two engines of the plan are {engine.place}")
+            _check(engine.name not in names, f"a role has the name of engine {engine.name!r}")
 
     def _standard(self):
         room = MAX_SERVICES - len(_STANDARD)
@@ -278,7 +350,8 @@ class Plan:
 
     def describe(self):
         """In plain values, for reports and hashes."""
-        return {
+        engines = [[e.place, e.kind, dict(sorted(e.options.items()))] for e in self.engines]
+        return ({"engines": engines} if engines else {}) | {
             "roles": [
                 [entry.kind, entry.name, entry.instances, dict(sorted(entry.options.items()))]
                 for entry in self.roles
@@ -288,9 +361,10 @@ class Plan:
 
 
 def load_plan(path):
-    """The plan of a TOML file: tables ``[[role]]`` and ``[[service]]`` with the entries' fields.
+    """The plan of a TOML file: tables ``[[role]]``, ``[[service]]`` and ``[[engine]]`` with the
+    entries' fields.
 
-    A role's options are further keys of its table. Raises PlanError in one line.
+    Options of a role or an engine are further keys of its table. Raises PlanError in one line.
     """
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -304,17 +378,24 @@ def load_plan(path):
 
 
 def _from_tables(content):
-    unknown = content.keys() - {"role", "service"}
-    _check(not unknown, f"it may have [[role]] and [[service]], not {sorted(unknown)}")
+    unknown = content.keys() - {"role", "service", "engine"}
+    _check(not unknown, f"it may have [[role]], [[service]] and [[engine]], not {sorted(unknown)}")
     entries = {}
-    for name in ("role", "service"):
+    for name in ("role", "service", "engine"):
         tables = content.get(name, [])
         good = isinstance(tables, list) and all(isinstance(table, dict) for table in tables)
         _check(good, f"{name} must be tables, each begun by [[{name}]]")
         entries[name] = tables
     roles = tuple(_role(dict(table)) for table in entries["role"])
     services = tuple(_service(table) for table in entries["service"])
-    return Plan(roles, services)
+    engines = tuple(_engine(dict(table)) for table in entries["engine"])
+    return Plan(roles, services, engines)
+
+
+def _engine(table):
+    _check({"place", "kind"} <= table.keys(), "each [[engine]] must have a place and a kind")
+    own = {key: table.pop(key) for key in ("place", "kind")}
+    return EngineEntry(options=table, **own)
 
 
 def _role(table):

@@ -15,11 +15,14 @@ HARNESS = Path(__file__).resolve().parent / "bridge_harness"
 _DEVICE = "tap0h"
 
 
-def bridge_source(managed=False):
-    """The SoC of the simulated board with two ports; ``managed``: with its CPU."""
+def bridge_source(managed=False, plan=None):
+    """The SoC of the simulated board with two ports; ``managed``: with its CPU.
+
+    ``plan``: other roles, services and engines than the board's own.
+    """
     from ..soc.build import build_sim
 
-    files = build_sim(managed=managed, bridge=True)
+    files = build_sim(managed=managed, bridge=True, plan=plan)
     main = HARNESS / "dut_bridge.cpp"
     return Source("bridge", files.top, {}, files.sources, files.folder, ready_port=7, main=main)
 

@@ -9,7 +9,7 @@ from rich.table import Column, Table
 
 from ..boards import NAMES, load_board
 from ..models.ledger import ROOT, Ledger
-from .plan_options import PlanOption, RoleOption, RolesOption, ServiceOption
+from .plan_options import EngineOption, PlanOption, RoleOption, RolesOption, ServiceOption
 from .plans import plan_of
 
 __all__ = ["app"]
@@ -63,13 +63,14 @@ def check(
     ] = False,
     role: RoleOption = None,
     service: ServiceOption = None,
+    engine: EngineOption = None,
     plan: PlanOption = None,
     roles: RolesOption = None,
 ) -> None:
     """Say what is wrong with a board file, or missing in it, before anything is built."""
     from .check import check as steps
 
-    chosen = plan_of(role or (), service or (), plan, roles or ())
+    chosen = plan_of(role or (), service or (), plan, roles or (), engine or (), board)
     for what, finding in steps(board, fit=fit, plan=chosen):
         typer.echo(f"{what}: {finding}")
     typer.echo(f"build it with: trebuchet build {board}")

@@ -223,7 +223,7 @@ def build_sim(
     """
     if events and shell is not None:
         raise TrebuchetError("a shell that is given prints events or not by itself")
-    board = load_board(name) if plan is None else sim_board(plan)
+    board = load_board(name) if plan is None else sim_board(plan, bridge)
     source = board.source
     label = board.name if plan is None else f"{board.name}_{plan_label(plan)}"
     own = () if board.source is None else (files_of(board),)

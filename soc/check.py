@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from ..boards import load_board
+from ..cores.engines.catalog import PlannedEngine
 from .build import ROOT, environment, generate_locked, locked, shell_config
 from .netlist import synthesise
 from .pins import check_pins, check_xdc
@@ -30,6 +31,9 @@ def check(name, fit=False, plan=None):
     roles = ", ".join(entry.name for entry in board.plan.roles) or "none"
     sizes = f"{board.sessions} TCP sessions (preset {board.tcp}), roles {roles}"
     yield "sizes", f"{sizes}, {free >> 20} MiB unused"
+    engines = [PlannedEngine(entry).name for entry in board.plan.engines]
+    if engines:
+        yield "engines", f"in the bridge: {', '.join(engines)}"
     if board.flow == "sim":
         return
     directory = Path(ROOT / "build" / f"{board.name}.check")

@@ -12,7 +12,7 @@ from ..boards import NAMES, load_board
 from ..models.errors import TrebuchetError
 from .flash_cli import check_board
 from .loader import explain_failure, run_loader
-from .plan_options import PlanOption, RoleOption, RolesOption, ServiceOption
+from .plan_options import EngineOption, PlanOption, RoleOption, RolesOption, ServiceOption
 from .plans import plan_of
 from .reports import bitstream_of
 from .timing import critical_paths
@@ -142,6 +142,7 @@ def build(
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     role: RoleOption = None,
     service: ServiceOption = None,
+    engine: EngineOption = None,
     plan: PlanOption = None,
     roles: RolesOption = None,
 ) -> None:
@@ -149,7 +150,7 @@ def build(
     from .build import build_sim
 
     console = Console(stderr=True)
-    chosen = plan_of(role or (), service or (), plan, roles or ())
+    chosen = plan_of(role or (), service or (), plan, roles or (), engine or (), board)
     found = load_board(board)
     given = {"--seed": seed, "--seeds": seeds > 1, "--timing": timing, "--synth-only": synth_only}
     given |= {"--fresh": fresh, "--json": as_json}

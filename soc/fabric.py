@@ -8,6 +8,7 @@ from migen import If, Mux, Signal
 
 from ..boards.schema import HOST_DOMAINS
 from ..cores.bridge.station import BridgeStation
+from ..cores.engines.catalog import PlannedEngine
 from ..cores.memory import MemorySignature
 from ..cores.net.guard import FrameGuard
 from ..cores.net.hosts.services import SHORTEST, HostServices
@@ -136,7 +137,10 @@ class FabricSoC(SoCCore):
         """The host's port, and the shell as a station between it and the network's; its line."""
         domains = {name.removeprefix("eth_"): domain for name, domain in HOST_DOMAINS.items()}
         self.host_mac = EthernetMac(self.host_ethphy, width, stores=False, **domains)
-        self.bridge_station = self._convert(BridgeStation(width), "bridge_station")
+        engines = map(PlannedEngine, self.board.plan.engines)
+        bodies = {e.entry.place: (e.name, e.body(width)) for e in engines}
+        station = BridgeStation(width, engines=bodies)
+        self.bridge_station = self._convert(station, "bridge_station")
         packets = self.bridge_station.packets
         for port, mac in (("network", self.mac), ("host", self.host_mac)):
             self.comb += [

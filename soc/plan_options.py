@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["PlanOption", "RoleOption", "RolesOption", "ServiceOption"]
+__all__ = ["EngineOption", "PlanOption", "RoleOption", "RolesOption", "ServiceOption"]
 
 _PANEL = "Roles and services"
 
@@ -26,9 +26,20 @@ ServiceOption = Annotated[
         help="A TCP port: echo, discard, http, page, or smp with a role. Left out: the usual ones.",
     ),
 ]
+EngineOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PLACE=KIND[:KEY=VALUE,…]",
+        rich_help_panel=_PANEL,
+        help="A stream engine in the bridge, inbound or outbound, such as outbound=crc32c; again "
+        "for the other direction. none: no engine.",
+    ),
+]
 PlanOption = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", rich_help_panel=_PANEL, help="A TOML file that says both."),
+    typer.Option(
+        metavar="FILE", rich_help_panel=_PANEL, help="A TOML file that says all of these."
+    ),
 ]
 RolesOption = Annotated[
     list[Path] | None,

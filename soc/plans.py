@@ -2,10 +2,12 @@
 
 import hashlib
 import json
+from dataclasses import replace
 
+from ..boards import load_board
 from ..boards.sim import BOARD
 from ..models.errors import TrebuchetError
-from ..models.plan import Plan, PlanError, RoleEntry, ServiceEntry, load_plan
+from ..models.plan import EngineEntry, Plan, PlanError, RoleEntry, ServiceEntry, load_plan
 from ..models.role_folders import add_roles
 
 __all__ = ["plan_label", "plan_of", "sim_board", "with_plan"]
@@ -14,8 +16,11 @@ __all__ = ["plan_label", "plan_of", "sim_board", "with_plan"]
 HEADER = 12
 
 
-def sim_board(plan):
-    """The simulated board with ``plan``: segments for its largest operand, sessions that fit."""
+def sim_board(plan, bridge=False):
+    """The simulated board with ``plan``: segments for its largest operand, sessions that fit.
+
+    ``bridge``: with a second port, which a plan with engines needs.
+    """
     from ..cores.roles.catalog import PlannedRole
     from .build import shell_config
 
@@ -24,7 +29,8 @@ def sim_board(plan):
     segment = 1 << (largest + HEADER - 1).bit_length()
     sessions = BOARD.sessions
     while sessions > 1:
-        board = BOARD.variant(plan=plan, segment_bytes=segment, sessions=sessions)
+        sizes = {"segment_bytes": segment, "sessions": sessions}
+        board = BOARD.variant(plan=plan, bridge=bridge, **sizes)
         if shell_config(board, check=False).memory.size <= board.dram_bytes // 2:
             return board
         sessions //= 2
@@ -45,7 +51,7 @@ def plan_label(plan):
     return f"plan_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
-def plan_of(roles=(), services=(), path=None, folders=()):
+def plan_of(roles=(), services=(), path=None, folders=(), engines=(), board=None):
     """The plan that a command's options say, or None if they say nothing.
 
     Parameters
@@ -59,19 +65,26 @@ def plan_of(roles=(), services=(), path=None, folders=()):
         A TOML file instead of both.
     folders : sequence of path
         Folders with roles of the user's.
+    engines : sequence of str
+        ``PLACE=KIND[:KEY=VALUE,…]`` each; ``none`` alone: none. Without roles and services, those
+        are as ``board`` has them, a board's name or file.
     """
     for folder in folders:
         add_roles(folder)
     if path is not None:
-        if roles or services:
+        if roles or services or engines:
             raise TrebuchetError("a plan's file says roles and services; leave out the options")
         return load_plan(path)
-    if not roles and not services:
-        return None
-    if tuple(roles) == ("none",):
-        roles = ()
-    entries = tuple(RoleEntry.parse(_known(text)) for text in roles)
-    return Plan(entries, tuple(map(ServiceEntry.parse, services)))
+    plan = None
+    if roles or services:
+        roles = () if tuple(roles) == ("none",) else roles
+        entries = tuple(RoleEntry.parse(_known(text)) for text in roles)
+        plan = Plan(entries, tuple(map(ServiceEntry.parse, services)))
+    if engines:
+        texts = () if tuple(engines) == ("none",) else engines
+        base = load_board(board).plan if plan is None else plan
+        plan = replace(base, engines=tuple(map(EngineEntry.parse, texts)))
+    return plan
 
 
 def _known(text):

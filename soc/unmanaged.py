@@ -51,7 +51,9 @@ class UnmanagedSoC(FabricSoC):
             *(ports[(name,)].eq(value) for name, value in self._addresses().items()),
         ]
         if board.bridge:  # by a driver: Yosys may forget a reset value that has none
-            self.comb += self.bridge_station.banks["csr"].read["enable"].eq(1)
+            for bank in self.bridge_station.banks.values():
+                resets = {r.name: r.reset for r in bank.block.registers if r.access == "rw"}
+                self.comb += [bank.read[name].eq(value) for name, value in resets.items()]
         if hasattr(self, "flash_pads"):  # nobody speaks to it
             self.comb += self.flash_pads.cs_n.eq(1)
 

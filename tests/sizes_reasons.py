@@ -117,8 +117,9 @@ REASONS = {
         "tcp.receive.ReceiveEngine": ["tcp_thousand", "e2e_board"],
     },
     NONE: {
-        "engines.crc32c.engine.Crc32cEngine": ["engines_stage"],
-        "engines.stage.EngineStage": ["engines_stage"],
+        "bridge.inline.InlineEngine": ["bridge_inline", "soc_inline"],
+        "engines.crc32c.engine.Crc32cEngine": ["engines_stage", "soc_inline"],
+        "engines.stage.EngineStage": ["engines_stage", "soc_inline"],
         "roles.benchmark.role.BenchmarkBody": ["roles_small"],
         "roles.benchmark.role.BenchmarkRole": ["roles_small"],
         "roles.matmul.array.LaneGroup": ["roles_matmul_verilator"],

@@ -48,6 +48,7 @@ _FOREIGN = "somebody else's Verilog"
 
 #: Components with a stream that goes out, but without this proof, and why.
 EXCEPTIONS = {
+    "bridge.inline.InlineEngine": _PARTS,
     "bridge.listener.TapListener": _PARTS,
     "bridge.station.BridgeStation": _PARTS,
     "cluster.messages.Fuse": "its input may break the rules, which is what it is for",

@@ -12,6 +12,7 @@ from ..csr import CsrSignature, Register, RegisterBlock, counter
 from ..stream import PacketSignature, beat_layout
 from .fair import FairMux
 from .inject import INJECT_EVENTS, Injector
+from .inline import InlineEngine
 from .length import LONGEST, SHORTEST
 from .tap import TAP_EVENTS, FrameTap, TapSignature
 
@@ -58,7 +59,10 @@ class BridgeLane(wiring.Component):
     ``enable``    In    1                   0: bypass
     ``events``    Out   ``TAP_EVENTS``      strobes for counters
     ``injects``   Out   ``INJECT_EVENTS``   strobes for counters
+    ``csr``       In    CsrSignature        of the engine in-line, if there is one
     ============  ====  ==================  =======================================================
+
+    ``engine``: None, or name and body of an engine; see :class:`Bridge`.
     """
 
     def __init__(
@@ -71,6 +75,7 @@ class BridgeLane(wiring.Component):
         longest=LONGEST,
         depth=None,
         shortest_injected=None,
+        engine=None,
     ):
         self.width, self.store_and_forward = width, bool(store_and_forward)
         # No ports: for the proofs' invariants.
@@ -85,20 +90,25 @@ class BridgeLane(wiring.Component):
         least = shortest if shortest_injected is None else shortest_injected
         self.injector = Injector(width, least, longest)
         self.mux = FairMux(width, beats)
-        super().__init__(
-            {
-                "rx": In(PacketSignature(width)),
-                "tx": Out(PacketSignature(width)),
-                "tap": Out(TapSignature(width)),
-                "inject": In(PacketSignature(width)),
-                "enable": In(1),
-                "events": Out(TAP_EVENTS),
-                "injects": Out(INJECT_EVENTS),
-            }
-        )
+        members = {
+            "rx": In(PacketSignature(width)),
+            "tx": Out(PacketSignature(width)),
+            "tap": Out(TapSignature(width)),
+            "inject": In(PacketSignature(width)),
+            "enable": In(1),
+            "events": Out(TAP_EVENTS),
+            "injects": Out(INJECT_EVENTS),
+        }
+        self.engine = None
+        if engine is not None:
+            name, body = engine
+            self.engine = InlineEngine(body, width, name, shortest=least, longest=longest)
+            members["csr"] = In(CsrSignature(self.engine.block))
+        super().__init__(members)
 
     # rx -> tap -> store -> mux -> tx, and inject -> injector -> mux. The store keeps the line
     # going while a role's frame leaves; in store-and-forward it also drops what the tap marked.
+    # An engine lies between store and mux: it sees what passes, and no frame of the role.
     def elaborate(self, platform):
         m = Module()
         m.submodules.tap = tap = self.frame_tap
@@ -113,7 +123,14 @@ class BridgeLane(wiring.Component):
         connect(m, outside(self.rx), tap.i)
         connect(m, tap.tap, outside(self.tap))
         connect(m, tap.o, store.i)
-        connect(m, store.o, mux.i[0])
+        if self.engine is None:
+            connect(m, store.o, mux.i[0])
+        else:
+            m.submodules.engine = engine = self.engine
+            connect(m, store.o, engine.i)
+            connect(m, engine.o, mux.i[0])
+            connect(m, outside(self.csr), engine.csr)
+            m.d.comb += engine.enable.eq(self.enable)
         connect(m, outside(self.inject), injector.i)
         connect(m, injector.o, mux.i[1])
         connect(m, mux.o, outside(self.tx))
@@ -139,6 +156,8 @@ class Bridge(wiring.Component):
     ``csr``      In     CsrSignature        :data:`BRIDGE_BLOCK`
     ===========  =====  ==================  =======================================================
 
+    With an engine there is further ``csr_inbound`` or ``csr_outbound``, its registers.
+
     Frames have their Ethernet header, but neither preamble nor FCS. The directions are independent.
 
     *Order and loss*: the frames of a direction that no role drops and that are legal leave once,
@@ -156,13 +175,20 @@ class Bridge(wiring.Component):
     (:class:`~trebuchet.cores.bridge.fair.FairMux`). Injected frames are stored whole before they
     leave, and verdicts come in step with the frames, so no role can stall the line.
 
+    *Engines*: an engine in-line (:class:`~trebuchet.cores.bridge.inline.InlineEngine`) works on the
+    frames that pass in its direction, after the tap and the store. Frames that it drops, and those
+    that have grown beyond ``longest``, are gone; ``passed`` has counted them all the same. It may
+    be slower than the line: then ``rx`` of its direction waits, and nothing else. What leaves it is
+    whole and without a pause, so with cut-through, too, no marked frame leaves its direction.
+
     *Bypass*: while ``enable`` is 0, which is its reset value, nothing is shown and roles' frames
     are swallowed. It counts from the next frame's beginning: a frame under way keeps its role.
+    Engines are passed by, too.
 
     *Latency*, first beat in to first out, line idle: cut-through ``latency + 4`` cycles;
-    store-and-forward ``latency + 5`` after the last beat came in. *Throughput*: one beat a cycle
-    each way, so the line rate of any Ethernet whose bytes come no faster. *Reset*: empty, in
-    bypass, counters 0.
+    store-and-forward ``latency + 5`` after the last beat came in; an engine's comes on top.
+    *Throughput*: one beat a cycle each way, so the line rate of any Ethernet whose bytes come no
+    faster. *Reset*: empty, in bypass, counters 0.
 
     Parameters
     ----------
@@ -179,21 +205,34 @@ class Bridge(wiring.Component):
         Beats in each direction's store, a power of two for store-and-forward; by default at least
         two of the longest frames.
     shortest_injected : int or None
-        Bytes of a role's shortest frame where the MACs pad; None for ``shortest``.
+        Bytes of a role's or an engine's shortest frame where the MACs pad; None for ``shortest``.
+    engines : mapping
+        Body of the engine by direction, ``inbound`` or ``outbound``, each with the name of its
+        register block: ``{"inbound": (name, body)}``.
     """
 
-    def __init__(self, width=64, **options):
-        self.width = width
-        self.lanes = [BridgeLane(width, **options) for _ in DIRECTIONS]
-        super().__init__(
-            {
-                "rx": In(PacketSignature(width)).array(2),
-                "tx": Out(PacketSignature(width)).array(2),
-                "tap": Out(TapSignature(width)).array(2),
-                "inject": In(PacketSignature(width)).array(2),
-                "csr": In(CsrSignature(BRIDGE_BLOCK)),
-            }
-        )
+    def __init__(self, width=64, *, engines=None, **options):
+        self.width, self.engines = width, dict(engines or {})
+        if not self.engines.keys() <= set(DIRECTIONS):
+            raise ValueError(f"Engines must be of {DIRECTIONS}, not {sorted(self.engines)}")
+        self.lanes = [BridgeLane(width, engine=self.engines.get(d), **options) for d in DIRECTIONS]
+        members = {
+            "rx": In(PacketSignature(width)).array(2),
+            "tx": Out(PacketSignature(width)).array(2),
+            "tap": Out(TapSignature(width)).array(2),
+            "inject": In(PacketSignature(width)).array(2),
+            "csr": In(CsrSignature(BRIDGE_BLOCK)),
+        }
+        # Blocks of the engines, by the member's name.
+        self.engine_blocks = {
+            f"csr_{direction}": lane.engine.block
+            for direction, lane in zip(DIRECTIONS, self.lanes, strict=True)
+            if lane.engine is not None
+        }
+        engines = [lane.engine for lane in self.lanes if lane.engine is not None]
+        self.verilog_files = tuple(path for engine in engines for path in engine.verilog_files)
+        members |= {name: In(CsrSignature(block)) for name, block in self.engine_blocks.items()}
+        super().__init__(members)
 
     def elaborate(self, platform):
         m = Module()
@@ -204,6 +243,9 @@ class Bridge(wiring.Component):
             wiring.connect(m, lane.tap, wiring.flipped(self.tap[d]))
             wiring.connect(m, wiring.flipped(self.inject[d]), lane.inject)
             m.d.comb += lane.enable.eq(self.csr.enable)
+            if lane.engine is not None:
+                registers = getattr(self, f"csr_{direction}")
+                wiring.connect(m, wiring.flipped(registers), lane.csr)
             for events in (lane.events, lane.injects):
                 for name, _ in events.shape():
                     # The adder begins at a register.

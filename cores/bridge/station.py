@@ -54,6 +54,9 @@ class BridgeStation(wiring.Component):
     ``csr_station``  In    CsrSignature    :data:`STATION_BLOCK`
     ===============  ====  ==============  ========================================================
 
+    With an engine there is further ``csr_inbound`` or ``csr_outbound``, its registers. It sees the
+    frames that pass, group frames among them, and none to or from the board itself.
+
     *Frames from a port*, store-and-forward: to ``mac``, they go to ``rx`` and no further (and
     count as ``dropped``); to a group address, to ``rx`` and out of the other port; all others out
     of the other port. See :class:`~.listener.TapListener` for those that are damaged, and for those
@@ -81,7 +84,7 @@ class BridgeStation(wiring.Component):
     depth : int or None
         Beats of frames that wait for ``rx``, of each direction; by default 2 KiB.
     options
-        Of :class:`~trebuchet.cores.bridge.bridge.Bridge`: ``shortest``, ``longest``.
+        Of :class:`~trebuchet.cores.bridge.bridge.Bridge`: ``shortest``, ``longest``, ``engines``.
     """
 
     def __init__(self, width=32, depth=None, **options):
@@ -94,23 +97,25 @@ class BridgeStation(wiring.Component):
             shortest_injected=1,
             **options,
         )
+        self.verilog_files = self.bridge.verilog_files
         self.listeners = [TapListener(width, depth) for _ in DIRECTIONS]
         self.sender = PortSender(width)
         self.merge = PacketArbiter(width, len(DIRECTIONS))
         stream = PacketSignature(width)
-        super().__init__(
-            {
-                "network_rx": In(stream),
-                "network_tx": Out(stream),
-                "host_rx": In(stream),
-                "host_tx": Out(stream),
-                "rx": Out(stream),
-                "tx": In(stream),
-                "mac": In(48),
-                "csr": In(CsrSignature(ENABLED_BLOCK)),
-                "csr_station": In(CsrSignature(STATION_BLOCK)),
-            }
-        )
+        members = {
+            "network_rx": In(stream),
+            "network_tx": Out(stream),
+            "host_rx": In(stream),
+            "host_tx": Out(stream),
+            "rx": Out(stream),
+            "tx": In(stream),
+            "mac": In(48),
+            "csr": In(CsrSignature(ENABLED_BLOCK)),
+            "csr_station": In(CsrSignature(STATION_BLOCK)),
+        }
+        for name, block in self.bridge.engine_blocks.items():
+            members[name] = In(CsrSignature(block))
+        super().__init__(members)
 
     def elaborate(self, platform):
         m = Module()
@@ -139,4 +144,6 @@ class BridgeStation(wiring.Component):
         for register in ENABLED_BLOCK.registers:
             ours, theirs = (getattr(csr, register.name) for csr in (self.csr, bridge.csr))
             m.d.comb += theirs.eq(ours) if register.access == "rw" else ours.eq(theirs)
+        for name in bridge.engine_blocks:
+            connect(m, outside(getattr(self, name)), getattr(bridge, name))
         return m

@@ -4,7 +4,6 @@ import dataclasses
 import importlib
 import sys
 import warnings
-from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
 from importlib.util import module_from_spec
 from pathlib import Path
@@ -14,16 +13,12 @@ from amaranth.hdl import UnusedElaboratable
 from ...models.errors import TrebuchetError
 from ...models.plan import RoleEntry
 from ...models.role_folders import OWN_PACKAGE, is_own, role_folder, role_names
+from ..configured import NoConfig, configured
 from . import contract
 from .contract import role_block
 from .needs import RoleNeeds, RolePlace
 
 __all__ = ["PlannedRole", "load_role", "role_names", "slot_block"]
-
-
-@dataclass(frozen=True)
-class NoConfig:
-    """Of a role without options."""
 
 
 class PlannedRole:
@@ -45,7 +40,8 @@ class PlannedRole:
     def __init__(self, entry: RoleEntry):
         self.entry, self.name = entry, entry.name
         self.type = load_role(entry.kind)
-        self.config = self._configured()
+        kind = getattr(self.type, "Config", NoConfig)
+        self.config = configured(f"role {self.name!r}", kind, entry.options)
         needs = getattr(self.type, "needs", None)
         if needs is None:
             largest = getattr(self.type, "largest_result", None)
@@ -57,26 +53,6 @@ class PlannedRole:
                 f"role {self.name!r}: instances must be 1 for a role that clients configure, "
                 f"not {entry.instances}"
             )
-
-    def _configured(self):
-        kind = getattr(self.type, "Config", NoConfig)
-        known = {field.name: field for field in dataclasses.fields(kind)}
-        for name, value in self.entry.options.items():
-            if name not in known:
-                raise TrebuchetError(
-                    f"role {self.name!r} has no option {name!r}; it has: "
-                    f"{', '.join(known) or 'none'}"
-                )
-            wanted = type(known[name].default)
-            if type(value) is not wanted:
-                raise TrebuchetError(
-                    f"role {self.name!r}: option {name} must be of type {wanted.__name__}, "
-                    f"not {value!r}"
-                )
-        try:
-            return kind(**self.entry.options)
-        except ValueError as error:
-            raise TrebuchetError(f"role {self.name!r}: {error}") from error
 
     def place(self, place: RolePlace):
         """The role itself."""
