@@ -238,7 +238,7 @@ PROOFS = (
         mutants=(
             Mutant("anywhere", "with m.If(~self.under_way):", "with m.If(0):", 17),
             Mutant(
-                "raises", "(r.phase == Phase.OPEN) & self.smaller", "(r.phase == Phase.OPEN)", 13
+                "raises", "(r.phase == Phase.OPEN) & self.smaller", "(r.phase == Phase.OPEN)", 17
             ),
             Mutant("hard_for_ever", "refuses & opening(self.config, r)", "refuses", 17),
             Mutant("sends_nothing_again", "w.snd_nxt.eq(r.snd_una), w.ahead", "w.ahead", 17),
