@@ -94,7 +94,7 @@ def test_a_file(tmp_path):
     [
         ("[[role]", "Expected"),
         ("role = 3", "role must be tables"),
-        ("[[rolle]]", r"it may have \[\[role\]\] and \[\[service\]\], not \['rolle'\]"),
+        ("[[rolle]]", r"it may have \[\[role\]\], .* and \[\[engine\]\], not \['rolle'\]"),
         ("[[role]]\nname = 'a'", r"each \[\[role\]\] must have a kind"),
         ("[[role]]\nkind = 'a'\nx = [1]", "role 'a': options must be"),
         ("[[service]]\nport = 3", r"each \[\[service\]\] must have port and framing"),
