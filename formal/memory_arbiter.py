@@ -264,21 +264,10 @@ class ClassesProof(Elaboratable):
         held = Signal(name="was_held")
         m.d.sync += held.eq(arbiter.o.valid & ~arbiter.o.ready)
         m.d.comb += Assert(arbiter.held == held)
-        chosen = Signal(range(dut.n), name="chosen")
-        m.d.comb += [chosen.eq(AnyConst(len(chosen))), Assume(chosen < dut.n)]
         bounds = [dut.waiting_bound(k) for k in range(dut.n)]
-        others = Signal(range(max(bounds) + 2), name="others")
-        waits = Array(valids)[chosen]
-        taken = Array(source.cmd.ready for source in sources)[chosen]
-        with m.If(~waits | taken):
-            m.d.sync += others.eq(0)
-        with m.Elif(_moves(mem.cmd)):
-            m.d.sync += others.eq(others + 1)
+        taken = Array(source.cmd.ready for source in sources)
+        chosen, waits, others = invariants.bounded(bounds, _moves(mem.cmd), lambda k: taken[k])
         for k, bound in enumerate(bounds):
-            with m.If(chosen == k):
-                m.d.comb += Assert(others <= bound)
-                with m.If(waits):
-                    m.d.comb += Assert(others + invariants.left(k) <= bound)
             m.d.comb += Cover((chosen == k) & waits & (others == bound))
 
 

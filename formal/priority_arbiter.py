@@ -66,6 +66,28 @@ class PriorityInvariants:
         self.m.d.comb += left.eq(value)
         return left
 
+    def bounded(self, bounds, moves, taken):
+        """Assert that an arbitrary input waits for no more transfers of others than its bound.
+
+        ``bounds``: of each input; ``moves``: one is transferred; ``taken(k)``: one of input ``k``.
+        Returns which input is looked at, whether it waits, and for how many it has, for covers.
+        """
+        m, n = self.m, len(bounds)
+        chosen = Signal(range(n), name="chosen")
+        m.d.comb += [chosen.eq(AnyConst(len(chosen))), Assume(chosen < n)]
+        others = Signal(range(max(bounds) + 2), name="others")
+        waits = Array(self.valids)[chosen]
+        with m.If(~waits | taken(chosen)):
+            m.d.sync += others.eq(0)
+        with m.Elif(moves):
+            m.d.sync += others.eq(others + 1)
+        for k, bound in enumerate(bounds):
+            with m.If(chosen == k):
+                m.d.comb += Assert(others <= bound)
+                with m.If(waits):
+                    m.d.comb += Assert(others + self.left(k) <= bound)
+        return chosen, waits, others
+
 
 class PriorityArbiterProof(Elaboratable):
     def __init__(self, dut):
@@ -92,7 +114,7 @@ class PriorityArbiterProof(Elaboratable):
         within(m, ~Cat(valids).any() | dut.o.valid, 1, "o")
         invariants = PriorityInvariants(m, dut, valids)
         self._first(m, dut.rings)
-        self._waiting(m, inputs, moves, invariants)
+        self._waiting(m, moves, invariants)
         return m
 
     def _first(self, m, rings):
@@ -112,22 +134,12 @@ class PriorityArbiterProof(Elaboratable):
         with m.If(dut.o.valid & ~held & rings[0].o.valid):
             m.d.comb += Assert(low == (passed == dut.patience))
 
-    def _waiting(self, m, inputs, moves, invariants):
+    def _waiting(self, m, moves, invariants):
         dut, n = self.dut, len(self.dut.priority)
-        chosen = Signal(range(n), name="chosen")
-        m.d.comb += [chosen.eq(AnyConst(len(chosen))), Assume(chosen < n)]
         bounds = [dut.waiting_bound(k) for k in range(n)]
-        others = Signal(range(max(bounds) + 2), name="others")
-        waits = Array(i.valid for i in inputs)[chosen]
-        with m.If(~waits | (moves & (dut.index == chosen))):
-            m.d.sync += others.eq(0)
-        with m.Elif(moves):
-            m.d.sync += others.eq(others + 1)
-        for k, bound in enumerate(bounds):
-            with m.If(chosen == k):
-                m.d.comb += Assert(others <= bound)
-                with m.If(waits):
-                    m.d.comb += Assert(others + invariants.left(k) <= bound)
+        chosen, waits, others = invariants.bounded(
+            bounds, moves, lambda chosen: moves & (dut.index == chosen)
+        )
         for c in (0, 1):
             k = dut.members[c][-1]
             m.d.comb += Cover((chosen == k) & waits & (others == bounds[k]))

@@ -15,6 +15,7 @@ from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Signal, Value
 
 from ..cores.roles.contract import JobKind, JobLayout
 from ..models.status import Status
+from .parts import moves
 from .proof import Mutant, Proof
 from .stream import free, new_harness, stream_rules, within
 
@@ -22,10 +23,6 @@ __all__ = ["PROOFS"]
 
 KINDS = ((), (JobKind.STREAM,), (JobKind.STREAM, JobKind.CONFIGURE))
 IDENTITY = ("source", "session", "id")
-
-
-def _moves(stream):
-    return stream.valid & stream.ready
 
 
 class RoleDemuxProof(Elaboratable):
@@ -44,7 +41,7 @@ class RoleDemuxProof(Elaboratable):
             stream_rules(m, dut.jobs[k], Assert, f"job{k}")
             stream_rules(m, dut.answers[k], Assume, f"answer{k}")
         job = dut.job.payload
-        kind, taken = Value.cast(job.kind), _moves(dut.job)
+        kind, taken = Value.cast(job.kind), moves(dut.job)
         m.d.comb += Assume(kind != 3)  # there is none
         there = Cat(job.role == k for k in range(n))
         fits = [kind == 0] * n
@@ -57,9 +54,9 @@ class RoleDemuxProof(Elaboratable):
             self._role(m, k, goes[k], taken)
         # One answer leaves at a time, and it is one of those that are on offer.
         gone = Signal(n + 1)
-        m.d.comb += [gone[k].eq(_moves(dut.answers[k])) for k in range(n)]
+        m.d.comb += [gone[k].eq(moves(dut.answers[k])) for k in range(n)]
         m.d.comb += gone[n].eq(taken & refused)
-        m.d.comb += Assert(sum(gone) == _moves(dut.answer))
+        m.d.comb += Assert(sum(gone) == moves(dut.answer))
         answer = dut.answer.payload
         for k in range(n):
             with m.If(gone[k]):
