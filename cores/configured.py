@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ..models.errors import TrebuchetError
 
-__all__ = ["NoConfig", "configured"]
+__all__ = ["NoConfig", "configured", "exported"]
 
 
 @dataclass(frozen=True)
@@ -34,3 +34,19 @@ def configured(what, kind, options):
         return kind(**options)
     except ValueError as error:
         raise TrebuchetError(f"{what}: {error}") from error
+
+
+def exported(module, kind, name):
+    """The one class in a module's ``__all__`` whose name ends in ``kind``, ``Role`` or ``Engine``.
+
+    Raises TrebuchetError, one line about the file of the role or engine ``name``, if there is none,
+    or more than one.
+    """
+    found = [getattr(module, item) for item in module.__all__ if item.endswith(kind)]
+    if len(found) != 1:
+        what = kind.lower()
+        raise TrebuchetError(
+            f"the file of {what} {name!r} must export one {what}, not {len(found)}: "
+            f"{module.__file__}"
+        )
+    return found[0]

@@ -8,6 +8,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..models.plan import Plan, PlanError
+from ..models.smp_framing import MESSAGE_HEADER
 from .arbiter import PacketArbiter
 from .cluster.node import ClusterNode
 from .csr import CsrSignature, Register, RegisterBlock
@@ -56,10 +57,6 @@ SHELL_BLOCK = RegisterBlock(
     ),
     "addresses and main switch of the shell",
 )
-
-
-#: Bytes of a message before the operand.
-MESSAGE_HEADER = 12
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """What a board's shell is made of, as data: its roles, the services that clients reach, engines.
 
 A board file, a TOML file or the command line says it; TCP ports, arbiter ports, memory regions,
-register blocks and C constants follow from it (``cores/shell_plan.py``). What a role's options may
+register blocks and C constants follow from it (``cores/shell.py``). What a role's options may
 be the role itself says, when the plan is built.
 """
 
@@ -33,7 +33,7 @@ FRAMINGS = ("echo", "discard", "http", "page", "smp")
 #: Where a stream engine can be: in-line in the bridge, on frames from the network's port to the
 #: host's (``inbound``) or the other way.
 ENGINE_PLACES = ("inbound", "outbound")
-#: Roles of one shell: as many numbers has the field of a job.
+#: Roles of one shell; the field of a job has room for 31.
 MAX_ROLES = 16
 #: TCP ports of one shell.
 MAX_SERVICES = 8

@@ -12,6 +12,7 @@ import struct
 from .status import Status
 
 __all__ = [
+    "MESSAGE_HEADER",
     "TYPE_CONFIGURATION",
     "TYPE_DATA",
     "TYPE_RESPONSE",
@@ -25,6 +26,8 @@ TYPE_CONFIGURATION = 1
 TYPE_RESPONSE = 2
 TYPE_DATA = 3
 TYPE_STREAM = 4
+#: Bytes of a data message before its operand: type, reserved bytes, size, ID.
+MESSAGE_HEADER = 12
 
 
 def data_message(ident, data, kind=TYPE_DATA, role=None):

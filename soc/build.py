@@ -27,7 +27,7 @@ from .own_folder import check_own
 from .pins import check_pins, check_xdc
 from .place import Placement, pack, usage
 from .placed import place_unless_kept
-from .plans import plan_label, sim_board, with_plan
+from .plans import build_label, sim_board, with_plan
 from .reports import is_whole, read_report, write_report
 from .rom import fill
 from .soc import TrebuchetSoC
@@ -225,7 +225,7 @@ def build_sim(
         raise TrebuchetError("a shell that is given prints events or not by itself")
     board = load_board(name) if plan is None else sim_board(plan, bridge)
     source = board.source
-    label = board.name if plan is None else f"{board.name}_{plan_label(plan)}"
+    label = build_label(board.name, plan)
     own = () if board.source is None else (files_of(board),)
     if not managed:
         board = without_cpu(board)
@@ -320,7 +320,7 @@ def build_board(
     board = with_plan(load_board(name), plan)
     if board.flow == "sim":
         raise TrebuchetError(f"board {name!r} is simulated; run it with: trebuchet sim")
-    label = board.name if plan is None else f"{board.name}_{plan_label(plan)}"
+    label = build_label(board.name, plan)
     directory = Path(directory or ROOT / "build" / label).resolve()
     with locked(directory):
         if board.flow == "vivado":

@@ -9,11 +9,9 @@ from ..boards.sim import BOARD
 from ..models.errors import TrebuchetError
 from ..models.plan import EngineEntry, Plan, PlanError, RoleEntry, ServiceEntry, load_plan
 from ..models.role_folders import add_roles
+from ..models.smp_framing import MESSAGE_HEADER
 
-__all__ = ["plan_label", "plan_of", "sim_board", "with_plan"]
-
-#: Bytes of a message before the operand.
-HEADER = 12
+__all__ = ["build_label", "plan_label", "plan_of", "sim_board", "with_plan"]
 
 
 def sim_board(plan, bridge=False):
@@ -25,8 +23,8 @@ def sim_board(plan, bridge=False):
     from .build import shell_config
 
     needs = [PlannedRole(entry).needs.operand for entry in plan.roles]
-    largest = max([BOARD.segment_bytes - HEADER, *needs])
-    segment = 1 << (largest + HEADER - 1).bit_length()
+    largest = max([BOARD.segment_bytes - MESSAGE_HEADER, *needs])
+    segment = 1 << (largest + MESSAGE_HEADER - 1).bit_length()
     sessions = BOARD.sessions
     while sessions > 1:
         sizes = {"segment_bytes": segment, "sessions": sessions}
@@ -42,8 +40,13 @@ def with_plan(board, plan):
     return board if plan is None else board.variant(plan=plan)
 
 
+def build_label(name, plan):
+    """Name of the folder that board ``name`` is built in; with another plan, unless it is None."""
+    return name if plan is None else f"{name}_{plan_label(plan)}"
+
+
 def plan_label(plan):
-    """A short name of a plan, for folders: its role, or a hash."""
+    """A short name of a plan: its role, or a hash."""
     names = [entry.kind for entry in plan.roles]
     if len(names) == 1 and plan == Plan.of_roles(*names):
         return names[0]

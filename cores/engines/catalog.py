@@ -6,7 +6,7 @@ import importlib
 from ...models.engine_folders import engine_names
 from ...models.errors import TrebuchetError
 from ...models.plan import EngineEntry
-from ..configured import NoConfig, configured
+from ..configured import NoConfig, configured, exported
 
 __all__ = ["PlannedEngine", "load_engine"]
 
@@ -39,11 +39,4 @@ def load_engine(name):
         raise TrebuchetError(
             f"there is no engine {name!r}; there are: {', '.join(engine_names()) or 'none'}"
         )
-    module = importlib.import_module(f"{__package__}.{name}.engine")
-    engines = [getattr(module, item) for item in module.__all__ if item.endswith("Engine")]
-    if len(engines) != 1:
-        raise TrebuchetError(
-            f"the file of engine {name!r} must export one engine, not {len(engines)}: "
-            f"{module.__file__}"
-        )
-    return engines[0]
+    return exported(importlib.import_module(f"{__package__}.{name}.engine"), "Engine", name)

@@ -13,7 +13,7 @@ from amaranth.hdl import UnusedElaboratable
 from ...models.errors import TrebuchetError
 from ...models.plan import RoleEntry
 from ...models.role_folders import OWN_PACKAGE, is_own, role_folder, role_names
-from ..configured import NoConfig, configured
+from ..configured import NoConfig, configured, exported
 from . import contract
 from .contract import role_block
 from .needs import RoleNeeds, RolePlace
@@ -69,12 +69,7 @@ def load_role(name):
         module = _import_own(name, folder)
     else:
         module = importlib.import_module(f"{contract.__package__}.{name}.role")
-    roles = [getattr(module, item) for item in module.__all__ if item.endswith("Role")]
-    if len(roles) != 1:
-        raise TrebuchetError(
-            f"the file of role {name!r} must export one role, not {len(roles)}: {module.__file__}"
-        )
-    return roles[0]
+    return exported(module, "Role", name)
 
 
 def _import_own(name, folder):
