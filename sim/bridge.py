@@ -15,14 +15,15 @@ HARNESS = Path(__file__).resolve().parent / "bridge_harness"
 _DEVICE = "tap0h"
 
 
-def bridge_source(managed=False, plan=None):
-    """The SoC of the simulated board with two ports; ``managed``: with its CPU.
+def bridge_source(plan=None, events=False, managed=True):
+    """The SoC of the simulated board with two ports.
 
-    ``plan``: other roles, services and engines than the board's own.
+    ``plan``: other roles, services and engines than the board's own. ``events``: the TCP engine
+    prints its trace events. ``managed``: it has a CPU.
     """
     from ..soc.build import build_sim
 
-    files = build_sim(managed=managed, bridge=True, plan=plan)
+    files = build_sim(managed=managed, bridge=True, plan=plan, events=events)
     main = HARNESS / "dut_bridge.cpp"
     return Source("bridge", files.top, {}, files.sources, files.folder, ready_port=7, main=main)
 
@@ -48,6 +49,10 @@ class BridgeBoard(Board):
             self._ip(self.namespace, "link", "set", _DEVICE, "netns", str(self.host.pid))
             self._ip(self.host, "address", "add", f"{self.behind_ip}/24", "dev", _DEVICE)
             self._ip(self.host, "link", "set", _DEVICE, "up")
+
+    def inside_host(self):
+        """How a user's shell begins a command on the host."""
+        return self.inside(self.host)
 
     @staticmethod
     def _ip(namespace, *words):

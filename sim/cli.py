@@ -13,8 +13,9 @@ import typer
 from rich.console import Console
 
 from ..models.errors import TrebuchetError
-from ..soc.plan_options import PlanOption, RoleOption, RolesOption, ServiceOption
+from ..soc.plan_options import EngineOption, PlanOption, RoleOption, RolesOption, ServiceOption
 from ..soc.plans import plan_of
+from .bridge import BridgeBoard
 from .build import build
 from .fleet.cli import choose, run_fleet
 from .gdb.run import debug_files, debugged
@@ -57,6 +58,10 @@ def _announce(board, console):
     console.print(
         f"The board is at [bold]{BOARD_IP}[/bold]; a shell on its network: {board.inside()}"
     )
+    if isinstance(board, BridgeBoard):
+        console.print(
+            f"The host behind it is {board.behind_ip}; a shell there: {board.inside_host()}"
+        )
     if board.uart_device:
         console.print(f"Its UART: {board.uart_device}")
     console.print("Ctrl-C ends it.")
@@ -87,11 +92,17 @@ def sim(
     ] = False,
     role: RoleOption = None,
     service: ServiceOption = None,
+    engine: EngineOption = None,
     plan: PlanOption = None,
     roles: RolesOption = None,
     command: Annotated[
         str | None,
-        typer.Option("--exec", metavar="CMD", help="Run this on the board's network, then end."),
+        typer.Option(
+            "--exec",
+            metavar="CMD",
+            help="Run this on the board's network, then end. With a bridge, $TREBUCHET_ON_HOST "
+            "before a command runs it on the host behind the board.",
+        ),
     ] = None,
     uart: Annotated[
         str | None,
@@ -144,7 +155,9 @@ def sim(
     """Run the simulated board on a network of its own."""
     # A polite kill takes the clean way out, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    chosen = plan_of(role or (), service or (), plan, roles or ())
+    chosen = plan_of(role or (), service or (), plan, roles or (), engine or (), "sim")
+    if chosen is not None and chosen.engines and top == "board" and not fabric:
+        top = "bridge"  # where they lie
     if boards is not None or topology is not None:
         one_only: dict[str, object] = {
             "--pcap": pcap,
@@ -192,7 +205,8 @@ def sim(
             )
             console.print(f"GDB: gdb-multiarch {files.elf} -ex 'target remote :{server.port}'")
         else:
-            board = stack.enter_context(Board(binary, arguments, busy=busy, **options))
+            kind = BridgeBoard if made.kind == "bridge" else Board
+            board = stack.enter_context(kind(binary, arguments, busy=busy, **options))
         if command is None:
             _announce(board, console)
             board.wait_for_end()
@@ -223,6 +237,8 @@ def _wait_ready(board, port):
 def _execute(board, command):
     """Run a command on the board's network; return its exit code. It ends with the board."""
     environment = {**os.environ, "TREBUCHET_BOARD": BOARD_IP}
+    if isinstance(board, BridgeBoard):
+        environment["TREBUCHET_ON_HOST"] = board.inside_host()
     child = board.popen(["sh", "-c", command], env=environment)
     try:
         while True:

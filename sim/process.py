@@ -154,11 +154,13 @@ class SimulatorProcess:
         """File that the simulator publishes its progress to."""
         return self.folder / "progress"
 
-    def inside(self) -> str:
-        """How a user's shell begins a command on the network, limits in simulated time included."""
-        return shlex.join(
-            ["env", f"{VARIABLE}={self.progress_path}", *self.namespace.enter([], tether=False)]
-        )
+    def inside(self, within: Namespace | None = None) -> str:
+        """How a user's shell begins a command on the network, limits in simulated time included.
+
+        ``within``: another namespace than this object's, on the far side of the device.
+        """
+        enter = (within or self.namespace).enter([], tether=False)
+        return shlex.join(["env", f"{VARIABLE}={self.progress_path}", *enter])
 
     def deadline(self, seconds: float) -> Deadline:
         """The end of a wait of simulated ``seconds`` from now."""

@@ -75,6 +75,12 @@ def _unmanaged_source():
     return board_source(managed=False)
 
 
+def _bridge_source(plan=None, events=False):
+    from .bridge import bridge_source
+
+    return bridge_source(plan, events)
+
+
 def fabric_source(tcp=None, csr=None, shell=None, **memory):
     """The shell with addresses set and everything switched on.
 
@@ -172,6 +178,7 @@ def _wire_source():
 
 TOPS: dict[str, Callable] = {
     "board": board_source,
+    "bridge": _bridge_source,
     "fabric": fabric_source,
     "unmanaged": _unmanaged_source,
     "mirror": _mirror_source,
@@ -180,7 +187,11 @@ TOPS: dict[str, Callable] = {
 
 
 #: The tops with a TCP engine and roles, each as a function of the plan.
-_PLAN_TOPS: dict[str, Callable] = {"board": board_source, "fabric": fabric_with_plan}
+_PLAN_TOPS: dict[str, Callable] = {
+    "board": board_source,
+    "bridge": _bridge_source,
+    "fabric": fabric_with_plan,
+}
 
 
 def source(name, plan=None, events=False):
@@ -193,10 +204,12 @@ def source(name, plan=None, events=False):
     if plan is None and not events:
         return TOPS[name]()
     if name not in _PLAN_TOPS:
-        tops = " or ".join(_PLAN_TOPS)
+        tops = ", ".join(_PLAN_TOPS)
         if plan is None:
-            raise TrebuchetError(f"{tops} has a TCP engine that tells events, not {name}")
+            raise TrebuchetError(f"only {tops} have a TCP engine that tells events, not {name}")
         raise TrebuchetError(f"roles go into {tops}, not into {name!r}")
+    if plan is not None and plan.engines and name != "bridge":
+        raise TrebuchetError(f"engines lie in the bridge: the top must be bridge, not {name!r}")
     if plan is None and name == "fabric":
         from ..cores.tcp.config import TcpConfig
 

@@ -208,7 +208,8 @@ def test_the_slots_of_few_sessions_lie_where_they_may(sessions):
 
 
 def test_a_role_goes_into_what_has_a_slot():
-    with pytest.raises(TrebuchetError, match="^roles go into board or fabric, not into 'mirror'"):
+    message = "^roles go into board, bridge, fabric, not into 'mirror'"
+    with pytest.raises(TrebuchetError, match=message):
         source("mirror", Plan.of_roles("matmul"))
     with pytest.raises(TrebuchetError, match="^there is no role 'nothing'; there are: .*loopback"):
         source("fabric", Plan.of_roles("nothing"))

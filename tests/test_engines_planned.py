@@ -11,6 +11,7 @@ from trebuchet.cores.engines.contract import check_body, limits_of
 from trebuchet.models.engine_folders import engine_names
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.models.plan import EngineEntry, Plan, PlanError, RoleEntry, load_plan
+from trebuchet.sim.tops import source
 from trebuchet.soc.plans import plan_of, sim_board
 
 FILE = """
@@ -37,6 +38,14 @@ def test_a_file_and_options_say_the_same(tmp_path):
     assert plan_of(engines=["none"], board=board) == own
     assert [engine.name for engine in plan.engines] == ["inbound_crc32c", "outbound_crc32c"]
     assert plan_of(path=path) == plan
+
+
+@pytest.mark.parametrize("top", ["board", "fabric"])
+def test_only_the_bridge_is_simulated_with_engines(top):
+    plan = plan_of(engines=["outbound=crc32c"], board="sim")
+    message = f"^engines lie in the bridge: the top must be bridge, not '{top}'$"
+    with pytest.raises(TrebuchetError, match=message):
+        source(top, plan)
 
 
 def test_a_plan_without_engines_is_described_as_before():
@@ -122,7 +131,7 @@ def test_examples_of_the_page(root, tmp_path):
     path.write_text(example)
     board = load_board("colorlight_i9_bridge").variant(plan=plan_of(path=path))
     lines = re.findall(r"^trebuchet .*--engine.*$", text, re.MULTILINE)
-    assert len(lines) == 2
+    assert len(lines) == 3
     for line in lines:
         plan = plan_of(engines=re.findall(r"--engine (\S+)", line), board=board.name)
         for entry in board.variant(plan=plan).plan.engines:

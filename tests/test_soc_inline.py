@@ -2,6 +2,8 @@
 
 import random
 import socket
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -24,7 +26,7 @@ NETWORK, HOST = "tap0", "tap0h"
 
 @pytest.fixture(scope="module")
 def board():
-    top = bridge_source(plan=PLAN)
+    top = bridge_source(plan=PLAN, managed=False)
     with BridgeBoard(build(top), cwd=top.folder, uart="none") as running:
         running.wait_port(ECHO)
         yield running
@@ -101,3 +103,20 @@ def test_the_board_itself_answers_without_them(board, side):
 
 def test_the_link_has_had_no_fault(board):
     assert board.stats()["link_errors"] == 0
+
+
+def test_the_command_reaches_the_host_behind_the_board():
+    """`trebuchet sim --engine`: a command of its own network, and one of the host."""
+    script = "$TREBUCHET_ON_HOST ip -o -4 address; ip -o -4 address"
+    words = ["sim", "--engine", "outbound=crc32c", "--engine", "inbound=crc32c:check=true"]
+    done = subprocess.run(
+        [sys.executable, "-m", "trebuchet.host.cli", *words, "--exec", script],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[3] for line in done.stdout.splitlines() if "192.0.2" in line] == [
+        "192.0.2.3/24",
+        "192.0.2.1/24",
+    ]
