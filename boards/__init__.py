@@ -6,7 +6,7 @@ import importlib.util
 import os
 from pathlib import Path
 
-from ..models.errors import TrebuchetError
+from ..models.errors import TrebuchetError, did_you_mean
 from .faults import in_one_line
 from .neighbours import importable
 from .schema import Board
@@ -47,8 +47,9 @@ def load_board(name):
     if "/" in text or text.endswith(".py"):
         return _load_file(Path(text))
     if text not in NAMES:
+        near = did_you_mean(text, NAMES)
         raise TrebuchetError(
-            f"there is no board {text!r}; the boards are: {', '.join(NAMES)}; "
+            f"there is no board {text!r}{near}; the boards are: {', '.join(NAMES)}; "
             "or name a file of yours, like ./my_board.py"
         )
     return importlib.import_module(f".{text}", __name__).BOARD

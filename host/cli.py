@@ -23,6 +23,7 @@ from typer.core import TyperCommand, TyperGroup
 from .. import __version__
 from ..models.errors import TrebuchetError
 from ..models.paths import check_buildable
+from .help import HELP_OPTIONS, tidied
 from .output import disk_fault, finish, output_fault, prepare_output, use_utf8
 
 __all__ = ["COMMANDS", "LazyGroup", "app", "main"]
@@ -137,7 +138,7 @@ class LazyCommand(TyperCommand):
             parent.add_typer(found, name=self.name)
         else:
             parent.command(self.name)(found)
-        return typer.main.get_group(parent).commands[str(self.name)]
+        return tidied(typer.main.get_group(parent).commands[str(self.name)])
 
     def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:
         context = self.resolve().make_context(info_name, args, parent=parent, **extra)
@@ -151,15 +152,19 @@ class LazyCommand(TyperCommand):
 class LazyGroup(TyperGroup):
     """A command group that knows its commands by name only."""
 
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = {name: LazyCommand(name, entry) for name, entry in COMMANDS.items()}
+
     def list_commands(self, ctx: Any) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        entry = COMMANDS.get(cmd_name)
-        return LazyCommand(cmd_name, entry) if entry else None
+        return list(self.commands)
 
 
-app = typer.Typer(cls=LazyGroup, no_args_is_help=True, add_completion=False)
+app = typer.Typer(
+    cls=LazyGroup,
+    no_args_is_help=True,
+    context_settings={"help_option_names": HELP_OPTIONS},
+)
 
 
 def _print_version(wanted: bool) -> None:
@@ -202,7 +207,7 @@ def explain(error: Exception) -> tuple[int, str]:
 
 def run(argv: list[str] | None) -> int:
     """Run a command; return its exit code."""
-    command = typer.main.get_command(app)
+    command = tidied(typer.main.get_command(app))
     try:
         command.main(args=argv, prog_name="trebuchet")
     except SystemExit as end:

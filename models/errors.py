@@ -1,6 +1,9 @@
 """The one exception that means "the user can mend this"; the CLI prints it as one line."""
 
-__all__ = ["TrebuchetError"]
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+__all__ = ["TrebuchetError", "did_you_mean"]
 
 
 class TrebuchetError(Exception):
@@ -9,3 +12,10 @@ class TrebuchetError(Exception):
     Raise it for wrong input, a missing tool, a board that does not answer. The CLI prints the
     message on one line and exits with 1. Anything else that escapes counts as a bug.
     """
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """What to add to the message on an unknown ``name``: one of ``names`` that is near it, or
+    nothing."""
+    found = get_close_matches(name, names, n=1)
+    return f", did you mean {found[0]!r}?" if found else ""

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from .errors import TrebuchetError
+from .errors import TrebuchetError, did_you_mean
 
 __all__ = ["OWN_PACKAGE", "add_roles", "is_own", "own_role_files", "role_folder", "role_names"]
 
@@ -58,8 +58,9 @@ def role_folder(name: str) -> Path:
     if name in _own:
         return _own[name]
     if name not in role_names():
+        names = role_names()
         raise TrebuchetError(
-            f"there is no role {name!r}; there are: {', '.join(role_names())}; "
+            f"there is no role {name!r}{did_you_mean(name, names)}; there are: {', '.join(names)}; "
             f"make it with: trebuchet role new {name}"
         )
     return _TREE / name

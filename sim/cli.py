@@ -19,8 +19,11 @@ from .bridge import BridgeBoard
 from .build import build
 from .fleet.cli import choose, run_fleet
 from .gdb.run import debug_files, debugged
+from .options import check_chances, check_files, check_time, check_uart
 from .process import shell_code
 from .run import BOARD_IP, Board
+from .running import Running, announced
+from .shell import enter
 from .tops import TOPS, source
 from .waves import require_waves
 
@@ -56,7 +59,8 @@ def _compile(top, plan, trace, debug, events, console):
 
 def _announce(board, console):
     console.print(
-        f"The board is at [bold]{BOARD_IP}[/bold]; a shell on its network: {board.inside()}"
+        f"The board is at [bold]{BOARD_IP}[/bold]; a shell on its network, from another terminal: "
+        "trebuchet sim shell"
     )
     if isinstance(board, BridgeBoard):
         console.print(
@@ -79,13 +83,18 @@ def _refuse_for_many(top, options, links):
     for name, value in links.items():
         if value:
             raise TrebuchetError(
-                f"{name} is for one board; links of several are described in a --topology file"
+                f"--{name} is for one board; links of several are described in a --topology file"
             )
 
 
 def sim(
     top: Annotated[
-        str, typer.Argument(metavar="TOP", help=f"What to simulate: {', '.join(TOPS)}.")
+        str,
+        typer.Argument(
+            metavar="TOP",
+            help=f"What to simulate: {', '.join(TOPS)}; or shell: enter the network of a "
+            "simulation that runs.",
+        ),
     ] = "board",
     fabric: Annotated[
         bool, typer.Option("--fabric", help="The same as TOP = fabric: the shell without CPU.")
@@ -151,10 +160,27 @@ def sim(
     busy: Annotated[
         bool, typer.Option("--busy", help="Don't sleep while nothing happens.")
     ] = False,
+    pid: Annotated[
+        int | None, typer.Option(help="With shell, if several simulations run: which one.")
+    ] = None,
 ) -> None:
-    """Run the simulated board on a network of its own."""
+    """Run the simulated board on a network of its own.
+
+    From another terminal, `trebuchet sim shell` enters that network. Several simulations may run at
+    a time: each has its own network, with the same addresses.
+    """
+    if top == "shell":
+        raise typer.Exit(enter(pid, command))
+    if pid is not None:
+        raise TrebuchetError("--pid says which network `trebuchet sim shell` enters; leave it out")
     # A polite kill takes the clean way out, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    links = {"loss": loss, "duplicate": duplicate, "reorder": reorder, "corrupt": corrupt}
+    written = {"pcap": pcap, "trace": trace, "stats": stats, "events": events, "flash": flash}
+    check_chances(links)
+    check_files(written)
+    check_time(time)
+    check_uart(uart)
     chosen = plan_of(role or (), service or (), plan, roles or (), engine or (), "sim")
     if chosen is not None and chosen.engines and top == "board" and not fabric:
         top = "bridge"  # where they lie
@@ -170,9 +196,7 @@ def sim(
             "--gdb": gdb is not None,
             "--max-rate": max_rate,
         }
-        links: dict[str, object] = {"--loss": loss, "--duplicate": duplicate}
-        links |= {"--reorder": reorder, "--corrupt": corrupt, "--delay": delay}
-        _refuse_for_many("fabric" if fabric else top, one_only, links)
+        _refuse_for_many("fabric" if fabric else top, one_only, {**links, "delay": delay})
         many = choose(boards, topology)
         code = run_fleet(many, command, seed=seed, time_mode=time, busy=busy, plan=chosen)
         raise typer.Exit(code)
@@ -189,9 +213,7 @@ def sim(
         console,
     )
     arguments = ["--seed", str(seed)]
-    arguments += _link_arguments(
-        {"loss": loss, "duplicate": duplicate, "reorder": reorder, "corrupt": corrupt}
-    )
+    arguments += _link_arguments(links)
     arguments += ["--delay", str(delay), "--max-rate", str(max_rate)]
     for name, path in (("pcap", pcap), ("trace", trace), ("stats", stats), ("events", events)):
         arguments += [f"--{name}", _absolute(path)] if path else []
@@ -209,7 +231,9 @@ def sim(
             board = stack.enter_context(kind(binary, arguments, busy=busy, **options))
         if command is None:
             _announce(board, console)
-            board.wait_for_end()
+            running = Running(os.getpid(), top, board.inside(), _environment(board))
+            with announced(running):
+                board.wait_for_end()
             if trace:
                 require_waves(trace)
             return
@@ -234,12 +258,17 @@ def _wait_ready(board, port):
         raise
 
 
+def _environment(board):
+    """What a command on the board's network is told."""
+    told = {"TREBUCHET_BOARD": BOARD_IP}
+    if isinstance(board, BridgeBoard):
+        told["TREBUCHET_ON_HOST"] = board.inside_host()
+    return told
+
+
 def _execute(board, command):
     """Run a command on the board's network; return its exit code. It ends with the board."""
-    environment = {**os.environ, "TREBUCHET_BOARD": BOARD_IP}
-    if isinstance(board, BridgeBoard):
-        environment["TREBUCHET_ON_HOST"] = board.inside_host()
-    child = board.popen(["sh", "-c", command], env=environment)
+    child = board.popen(["sh", "-c", command], env={**os.environ, **_environment(board)})
     try:
         while True:
             try:

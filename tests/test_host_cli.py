@@ -56,6 +56,34 @@ def test_unknown_command_is_wrong_usage():
     assert "No such command 'fly'" in result.stderr
 
 
+def test_a_name_near_a_command_is_suggested():
+    assert "No such command 'stat'. Did you mean 'status'?" in run("stat").stderr
+    assert "There is no" not in run("fly").stderr
+    line = run("build", "ecpx5").stderr
+    assert line.startswith("trebuchet: there is no board 'ecpx5', did you mean 'ecpix5'?; ")
+
+
+@pytest.mark.parametrize("words", [(), ("board",), ("board", "list"), ("prove",)])
+def test_help_is_asked_for_by_h(words):
+    """Options that take no value have no type; paragraphs are wrapped at the terminal only."""
+    result = run(*words, "-h", env={"COLUMNS": "300", "TERMINAL_WIDTH": "300"})
+    assert result.returncode == 0
+    assert "<bool>" not in result.stdout
+    assert "Show this message and exit." in result.stdout
+    if words == ("prove",):
+        assert "failures come first in the table at the end, and are shown" in result.stdout
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_can_complete_commands(shell):
+    script = run("--show-completion", shell).stdout
+    assert "_TREBUCHET_COMPLETE" in script
+    state = {"_TREBUCHET_COMPLETE": f"complete_{shell}", "_TYPER_COMPLETE_ARGS": "trebuchet sta"}
+    state |= {"COMP_WORDS": "trebuchet sta", "COMP_CWORD": "1"}
+    state["_TYPER_COMPLETE_FISH_ACTION"] = "get-args"
+    assert "status" in run(env=state).stdout
+
+
 def test_errors_become_one_line():
     assert cli.explain(TrebuchetError("no board at x")) == (1, "no board at x")
     code, line = cli.explain(ModuleNotFoundError("No module named 'amaranth'", name="amaranth"))

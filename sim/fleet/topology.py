@@ -36,6 +36,7 @@ from typing import Any
 
 from ...models.errors import TrebuchetError
 from ...soc.peers import Peer
+from ..options import chance_of
 
 __all__ = [
     "PEERS",
@@ -83,16 +84,10 @@ class _Node:
 
     def chance(self, key: str, default: float) -> float:
         value = self.take(key, default)
-        number = value
-        if isinstance(value, str) and re.fullmatch(r"[0-9.]+%", value):
-            try:
-                number = float(value[:-1]) / 100
-            except ValueError:
-                number = None
-        good = isinstance(number, int | float) and not isinstance(number, bool)
-        if not good or not 0 <= number <= 1:
+        number = chance_of(value)
+        if number is None:
             raise self.fail(key, "a chance from 0 to 1 or in per cent, like 3%", value)
-        return float(number)
+        return number
 
     def items(self, key: str) -> list[Any]:
         value = self.take(key, [])
