@@ -1,6 +1,9 @@
-"""`trebuchet board`: which boards there are, and what is wrong with a board file."""
+"""`trebuchet board`: which boards there are or could be, and what is wrong with a board file."""
 
 import json
+import re
+from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -8,6 +11,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from ..boards import NAMES, load_board
+from ..models.errors import TrebuchetError
 from ..models.ledger import ROOT, Ledger
 from .plan_options import EngineOption, PlanOption, RoleOption, RolesOption, ServiceOption
 from .plans import plan_of
@@ -74,3 +78,60 @@ def check(
     for what, finding in steps(board, fit=fit, plan=chosen):
         typer.echo(f"{what}: {finding}")
     typer.echo(f"build it with: trebuchet build {board}")
+
+
+@app.command()
+def candidates(
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also those that lack something, and what.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
+) -> None:
+    """Show which platforms of litex-boards could be ported to: those with an ECP5."""
+    from .candidates import candidates as found
+
+    rows = [entry for entry in found() if everything or not entry.lacks]
+    if as_json:
+        typer.echo(json.dumps([asdict(row) | {"lacks": row.lacks} for row in rows], indent=2))
+        return
+    columns = ("FPGA", "memory", "Ethernet", "lacks" if everything else "boards here")
+    table = Table(Column("platform", no_wrap=True), *columns, box=None)
+    for row in rows:
+        memory = f"{row.memory_kind}, {row.memory_bits} bits" if row.memory else "-"
+        last = row.lacks if everything else row.boards
+        cells = (", ".join(row.devices), memory, row.ethernet or "-", ", ".join(last) or "-")
+        table.add_row(row.platform, *cells)
+    Console().print(table)
+    typer.echo("begin with: trebuchet board new NAME --from PLATFORM")
+
+
+@app.command()
+def new(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the board; NAME.py is written.")],
+    platform: Annotated[
+        str,
+        typer.Option("--from", metavar="PLATFORM", help="One of `trebuchet board candidates`."),
+    ],
+    device: Annotated[
+        str | None,
+        typer.Option(help="The platform's argument of that name, such as 45F, if it takes one."),
+    ] = None,
+) -> None:
+    """Write a board file to begin with, in the current folder."""
+    from .candidates import board_file, candidate
+
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,23}", name) or name in NAMES:
+        raise TrebuchetError(
+            f"a board's name must be up to 24 lower-case letters, digits and _, and no other "
+            f"board's; not {name!r}"
+        )
+    path = Path(f"{name}.py")
+    text = board_file(name, platform, device)
+    try:
+        with path.open("x") as file:
+            file.write(text)
+    except FileExistsError:
+        raise TrebuchetError(f"{path} exists already; choose another name") from None
+    for board in candidate(platform).boards:
+        typer.echo(f"board {board} has that platform, too: compare with boards/{board}.py")
+    typer.echo(f"{path}: now check it with: trebuchet board check ./{path}")
