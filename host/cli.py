@@ -70,6 +70,12 @@ COMMANDS = {
     "renode": LazyEntry(
         "trebuchet.sim.renode.cli:renode", "Run a board in Renode.", tree=True, makes=True
     ),
+    "run": LazyEntry(
+        "trebuchet.host.run:run",
+        "Build, load and start a board, and talk to it.",
+        tree=True,
+        makes=True,
+    ),
     "build": LazyEntry(
         "trebuchet.soc.cli:build", "Build the bitstream of a board.", tree=True, makes=True
     ),
@@ -97,6 +103,9 @@ COMMANDS = {
     ),
     "manage": LazyEntry(
         "trebuchet.host.manage:manage", "Have a board carry out commands of its console."
+    ),
+    "console": LazyEntry(
+        "trebuchet.host.console:console", "Open a board's console on a serial port."
     ),
     "update": LazyEntry("trebuchet.host.manage:update", "Write an image to a board's flash."),
     "scale": LazyEntry(

@@ -24,6 +24,8 @@ INSTEAD = {
     "trebuchet build versa_ecp5": ("minutes of place and route: `make boards`", None),
     "trebuchet load versa_ecp5": ("needs the board on this machine", "trebuchet load --help"),
     "trebuchet flash versa_ecp5": ("needs the board on this machine", "trebuchet flash --help"),
+    "trebuchet run versa_ecp5 -- ecg run": ("needs the board", "trebuchet run --help"),
+    "trebuchet console": ("needs the board on this machine", "trebuchet console --help"),
     "trebuchet status 192.168.1.50": ("needs the board on this network", "trebuchet status --help"),
     "trebuchet sessions --board 192.168.1.50": (
         "needs the board on this network",

@@ -1,10 +1,14 @@
 """The simulated board's console: a session as typed, a crash, the watchdog, a reset."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 from board_console import PROMPT, Console
+from trebuchet.models.progress import VARIABLE
 from trebuchet.sim.build import build
 from trebuchet.sim.run import Board
 from trebuchet.sim.tops import source
@@ -36,6 +40,20 @@ def test_the_start(console):
     assert "mac 02:00:00:00:00:02, ip 192.0.2.2" in lines
     assert "tcp: 64 sessions" in lines
     assert "shell: enabled" in lines
+
+
+def test_the_command(board, console):
+    """`trebuchet console` at the same port; the fixture does not read meanwhile."""
+    words = ["console", board.uart_device, "--exec", "version", "--exec", "nonsense"]
+    done = subprocess.run(
+        [sys.executable, "-m", "trebuchet.host.cli", *words],
+        capture_output=True,
+        text=True,
+        env={**os.environ, VARIABLE: str(board.progress_path)},
+    )
+    assert done.stdout.startswith("Trebuchet 0.1.0 on sim, ")
+    message = "trebuchet: nonsense: UNKNOWN_COMMAND: 'help' lists the commands\n"
+    assert (done.returncode, done.stderr) == (1, message)
 
 
 def test_a_session(board, console):

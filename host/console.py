@@ -1,0 +1,165 @@
+"""`trebuchet console`: a board's console on a serial port, typed or command by command."""
+
+import re
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from ..models.errors import TrebuchetError
+from ..models.progress import Deadline, current_simulation
+from .options import Seconds
+
+__all__ = ["BAUD", "SerialConsole", "console", "serial_ports"]
+
+#: Baud rate of boards, if their file says no other.
+BAUD = 115200
+PROMPT = "trebuchet> "
+#: Ctrl-].
+EXIT = "\x1d"
+#: Seconds between looks whether time is over.
+_LOOK = 0.1
+_COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+def serial_ports() -> list[tuple[str, str]]:
+    """Name and description of each serial port that is on USB, where boards' are."""
+    from serial.tools import list_ports
+
+    return [(port.device, port.description) for port in list_ports.comports() if port.vid]
+
+
+def _only_port() -> str:
+    ports = serial_ports()
+    if len(ports) == 1:
+        return ports[0][0]
+    if not ports:
+        raise TrebuchetError(
+            "no serial port is on USB; is the board plugged in, and may this user see it? Name "
+            "another port, like /dev/ttyS0"
+        )
+    named = ", ".join(f"{name} ({description})" for name, description in ports)
+    raise TrebuchetError(f"there are several serial ports; name the board's: {named}")
+
+
+class SerialConsole:
+    """The console of a board at the other end of a serial port; a context manager.
+
+    Parameters
+    ----------
+    port : str
+        Its device, like ``/dev/ttyUSB0`` or ``COM3``.
+    baud : int
+        Baud rate.
+    timeout : float
+        Seconds without a byte after which the board counts as silent; those of the simulation, if
+        the port is a simulated board's.
+    """
+
+    def __init__(self, port: str, baud: int = BAUD, timeout: float = 15) -> None:
+        import serial
+
+        self.port, self.timeout, self._text = port, timeout, ""
+        try:
+            self.serial: Any = serial.Serial(port, baud, timeout=_LOOK)
+        except (serial.SerialException, OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise TrebuchetError(f"cannot open serial port {port}: {reason}") from error
+
+    def __enter__(self) -> "SerialConsole":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.serial.close()
+
+    def until(self, pattern: str) -> str:
+        """What the board says up to and with what fits ``pattern``.
+
+        Raises TrebuchetError if nothing comes for the time-out.
+        """
+        import serial
+
+        end = Deadline(self.timeout, current_simulation())
+        while (found := re.search(pattern, self._text)) is None:
+            try:
+                more = self.serial.read(self.serial.in_waiting or 1)
+            except (serial.SerialException, OSError) as error:
+                raise TrebuchetError(f"serial port {self.port} has gone: {error}") from error
+            if more:
+                self._text += _COLOURS.sub("", more.decode("utf-8", "replace"))
+                end = Deadline(self.timeout, current_simulation())
+            elif not end.left():
+                heard = self._text.strip().splitlines()
+                last = f"; its last line: {heard[-1]!r}" if heard else ", nothing at all"
+                raise TrebuchetError(
+                    f"the board on {self.port} said no more for {end}{last}; is it this port, and "
+                    "this baud rate?"
+                )
+        said, self._text = self._text[: found.end()], self._text[found.end() :]
+        return said
+
+    def run(self, command: str) -> str:
+        """Have the board carry out a command; returns what it prints.
+
+        A line that somebody has begun to type is given up before.
+        """
+        self.serial.write(b"\x03")
+        self.until(re.escape(PROMPT))
+        self.serial.write(command.encode() + b"\r")
+        self.until(re.escape(command) + r"\r?\n")
+        return self.until(re.escape(PROMPT)).removesuffix(PROMPT).replace("\r\n", "\n")
+
+
+def _at_the_keyboard(found: SerialConsole) -> None:
+    from serial.tools.miniterm import Miniterm
+
+    terminal = Miniterm(found.serial, eol="cr")
+    terminal.exit_character, terminal.raw = EXIT, True
+    terminal.set_rx_encoding("utf-8", "replace")
+    terminal.set_tx_encoding("utf-8", "replace")
+    typer.echo(f"the console on {found.port}; Ctrl-] ends it", err=True)
+    terminal.start()
+    try:
+        terminal.join(True)
+    finally:
+        terminal.stop()
+        terminal.console.cleanup()
+
+
+def console(
+    port: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[PORT]",
+            help="Serial port, like /dev/ttyUSB0; the only one on USB if left out.",
+            show_default=False,
+        ),
+    ] = None,
+    command: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--exec",
+            metavar="COMMAND",
+            help="Have the board carry this out, print its answer, then end; again for more.",
+        ),
+    ] = None,
+    baud: Annotated[int, typer.Option(min=300, max=4_000_000, help="Baud rate.")] = BAUD,
+    timeout: Seconds = 15,
+) -> None:
+    """Open a board's console on a serial port.
+
+    The board edits the line: backspace, Ctrl-U, Ctrl-C and the arrows up and down work; `help`
+    lists its commands. Over the network it is `trebuchet manage ADDRESS`. With --exec, exit code 1
+    if the board answers a command with an error.
+    """
+    with SerialConsole(port or _only_port(), baud, timeout) as found:
+        if command:
+            for line in command:
+                said = found.run(line)
+                if said.startswith("error: "):
+                    raise TrebuchetError(f"{line}: {said.strip().removeprefix('error: ')}")
+                typer.echo(said, nl=False)
+        elif sys.stdin.isatty():
+            _at_the_keyboard(found)
+        else:
+            raise TrebuchetError("the console needs a terminal; name commands with --exec instead")
