@@ -11,7 +11,7 @@ TREBUCHET := $(PYTHON) -m trebuchet.host.cli
 PYTEST  := $(PYTHON) -m pytest -q --reuse
 # Twice as many workers as cores: simulated boards often wait for time to pass.
 PARALLEL := -n $(shell expr 2 \* $$(nproc)) --dist loadfile --no-loadscope-reorder --max-worker-restart 0
-TYPED   := host models bench sim
+TYPED   := client host models bench sim
 
 # Tests start hundreds of Python processes, each of which would compile the project anew.
 unexport PYTHONDONTWRITEBYTECODE

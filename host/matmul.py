@@ -18,12 +18,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
+from ..client import Batch, Board, Call
+from ..client.smp import PORT
 from ..models import matmul
 from ..models.errors import TrebuchetError
-from . import smp
-from .exchange import Refused, exchange
 from .options import RoleName, Seconds
-from .roles import explain, role_number
+from .roles import explained
 
 __all__ = ["Run", "app", "run_pairs"]
 
@@ -81,24 +81,29 @@ def run_pairs(
 
     ``role``: name of the role on the board; None: the port's.
     """
-    number = role_number(address, role, timeout)
     rng = random.Random(seed)
     sizes = [min(pairs, count - at) for at in range(0, count, pairs)]
     operands = [matmul.random_operand(rng, size) for size in sizes]
-    results: list[bytes] = [b""] * len(operands)
     latencies = [0.0] * len(operands)
-    largest = 4 + max(sizes) * matmul.result_bytes()
-    with smp.Connection(address, port, timeout, max_payload=largest) as connection:
+    answered: set[int] = set()
+
+    def told(index: int, result: bytes, seconds: float) -> None:
+        latencies[index] = seconds
+        answered.add(index)
+        progress(sum(sizes[each] for each in answered))
+
+    def call() -> Call[list[bytes]]:
+        largest = max(sizes) * matmul.result_bytes()
+        return (
+            yield Batch(role, operands, pure=True, largest=largest, fault=_fault(sizes), told=told)
+        )
+
+    with (
+        Board(address, port=port, timeout=timeout, in_flight=OUTSTANDING) as board,
+        explained(board, role, "matmul"),
+    ):
         start = time.monotonic()
-        done = 0
-        answers = exchange(connection, operands, OUTSTANDING, fault=_fault(sizes), role=number)
-        try:
-            for answer in answers:
-                results[answer.index], latencies[answer.index] = answer.result, answer.seconds
-                done += sizes[answer.index]
-                progress(done)
-        except Refused as refusal:
-            raise explain(address, refusal, timeout) from refusal
+        results = board.run(call())
         seconds = time.monotonic() - start
     size = matmul.result_bytes()
     exact = 0
@@ -145,7 +150,7 @@ def matmul_commands() -> None:
 @app.command("run")
 def run_command(
     board: Annotated[str, typer.Argument(help="Address of the board.")],
-    port: Annotated[int, typer.Option(min=1, max=65535, help="TCP port of the role.")] = smp.PORT,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="TCP port of the role.")] = PORT,
     count: Annotated[int, typer.Option(min=1, max=4096, help="Products.")] = 16,
     pairs: Annotated[
         int, typer.Option(min=1, max=MAX_PAIRS, help="Pairs of matrices a message.")

@@ -5,7 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-__all__ = ["MAX_SECONDS", "RoleName", "Seconds", "a_number", "seconds"]
+from ..client import Board
+from ..client.owner import MANAGEMENT_PORT, split_address
+
+__all__ = ["MAX_SECONDS", "RoleName", "Seconds", "a_number", "open_board", "seconds"]
 
 #: A day: nobody waits longer, and a socket's time-out overflows somewhere above.
 MAX_SECONDS = 86400
@@ -37,3 +40,9 @@ RoleName = Annotated[
 
 #: How long to wait for a board.
 Seconds = Annotated[float, seconds()]
+
+
+def open_board(address: str, timeout: float) -> Board:
+    """The board of a command that talks to its processor: ``HOST`` or ``HOST:PORT`` of that."""
+    host, port = split_address(address, MANAGEMENT_PORT)
+    return Board(host, management=port, timeout=timeout)

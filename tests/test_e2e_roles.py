@@ -15,7 +15,7 @@ from e2e_board import assert_drained, know_address, quiet_counters, status, stat
 from e2e_clients import read_all, read_message, run_clients
 from patience import PATIENCE
 from sim_tops import needs_network
-from trebuchet.host.roles import roles_of
+from trebuchet.client.status import roles_of
 from trebuchet.models.plan import Plan
 from trebuchet.models.smp_framing import TYPE_DATA, TYPE_RESPONSE, data_message, error_message
 from trebuchet.models.status import Status

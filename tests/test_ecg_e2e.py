@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from e2e_board import assert_drained, board_in_simulation, quiet_counters, status
 from sim_tops import needs_network
-from trebuchet.host import smp
+from trebuchet.client import smp
 from trebuchet.models.ecg import data, model, train
 from trebuchet.models.ecg.record import RecordStream
 

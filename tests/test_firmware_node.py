@@ -13,7 +13,7 @@ from node_lib import (
     NodeBench,
     compile_node,
 )
-from trebuchet.host.smp import Configuration, Core, Message, MessageType, data_message
+from trebuchet.client.smp import Configuration, Core, Message, MessageType, data_message
 from trebuchet.models.status import Status
 
 CORES = (0xF0001000, 0xF0002000)

@@ -9,7 +9,7 @@ from e2e_clients import read_message
 from gdb_client import GdbClient
 from patience import wait_until
 from sim_tops import needs_network
-from trebuchet.host.smp import Message, MessageType, parse_reply
+from trebuchet.client.smp import Message, MessageType, parse_reply
 from trebuchet.models.status import Status
 from trebuchet.sim.build import build
 from trebuchet.sim.gdb.run import debug_files, debugged

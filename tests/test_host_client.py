@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-MAIN = "import sys; sys.path[:0] = sys.argv[1:3]; from trebuchet.host.cli import main; "
-MAIN += "main(sys.argv[3:])"
+PATHS = "import sys; sys.path[:0] = sys.argv[1:3]; "
+COMMAND = "from trebuchet.host.cli import main; main(sys.argv[3:])"
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +32,9 @@ def client(root, tmp_path_factory):
         for top in tops:
             (others / top).symlink_to(found.locate_file(top))
 
-    def run(*arguments):
-        command = [sys.executable, "-S", "-P", "-c", MAIN, installed, others, *arguments]
+    def run(*arguments, program=COMMAND):
+        command = [sys.executable, "-S", "-P", "-c", PATHS + program]
+        command += [installed, others, *arguments]
         return subprocess.run(command, cwd=folder, capture_output=True, text=True)
 
     return run
@@ -60,6 +61,21 @@ def test_commands_of_a_client_load(client, name):
     result = client(name, "--help")
     assert result.returncode == 0, result.stderr
     assert f"Usage: trebuchet {name}" in result.stdout
+
+
+def test_the_library_needs_nothing_else(client):
+    program = (
+        "from trebuchet.client import Board, AsyncPool, TooLarge; import sys; "
+        "print(sorted({'numpy', 'typer', 'rich'} & set(sys.modules)), Board('x').matmul.name); "
+        "Board('x').ecg"
+    )
+    result = client(program=program)
+    assert result.stdout == "[] matmul\n"
+    assert result.stderr.splitlines()[-1] == (
+        "trebuchet.client.errors.MissingPackage: the calls of role 'ecg' need the Python package "
+        "'numpy'; install it with: pip install 'trebuchet[models]', or use "
+        "role('ecg').call(data) with bytes"
+    )
 
 
 @pytest.mark.parametrize(

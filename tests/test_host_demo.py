@@ -15,9 +15,9 @@ from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
+from trebuchet.client.smp import Decoder, MessageType, data_message, parse_data
 from trebuchet.host import demo as module
 from trebuchet.host.demo import cycles_per_transaction, show
-from trebuchet.host.smp import Decoder, MessageType, data_message, parse_data
 from trebuchet.models.ecg import model
 from trebuchet.models.ecg.record import RecordStream
 from trebuchet.models.errors import TrebuchetError

@@ -9,9 +9,12 @@ import threading
 import time
 
 import pytest
-from trebuchet.host import manage, smp
+from trebuchet.client import smp
+from trebuchet.client.management import MAX_LINE, Reply
+from trebuchet.client.owner import split_address
+from trebuchet.host import manage
 from trebuchet.host.cli import main
-from trebuchet.host.manage import MAX_LINE, Manager, Reply, split_address
+from trebuchet.host.options import open_board
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.models.status import DESCRIPTIONS, Status
 
@@ -73,9 +76,9 @@ def run(capsys, *arguments):
 
 
 def test_twenty_commands_on_one_connection():
-    with serving() as (board, seen), Manager(board) as manager:
+    with serving() as (board, seen), open_board(board, 15) as opened:
         for _ in range(20):
-            assert manager.command("version") == Reply(0, "0.1.0 on sim\n")
+            assert opened.ask("version") == Reply(0, "0.1.0 on sim\n")
     assert [m.payload for m in seen] == [b"version"] * 20
 
 
@@ -187,8 +190,10 @@ def test_a_conversation_goes_on_after_a_failure(capsys, monkeypatch, end):
 
 
 def test_a_job(capsys):
-    with serving() as (board, _), Manager(board) as manager:
-        assert manager.work(7, b"abc") == b"cba"
+    with serving() as (board, _), open_board(board, 15) as opened:
+        assert opened.work(b"abc") == b"cba"
+        with pytest.raises(TrebuchetError, match="must have at most 1020 bytes, not 1021; larger "):
+            opened.work(bytes(1021))
 
 
 def test_update(capsys, tmp_path):
@@ -250,16 +255,17 @@ def test_update_with_what_is_no_image(capsys, image, message):
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        (None, "closed the connection without an answer"),
+        (None, "closed the connection with 1 message unanswered"),
         (b"HTTP/1.1 400 Bad Request\r\n", "an SMP message type must be 1 to 6, not 72"),
         (smp.response_message(Status.BUSY, 0), "refused the command message: BUSY: "),
         (smp.response_message(Status.OK, 0), "refused the command message: OK: "),
         (smp.data_message(1, b""), "answered with a DATA message"),
+        (smp.data_message(2, b""), "answered message 2, which is not under way"),
         (
             smp.Message(smp.MessageType.REPLY, b"\0\0\0"),
             "a reply must have at least 4 bytes, not 3",
         ),
-        (bytes((6, 0, 0, 0, 255, 255, 255, 0)), "an SMP payload must be at most 65536 bytes"),
+        (bytes((6, 0, 0, 0, 255, 255, 255, 0)), "an SMP payload must be at most 65540 bytes"),
     ],
 )
 def test_answers_that_are_wrong(capsys, said, message):
@@ -283,15 +289,15 @@ def test_a_board_that_is_not_there(capsys):
 
 
 def test_a_command_that_is_too_long():
-    with serving() as (board, seen), Manager(board) as manager:
-        assert manager.command("x" * MAX_LINE).status == Status.UNKNOWN_COMMAND
+    with serving() as (board, seen), open_board(board, 15) as opened:
+        assert opened.ask("x" * MAX_LINE).status == Status.UNKNOWN_COMMAND
         with pytest.raises(TrebuchetError, match="at most 127 bytes, not 128$"):
-            manager.command("x" * (MAX_LINE + 1))
+            opened.ask("x" * (MAX_LINE + 1))
     assert len(seen) == 1
 
 
 @pytest.mark.parametrize("board", ["192.0.2.2:", ":80", "a:b", "a:0", "a:65536", "::1", ""])
 def test_bad_addresses(board):
     with pytest.raises(TrebuchetError, match=f"HOST or HOST:PORT, not '{board}'$"):
-        split_address(board)
-    assert split_address("192.0.2.2") == ("192.0.2.2", 80)
+        split_address(board, 80)
+    assert split_address("192.0.2.2", 80) == ("192.0.2.2", 80)

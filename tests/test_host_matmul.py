@@ -4,10 +4,9 @@ import json
 
 import pytest
 from test_ecg_host import board
+from trebuchet.client import smp
 from trebuchet.host import matmul as client
-from trebuchet.host import smp
 from trebuchet.host.cli import app
-from trebuchet.host.exchange import Refused, exchange
 from trebuchet.models import matmul
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.models.status import Status
@@ -77,7 +76,7 @@ def test_a_wrong_product_is_counted(where):
     def answer(message):
         ident, result = smp.parse_data(golden(message)[0].payload)
         data = bytearray(result)
-        if ident == 1:
+        if ident == 2:
             data[where] ^= 1
         return [smp.data_message(ident, bytes(data))]
 
@@ -97,13 +96,13 @@ def shorter(message):
     ("answer", "says"),
     [
         (
-            lambda message: [smp.response_message(Status.BAD_LENGTH, 0)],
-            "refused message 0: BAD_LENGTH: ",
+            lambda message: [smp.response_message(Status.BAD_LENGTH, 1)],
+            "refused message 1: BAD_LENGTH: ",
         ),
         (lambda message: [smp.response_message(Status.TOO_LARGE, 0)], "TOO_LARGE: the payload is "),
         (lambda message: [smp.data_message(9, b"")], "answered message 9, which is not under way"),
         (shorter, "sent a result of 16380 bytes, not 16384"),
-        (lambda message: None, "closed the connection with 1 messages unanswered"),
+        (lambda message: None, "closed the connection with 1 message unanswered"),
     ],
 )
 def test_wrong_boards_are_one_line(answer, says):
@@ -139,10 +138,3 @@ def test_nobody_is_there():
 )
 def test_wrong_options_are_wrong_usage(options):
     assert run(1, *options).exit_code == 2
-
-
-def test_exchange_wants_something_outstanding():
-    with board(golden) as (port, _), smp.Connection(HOST, port) as connection:
-        with pytest.raises(ValueError, match="^outstanding must be at least 1, not 0$"):
-            next(exchange(connection, [b""], 0))
-    assert issubclass(Refused, TrebuchetError)

@@ -1,9 +1,10 @@
 """Which roles a board has, as clients see it, and messages to one by its name."""
 
 import pytest
-from trebuchet.host import roles, smp
-from trebuchet.host.exchange import Refused
-from trebuchet.models.errors import TrebuchetError
+from trebuchet.client import Board, BoardError, smp
+from trebuchet.client.errors import ConnectionLost, ProtocolError, refusal
+from trebuchet.client.status import roles_of
+from trebuchet.host.roles import explained
 from trebuchet.models.smp_framing import data_message
 from trebuchet.models.status import Status
 
@@ -21,34 +22,50 @@ STATE = {
 
 
 @pytest.fixture
-def board(monkeypatch):
-    monkeypatch.setattr(roles, "fetch_status", lambda board, timeout: STATE)
+def board():
+    """One that need not be asked for its roles."""
+    return Board("192.0.2.9", roles=roles_of(STATE))
 
 
 def test_roles_of_a_status():
-    assert roles.roles_of(STATE) == ["heart", "wire", "matmul"]
-    assert roles.roles_of({"board": "sim"}) == roles.roles_of({"engines": 3}) == []
+    assert roles_of(STATE) == ["heart", "wire", "matmul"]
+    assert roles_of({"board": "sim"}) == roles_of({"engines": 3}) == []
 
 
-def test_a_role_by_its_name(board):
-    assert [roles.role_number("b", name, 1) for name in (None, "heart", "matmul")] == [None, 0, 2]
-    with pytest.raises(
-        TrebuchetError, match="^b has no role 'ecg'; its roles are: heart, wire, matmul$"
-    ):
-        roles.role_number("b", "ecg", 1)
+def test_a_role_that_is_not_there_is_named(board):
+    with pytest.raises(BoardError, match="^192.0.2.9 has no role 'ecg'; its roles are: heart, wi"):
+        board.role("ecg").call(b"")
 
 
-def test_a_refusal_names_the_roles(board, monkeypatch):
-    refusal = Refused("b refused message 0: NO_ROLE: nobody", Status.NO_ROLE)
-    assert str(roles.explain("b", refusal, 1)).endswith("; its roles are: heart, wire, matmul")
-    other = Refused("b refused message 0: STOPPED", Status.STOPPED)
-    assert roles.explain("b", other, 1) is other
+def told(board, error, role, kind):
+    with pytest.raises(type(error)) as caught, explained(board, role, kind):
+        raise error
+    assert caught.value is error
+    return str(error)
 
-    def silent(board, timeout):
-        raise TrebuchetError("cannot connect")
 
-    monkeypatch.setattr(roles, "fetch_status", silent)
-    assert roles.explain("b", refusal, 1) is refusal
+THERE = "; its roles are: heart, wire, matmul"
+
+
+@pytest.mark.parametrize(
+    ("status", "role", "kind", "end"),
+    [
+        (Status.NO_ROLE, None, "ecg", f"{THERE}; this command needs ecg"),
+        (Status.NO_ROLE, "heart", "matmul", THERE),
+        (Status.TOO_LARGE, None, "ecg", f"{THERE}; this command needs ecg"),
+        (Status.TOO_LARGE, None, "matmul", "send smaller messages"),
+        (Status.TOO_LARGE, "heart", "ecg", "send smaller messages"),
+    ],
+)
+def test_a_refusal_names_the_roles(board, status, role, kind, end):
+    assert told(board, refusal(status, "b refused message 1"), role, kind).endswith(end)
+
+
+def test_what_no_role_explains_stays_as_it_is(board):
+    assert told(board, ProtocolError("b sent 17 bytes"), None, "ecg").endswith("needs ecg")
+    assert told(board, ConnectionLost("b sent nothing"), None, "ecg") == "b sent nothing"
+    nobody = Board("127.0.0.1", management=1)
+    assert told(nobody, ProtocolError("b sent 17 bytes"), None, "ecg") == "b sent 17 bytes"
 
 
 @pytest.mark.parametrize("role", [None, 0, 3, 15])

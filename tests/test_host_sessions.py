@@ -1,11 +1,13 @@
 """`trebuchet sessions` with a board that the test plays."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
+from trebuchet.client.dispatch import Member
+from trebuchet.client.errors import describe_status
+from trebuchet.client.management import Management
 from trebuchet.host import sessions as command
-from trebuchet.host.manage import Reply
-from trebuchet.host.smp import describe_status
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.models.status import Status
 
@@ -14,7 +16,7 @@ HEADING += "window rtt cwnd queue"
 
 
 class Board:
-    """In the place of a connection: ``replies`` by command."""
+    """In the place of a board that was opened: ``replies`` by command."""
 
     def __init__(self, replies):
         self.replies = replies
@@ -28,9 +30,20 @@ class Board:
     def __exit__(self, *exc):
         pass
 
-    def command(self, line):
-        status, *lines = self.replies[line]
-        return Reply(status, "".join(f"{line}\n" for line in lines))
+    def said(self, line):
+        return self.replies[line]
+
+    def sessions(self):
+        """What the library's call returns; no connection is needed for that."""
+        call = Management.sessions.function(SimpleNamespace(_member=Member("10.0.0.2", {}, None)))
+        try:
+            batch = next(call)
+            while True:
+                status, *lines = self.said(batch.operands[0].decode())
+                text = "".join(f"{line}\n" for line in lines)
+                batch = call.send([bytes((status, 0, 0, 0)) + text.encode()])
+        except StopIteration as end:
+            return end.value
 
 
 def row(session, state="ESTABLISHED"):
@@ -41,7 +54,7 @@ def row(session, state="ESTABLISHED"):
 def board(monkeypatch):
     def plays(**replies):
         replies = {f"sessions {key[1:]}": reply for key, reply in replies.items()}
-        monkeypatch.setattr(command, "Manager", Board(replies))
+        monkeypatch.setattr(command, "open_board", Board(replies))
 
     return plays
 
@@ -89,14 +102,13 @@ def test_a_list_ends(monkeypatch):
     """A board that always has more sessions comes to a number that no board has."""
 
     class Endless(Board):
-        def command(self, line):
+        def said(self, line):
             start = int(line.split()[1])
             asked.append(start)
-            lines = (HEADING, row(start), f"more: sessions {2 * start + 1}")
-            return Reply(Status.OK, "".join(f"{line}\n" for line in lines))
+            return Status.OK, HEADING, row(start), f"more: sessions {2 * start + 1}"
 
     asked = []
-    monkeypatch.setattr(command, "Manager", Endless({}))
+    monkeypatch.setattr(command, "open_board", Endless({}))
     with pytest.raises(TrebuchetError, match="^10.0.0.2 goes on with session 262143 after 131071$"):
         command.fetch_sessions("10.0.0.2")
     assert len(asked) == 18

@@ -8,7 +8,7 @@ import time
 
 import pytest
 from simulated_time import HZ, Simulator
-from trebuchet.host import smp
+from trebuchet.client import Board
 from trebuchet.models import progress, sockets
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.models.progress import VARIABLE, Deadline, Simulation, current_simulation
@@ -178,13 +178,13 @@ def test_a_client_says_which_time_is_over(simulator, monkeypatch):
     monkeypatch.setenv(VARIABLE, str(simulator.path))
     with socket.create_server(("127.0.0.1", 0)) as silent:
         name = f"127.0.0.1:{silent.getsockname()[1]}"
-        with smp.Connection("127.0.0.1", silent.getsockname()[1], timeout=0.1) as connection:
+        with Board(name, timeout=0.1) as board:
             later(simulator.advance, 1)
             with pytest.raises(
                 TrebuchetError, match=rf"^{name} sent nothing for 0\.1 s of simulated time$"
             ):
-                connection.receive()
-        with smp.Connection("127.0.0.1", silent.getsockname()[1], timeout=1000) as connection:
+                board.role().call(b"")
+        with Board(name, timeout=1000) as board:
             later(simulator.end)
             with pytest.raises(TrebuchetError, match="sent nothing for .* the simulator has ended"):
-                connection.receive()
+                board.role().call(b"")

@@ -22,6 +22,8 @@ FORBIDDEN = {
     "soc": {f"trebuchet.{part}" for part in ("sim", "host", "formal", "bench")},
     "formal": {f"trebuchet.{part}" for part in ("soc", "boards", "sim", "host", "bench")},
     "sim": {f"trebuchet.{part}" for part in ("host", "formal", "bench")},
+    "client": {"typer", "rich", "amaranth", "litex", "migen"}
+    | {f"trebuchet.{p}" for p in ("cores", "soc", "boards", "sim", "host", "formal", "bench")},
     "host": {"amaranth", "litex", "liteeth", "litedram", "migen", "litex_boards"}
     | {f"trebuchet.{part}" for part in ("cores", "soc", "boards", "formal")},
 }

@@ -16,7 +16,7 @@ from e2e_board import (
 from e2e_clients import read_all, read_message, reset
 from patience import wait_until
 from sim_tops import needs_network
-from trebuchet.host.smp import (
+from trebuchet.client.smp import (
     Configuration,
     Core,
     Message,

@@ -9,7 +9,7 @@ from e2e_clients import read_message, reset
 from patience import wait_until
 from sim_tops import needs_network
 from trebuchet.boards import load_board
-from trebuchet.host.smp import Message, MessageType, parse_reply
+from trebuchet.client.smp import Message, MessageType, parse_reply
 from trebuchet.models import config_block
 from trebuchet.models.status import Status
 from trebuchet.sim.build import build

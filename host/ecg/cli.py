@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from ...client.smp import PORT
 from ...models.ecg import data, model
 from ...models.ecg.data import Record
 from ...models.ecg.presets import PRESETS, preset_named
@@ -15,7 +16,6 @@ from ...models.errors import TrebuchetError
 from ...models.files import make_folder
 from ..options import RoleName, Seconds
 from ..pictures import check_picture
-from ..smp import PORT
 from .client import OUTSTANDING, Run, board_preset, read_with_model, run_record
 from .fetch import fetch_database, fetch_demo
 from .plot import draw

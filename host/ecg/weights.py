@@ -11,12 +11,12 @@ from typing import Annotated
 
 import typer
 
+from ...client import Board, Refused
+from ...client.smp import PORT, Configuration
 from ...models.ecg.model import Preset, Weights
 from ...models.ecg.presets import preset_named
 from ...models.ecg.words import ORDERS, weight_words
 from ...models.errors import TrebuchetError
-from ...models.status import Status
-from .. import smp
 from ..options import Seconds
 
 __all__ = ["app", "read_weights", "send_weights"]
@@ -42,18 +42,12 @@ def send_weights(
     """Send the weights, wait until they are in place; return how many words they are."""
     words = weight_words(weights, ORDERS[preset.name])
     bitstream = struct.pack(f"<{len(words)}H", *words)
-    with smp.Connection(address, port, timeout) as connection:
-        connection.send(smp.Configuration(0, 0, (), bitstream).message())
-        answer = connection.receive()
-        if answer is None:
-            raise TrebuchetError(f"{connection.name} closed the connection without an answer")
-        if answer.kind != smp.MessageType.RESPONSE:
-            raise smp.ProtocolError(f"{connection.name} sent a {answer.kind.name} message")
-        status = smp.parse_response(answer.payload).status
-    if status != Status.OK:
-        raise TrebuchetError(
-            f"{connection.name} refused the weights: {smp.describe_status(status)}"
-        )
+    with Board(address, port=port, timeout=timeout) as board:
+        try:
+            board.configure(Configuration(0, 0, (), bitstream), at_role=True)
+        except Refused as refusal:
+            said = str(refusal).replace("the configuration message", "the weights")
+            raise TrebuchetError(said) from refusal
     return len(words)
 
 
@@ -62,7 +56,7 @@ def load(
     board: Annotated[str, typer.Argument(help="Address of the board.")],
     file: Annotated[Path, typer.Argument(help="Weights, as `trebuchet ecg train` writes them.")],
     preset: Annotated[str, typer.Option(help="The board's: faithful or second.")] = "faithful",
-    port: Annotated[int, typer.Option(min=1, max=65535, help="TCP port of the role.")] = smp.PORT,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="TCP port of the role.")] = PORT,
     timeout: Seconds = 30,
 ) -> None:
     """Put the weights of a file into the network of a running board."""

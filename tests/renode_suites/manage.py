@@ -3,28 +3,32 @@
 ``manage.py PORT configure BASE``, ``work TEXT`` or ``vanish``; prints what the board answered.
 """
 
+import socket
 import sys
 
-from trebuchet.host.manage import Manager
-from trebuchet.host.smp import Configuration, Core
+from trebuchet.client import Board
+from trebuchet.client.smp import Configuration, Core
+from trebuchet.host.manage import TIMEOUT
+from trebuchet.host.options import open_board
 from trebuchet.models.errors import TrebuchetError
 
 
-def _act(manager: Manager, action: str, *words: str) -> None:
+def _act(board: Board, action: str, *words: str) -> None:
     if action == "configure":
-        manager.configure(Configuration(8, 16, (Core(int(words[0], 0), 0, 0),), b""))
+        board.configure(Configuration(8, 16, (Core(int(words[0], 0), 0, 0),), b""))
     elif action == "work":
-        print(manager.work(7, words[0].encode()).decode())
+        print(board.work(words[0].encode()).decode())
     elif action == "vanish":
         whole = Configuration(0, 0, (), bytes(100)).message().pack()
-        manager.connection.socket.sendall(whole[:50])
+        with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as connection:
+            connection.sendall(whole[:50])
     else:
         raise SystemExit(f"there is no action {action!r}")
 
 
 if __name__ == "__main__":
     try:
-        with Manager(f"127.0.0.1:{sys.argv[1]}") as manager:
-            _act(manager, *sys.argv[2:])
+        with open_board(f"127.0.0.1:{sys.argv[1]}", TIMEOUT) as board:
+            _act(board, *sys.argv[2:])
     except TrebuchetError as error:
         raise SystemExit(str(error)) from None

@@ -1,0 +1,117 @@
+"""`GET /status` of a board, without I/O: the request, and what its answer says."""
+
+import http.client
+import io
+import json
+import re
+import socket
+from typing import Any, cast
+
+from .errors import BoardError, ProtocolError
+
+__all__ = [
+    "COUNTERS",
+    "MAX_BYTES",
+    "is_whole",
+    "parse_answer",
+    "parse_status",
+    "request_for",
+    "roles_of",
+]
+
+#: No board says more; a peer that does is not a board.
+MAX_BYTES = 1 << 20
+#: No board's objects and lists lie in each other deeper.
+MAX_DEPTH = 16
+#: Counters that the slot of every role has, and nothing else.
+COUNTERS = frozenset(("jobs", "errors", "cycles", "hangs"))
+_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,9})[ \t]*\r?$", re.I | re.M)
+_INSTANCE = re.compile(r"(\w+)_\d+")
+
+
+def request_for(host: str) -> bytes:
+    """The request, for ``Host: host``."""
+    return f"GET /status HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode()
+
+
+def is_whole(answer: bytes | bytearray) -> bool:
+    """Whether an answer has all bytes that its head announces; False if that says no length."""
+    head, end, body = bytes(answer).partition(b"\r\n\r\n")
+    announced = _LENGTH.search(head)
+    return (
+        end != b"" and announced is not None and len(body) >= min(int(announced[1]), MAX_BYTES + 1)
+    )
+
+
+class _Received:
+    """All that ``http.client`` asks of a socket."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def makefile(self, mode: str) -> io.BufferedReader:
+        return cast(io.BufferedReader, io.BytesIO(self.data))
+
+
+def parse_answer(board: str, data: bytes) -> bytes:
+    """The body of an answer: all bytes of the connection. Raises :class:`BoardError`."""
+    url = f"http://{board}/status"
+    answer = http.client.HTTPResponse(cast(socket.socket, _Received(data)), method="GET")
+    try:
+        answer.begin()
+        body = answer.read(MAX_BYTES + 1)
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        reason = str(error) or type(error).__name__
+        raise ProtocolError(f"cannot read {url}: {reason}; is it a Trebuchet board?") from error
+    if answer.status != http.client.OK:
+        raise BoardError(
+            f"{url} answered HTTP {answer.status} {answer.reason}; is it a Trebuchet board?"
+        )
+    return body
+
+
+def parse_status(board: str, body: bytes) -> dict[str, Any]:
+    """The JSON object in ``body``."""
+    if len(body) > MAX_BYTES:
+        raise ProtocolError(f"{board} sent more than {MAX_BYTES} bytes as its status")
+    try:
+        state = json.loads(body)
+    except ValueError as error:
+        raise ProtocolError(
+            f"{board} sent a status that is not JSON: {error}; is it a Trebuchet board?"
+        ) from error
+    except RecursionError as error:
+        raise _too_deep(board) from error
+    if not isinstance(state, dict):
+        raise ProtocolError(
+            f"the status of {board} must be a JSON object, not {type(state).__name__}"
+        )
+    level: list[Any] = [state]
+    for _ in range(MAX_DEPTH):
+        level = [inner for outer in level for inner in _inside(outer)]
+    if level:
+        raise _too_deep(board)
+    return state
+
+
+def _too_deep(board: str) -> ProtocolError:
+    return ProtocolError(f"the status of {board} must be at most {MAX_DEPTH} objects deep")
+
+
+def _inside(value: Any) -> list[Any]:
+    """The values in an object or a list."""
+    if isinstance(value, dict):
+        return list(value.values())
+    return value if isinstance(value, list) else []
+
+
+def roles_of(state: dict[str, Any]) -> list[str]:
+    """Names of the roles in a board's status, by their numbers; instances count once."""
+    engines = state.get("engines")
+    slots = [
+        name
+        for name, block in (engines if isinstance(engines, dict) else {}).items()
+        if isinstance(block, dict) and block.keys() >= COUNTERS
+    ]
+    names = (match[1] if (match := _INSTANCE.fullmatch(name)) else name for name in slots)
+    return list(dict.fromkeys(names))
