@@ -108,6 +108,15 @@ COMMANDS = {
         "trebuchet.host.console:console", "Open a board's console on a serial port."
     ),
     "update": LazyEntry("trebuchet.host.manage:update", "Write an image to a board's flash."),
+    "jobd": LazyEntry(
+        "trebuchet.host.jobd:jobd",
+        "Spread users' jobs over boards: the job server.",
+        tree=True,
+        makes=True,
+    ),
+    "node": LazyEntry(
+        "trebuchet.host.jobd:node", "Model boards for the job server.", tree=True, makes=True
+    ),
     "scale": LazyEntry(
         "trebuchet.host.scale:scale", "Model LTL in a data centre of 250,000.", tree=True
     ),

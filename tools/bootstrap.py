@@ -59,6 +59,7 @@ PACKAGES = {
 # Debian package -> a file of it, and why.
 TEST_PACKAGES = {
     "liblwip-dev": "/usr/include/lwip/lwip/tcp.h",  # a TCP stack that ours talks to (sim/peers)
+    "libasio-dev": "/usr/include/asio.hpp",  # the job server (jobd); header files only
 }
 
 # Extra -> its tools that come as WebAssembly.

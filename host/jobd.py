@@ -1,0 +1,137 @@
+"""`trebuchet jobd` and `trebuchet node`: the job server and models of boards (docs/jobs.md).
+
+Both are native programs (`jobd/`), compiled at their first use, which take this process's place.
+"""
+
+import os
+import sys
+from enum import StrEnum
+from typing import Annotated, NoReturn
+
+import typer
+
+from .jobd_build import build
+from .options import MAX_SECONDS, a_number
+
+__all__ = ["jobd", "node"]
+
+MAX_PORT = 65535
+
+
+class Policy(StrEnum):
+    QUEUE = "queue"
+    STACK = "stack"
+    LEAST = "least"
+
+
+def _become(program: str, arguments: list[str]) -> NoReturn:
+    path = str(build(program))
+    sys.stdout.flush()
+    os.execv(path, [program, *arguments])
+
+
+def _port(help: str) -> typer.models.OptionInfo:
+    return typer.Option(min=0, max=MAX_PORT, help=f"{help}; 0: any.")
+
+
+def _words(options: dict[str, object]) -> list[str]:
+    """Command line of a native program; None and False: without the option."""
+    words = []
+    for name, value in options.items():
+        if value is None or value is False:
+            continue
+        words.append(f"--{name}")
+        if value is not True:
+            words.append(str(value))
+    return words
+
+
+def _seconds(help: str) -> typer.models.OptionInfo:
+    return typer.Option(min=0.001, max=MAX_SECONDS, callback=a_number, help=help)
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(1, round(1000 * seconds))
+
+
+Address = Annotated[str, typer.Option(help="IPv4 address to listen at; 0.0.0.0: all.")]
+
+
+def jobd(
+    node: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HOST:PORT[/PORT]",
+            help="A node to connect to; /PORT: where it takes configuration messages. Repeatable.",
+        ),
+    ] = None,
+    address: Address = "127.0.0.1",
+    user_port: Annotated[int, _port("TCP port for users")] = 4002,
+    node_port: Annotated[int, _port("TCP port for nodes that connect to the server")] = 4003,
+    metrics_port: Annotated[
+        int | None, typer.Option(min=0, max=MAX_PORT, help="TCP port for metrics; 0: any.")
+    ] = None,
+    policy: Annotated[Policy, typer.Option(help="How a node is chosen.")] = Policy.LEAST,
+    window: Annotated[
+        int, typer.Option(min=1, max=64, help="Jobs that a node has at most at a time.")
+    ] = 2,
+    threads: Annotated[int, typer.Option(min=1, max=256, help="Threads, each a server.")] = 1,
+    own: Annotated[
+        int | None,
+        typer.Option(min=1, help="Each user has up to so many nodes of its own; default: shared."),
+    ] = None,
+    configured: Annotated[
+        bool, typer.Option(help="Nodes need no configuration: users may send data at once.")
+    ] = False,
+    copy: Annotated[bool, typer.Option(help="Copy payloads instead of splicing them.")] = False,
+    largest: Annotated[
+        int, typer.Option(min=256, max=1 << 32, help="Bytes of the largest message.")
+    ] = 16 << 20,
+    patience: Annotated[
+        float, _seconds("Seconds for a node's answer; then the node is lost.")
+    ] = 30.0,
+    message_timeout: Annotated[float, _seconds("Seconds for the rest of a user's message.")] = 30.0,
+) -> None:
+    """Spread users' SMP messages over nodes: the job server."""
+    words = _words(
+        {
+            "address": address,
+            "user-port": user_port,
+            "node-port": node_port,
+            "metrics-port": metrics_port,
+            "policy": policy.value,
+            "window": window,
+            "threads": threads,
+            "own": own,
+            "configured": configured,
+            "copy": copy,
+            "largest": largest,
+            "patience-ms": _milliseconds(patience),
+            "message-timeout-ms": _milliseconds(message_timeout),
+        }
+    )
+    for place in node or ():
+        words += ["--node", place]
+    _become("trebuchet-jobd", words)
+
+
+def node(
+    boards: Annotated[int, typer.Option(min=1, max=1000, help="Boards to model.")] = 1,
+    address: Address = "127.0.0.1",
+    port: Annotated[int, _port("TCP port of the first board; the others follow")] = 4000,
+    server: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Connect to this job server instead of listening."),
+    ] = None,
+    cycles: Annotated[int, typer.Option(min=0, max=(1 << 32) - 1, help="Cycles of a job.")] = 0,
+    clock_hz: Annotated[
+        int, typer.Option(min=1, max=10**10, help="Cycles per second.")
+    ] = 50_000_000,
+    segment: Annotated[
+        int, typer.Option(min=256, max=1 << 32, help="Bytes of the largest message.")
+    ] = 1 << 17,
+) -> None:
+    """Model boards with one role each, for the job server: loopback or benchmark role."""
+    options = {"boards": boards, "address": address, "port": port, "server": server}
+    options |= {"cycles": cycles, "clock-hz": clock_hz, "segment": segment}
+    _become("trebuchet-node", _words(options))

@@ -1,0 +1,2 @@
+// Asio's functions that are no templates, compiled once.
+#include <asio/impl/src.hpp>

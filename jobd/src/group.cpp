@@ -1,0 +1,173 @@
+#include "group.h"
+
+#include <asio/co_spawn.hpp>
+#include <asio/detached.hpp>
+
+#include <algorithm>
+
+#include "user.h"
+
+namespace jobd {
+
+Group::Group(Worker& worker)
+    : worker_(worker),
+      demultiplexer_(worker.options.policy, worker.options.window),
+      largest_(worker.options.largest),
+      changed_(worker.io) {
+    if (worker.options.configured) configuration_ = std::make_shared<const smp::Bytes>();
+}
+
+void Group::add_node(tcp::socket socket, std::shared_ptr<Origin> origin) {
+    auto node = std::make_shared<Node>(worker_, std::move(socket), std::move(origin));
+    nodes_.push_back(node);
+    node->start(*this);
+    if (!configuration_) return;
+    ++being_configured_;
+    asio::co_spawn(worker_.io, configure_node(shared_from_this(), node, configuration_),
+                   asio::detached);
+}
+
+void Group::add_idle_nodes() {
+    for (auto& idle : worker_.registry.take(worker_.options.own_most - nodes_.size()))
+        add_node(tcp::socket(worker_.io, tcp::v4(), idle.descriptor), idle.origin);
+}
+
+void Group::leave(User& user) {
+    fair_.sleep(user);
+    users_.erase(&user);
+    worker_.registry.release(&user);
+}
+
+void Group::update(User& user) {
+    if (!user.can_send()) return fair_.sleep(user);
+    fair_.wake(user);
+    dispatch();
+}
+
+// Every change that can let a job go ends here: a request, an answer, room for an answer, a node.
+void Group::dispatch() {
+    while (!configuring_ && demultiplexer_.has_room()) {
+        auto* user = static_cast<User*>(fair_.next());
+        if (!user) return;
+        auto* node = static_cast<Node*>(demultiplexer_.choose());
+        Request request = user->pop_request();
+        const auto now = Clock::now();
+        Job job{user->shared_from_this(), request.message.id(), request.message.size(),
+                request.arrived, now, user->estimate};
+        worker_.counters->wait.add((now - request.arrived).count());
+        worker_.counters->in_flight.add(1);
+        ++in_flight_;
+        ++user->in_flight;
+        node->send(std::move(job), std::move(request.message));
+        fair_.charge(*user, user->estimate);
+        if (!user->can_send()) fair_.sleep(*user);
+    }
+}
+
+void Group::on_answer(Node& node, Job job, Stored answer, int64_t service_ns) {
+    demultiplexer_.done(node);
+    worker_.counters->service.add(service_ns);
+    fair_.charge(*job.user, service_ns - job.estimate);
+    job.user->estimate += (service_ns - job.user->estimate) / 8;
+    const auto header = answer.header();
+    if (header.is(smp::Type::kResponse) &&
+        answer.bytes[smp::kHeaderBytes] == static_cast<std::byte>(Status::TOO_LARGE))
+        largest_ = std::min(largest_, job.bytes - 1);
+    if (!job.user->is_gone()) worker_.counters->answered.add(1);
+    end_job(job, std::move(answer));
+    dispatch();
+}
+
+void Group::end_job(Job& job, Stored answer) {
+    worker_.counters->in_flight.add(-1);
+    --in_flight_;
+    --job.user->in_flight;
+    if (job.user->is_gone()) worker_.counters->abandoned.add(1);
+    job.user->deliver(std::move(answer));
+    update(*job.user);
+    if (in_flight_ == 0) changed_.notify();
+}
+
+void Group::on_lost(Node& node, std::vector<Job> jobs) {
+    if (admitted_.erase(&node)) demultiplexer_.remove(node);
+    for (auto& job : jobs) {
+        if (!job.user->is_gone()) worker_.counters->aborted.add(1);
+        end_job(job, Stored{smp::response_message(Status::ABORTED, job.id), {}, {}});
+    }
+    std::erase_if(nodes_, [&](const auto& other) { return other.get() == &node; });
+    changed_.notify();
+}
+
+void Group::admit(Node& node) {
+    admitted_.insert(&node);
+    demultiplexer_.add(node);
+    dispatch();
+}
+
+asio::awaitable<Group::Outcome> Group::configure(const User& user, ConfigurationBytes wanted) {
+    if (worker_.options.own)
+        add_idle_nodes();
+    else if (worker_.registry.acquire(&user, wanted) != Status::OK)
+        co_return Outcome{Status::BUSY, 0};
+    while (configuring_) co_await changed_.wait();
+    if (!admitted_.empty() && configuration_ && *configuration_ == *wanted && !worker_.options.own)
+        co_return Outcome{Status::OK, uint32_t(admitted_.size())};
+    const Outcome outcome = co_await configure_nodes(wanted);
+    if (outcome.status != Status::OK) worker_.registry.release(&user);
+    co_return outcome;
+}
+
+asio::awaitable<Group::Outcome> Group::configure_nodes(ConfigurationBytes configuration) {
+    configuring_ = true;
+    while (in_flight_ > 0 || being_configured_ > 0) co_await changed_.wait();
+    for (Node* node : admitted_) demultiplexer_.remove(*node);
+    admitted_.clear();
+    configuration_ = configuration;
+    refusal_ = worker_.options.own ? Status::BUSY : Status::NO_ANSWER;
+    for (const auto& node : nodes_) {
+        ++being_configured_;
+        asio::co_spawn(worker_.io, configure_node(shared_from_this(), node, configuration),
+                       asio::detached);
+    }
+    while (being_configured_ > 0) co_await changed_.wait();
+    configuring_ = false;
+    if (admitted_.empty()) configuration_ = nullptr;
+    changed_.notify();
+    const auto count = uint32_t(admitted_.size());
+    co_return Outcome{count ? Status::OK : refusal_, count};
+}
+
+asio::awaitable<void> Group::configure_node(std::shared_ptr<Group> self,
+                                            std::shared_ptr<Node> node,
+                                            ConfigurationBytes configuration) {
+    const Status status =
+        configuration->empty() ? Status::OK : co_await node->configure(configuration);
+    --self->being_configured_;
+    if (status != Status::OK) {
+        self->refusal_ = status;
+        node->lose(std::string("refused its configuration: ") + status_name(status));
+    } else if (!node->is_lost()) {
+        self->admit(*node);
+    }
+    self->changed_.notify();
+}
+
+void Group::check_patience(Clock::time_point now) {
+    for (const auto& node : std::vector(nodes_)) node->check_patience(now);
+    for (User* user : std::vector(users_.begin(), users_.end())) user->check_patience(now);
+}
+
+asio::awaitable<void> Group::dissolve(std::shared_ptr<Group> self) {
+    while (self->in_flight_ > 0 || self->being_configured_ > 0) co_await self->changed_.wait();
+    for (const auto& node : std::vector(self->nodes_))
+        if (auto idle = node->release()) self->worker_.registry.put(std::move(*idle));
+    self->nodes_.clear();
+}
+
+void Group::abandon() {
+    for (const auto& node : nodes_) node->forget_listener();
+    for (const auto& node : std::vector(nodes_)) node->lose("the server stops");
+    nodes_.clear();
+}
+
+}  // namespace jobd

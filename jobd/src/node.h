@@ -1,0 +1,94 @@
+// A connection to a node: its jobs, the result receiving loop, its configuration.
+#pragma once
+
+#include <asio/awaitable.hpp>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "channel.h"
+#include "registry.h"
+#include "scheduler.h"
+#include "worker.h"
+
+namespace jobd {
+
+class Node;
+class User;
+
+struct Job {
+    std::shared_ptr<User> user;
+    uint32_t id = 0;   // the user's
+    size_t bytes = 0;  // of the message
+    Clock::time_point arrived, sent;
+    int64_t estimate = 0;  // nanoseconds that the user was charged
+};
+
+// What a node tells its group.
+class NodeListener {
+  public:
+    // A job has ended with this message, whose ID is the job's again.
+    virtual void on_answer(Node& node, Job job, Stored answer, int64_t service_ns) = 0;
+    // The connection has ended; these jobs will not be answered.
+    virtual void on_lost(Node& node, std::vector<Job> jobs) = 0;
+
+  protected:
+    ~NodeListener() = default;
+};
+
+// A job has the number of its slot for an ID on the wire, and in the upper 24 bits the number of times
+// that the slot was used: an answer that comes late or twice finds no job.
+class Node : public Seat, public std::enable_shared_from_this<Node> {
+  public:
+    Node(Worker& worker, tcp::socket socket, std::shared_ptr<Origin> origin);
+
+    // Start both loops. `listener` is called until it is set to null or the node is lost.
+    void start(NodeListener& listener);
+    void send(Job job, Stored request);
+    // With no jobs outstanding: OK if the node took it.
+    asio::awaitable<Status> configure(ConfigurationBytes configuration);
+    // End it if it has kept us waiting for longer than `patience`.
+    void check_patience(Clock::time_point now);
+    // End the connection; jobs that it has are given up.
+    void lose(const std::string& reason);
+    // The connection's descriptor, for another user; lost if bytes of it were read already.
+    std::optional<IdleNode> release();
+    // Call the listener no more.
+    void forget_listener() { listener_ = nullptr; }
+
+    const std::string& name() const { return origin_->name; }
+    bool is_lost() const { return lost_; }
+
+  private:
+    struct Slot {
+        std::optional<Job> job;
+        uint32_t generation = 0;
+    };
+
+    static asio::awaitable<void> read_loop(std::shared_ptr<Node> self);
+    static asio::awaitable<void> write_loop(std::shared_ptr<Node> self);
+    static asio::awaitable<void> connect_to_configure(std::shared_ptr<Node> self,
+                                                      ConfigurationBytes configuration);
+    void take(Stored answer);
+    void take_response(Stored answer);
+    void finish(Slot& slot, Stored answer);
+    Slot* find(uint32_t wire_id);
+    Slot* oldest();
+    void set_configured(Status status);
+
+    Worker& worker_;
+    std::shared_ptr<Origin> origin_;
+    std::shared_ptr<NodeCounters> numbers_;
+    Channel channel_;
+    NodeListener* listener_ = nullptr;
+    std::vector<Slot> slots_;
+    Clock::time_point last_answer_{};
+    std::optional<Clock::time_point> configuring_since_;
+    std::optional<Status> configured_;
+    Event configured_event_;
+    bool lost_ = false;
+};
+
+}  // namespace jobd

@@ -1,0 +1,55 @@
+// What the threads share: nodes that no user has, and which configuration shared nodes have.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "message.h"
+#include "worker.h"
+
+namespace jobd {
+
+// Where a connection to a node came from.
+struct Origin {
+    std::string name;
+    std::optional<asio::ip::tcp::endpoint> management;
+    // May be called by any thread when the connection has ended; empty for nodes that connect to us.
+    std::function<void()> ended;
+};
+
+// A connection that no thread serves.
+struct IdleNode {
+    int descriptor;
+    std::shared_ptr<Origin> origin;
+};
+
+using ConfigurationBytes = std::shared_ptr<const smp::Bytes>;
+
+class Registry {
+  public:
+    ~Registry();
+
+    void put(IdleNode node);
+    // Up to `most` of them, the one first that has waited longest.
+    std::vector<IdleNode> take(size_t most);
+
+    // A user of shared nodes wants this configuration. BUSY while others work with another one.
+    Status acquire(const void* user, const ConfigurationBytes& wanted);
+    void release(const void* user);
+
+  private:
+    void remove_closed();
+
+    std::mutex mutex_;
+    std::deque<IdleNode> idle_;
+    ConfigurationBytes configuration_;
+    std::set<const void*> holders_;
+};
+
+}  // namespace jobd

@@ -1,0 +1,72 @@
+#include "scheduler.h"
+
+#include <algorithm>
+
+namespace jobd {
+
+Demultiplexer::Demultiplexer(Policy policy, unsigned window)
+    : policy_(policy), window_(window), lists_(policy == Policy::kLeast ? window : 1) {}
+
+void Demultiplexer::enlist(Seat& seat) {
+    seat.list = &lists_[policy_ == Policy::kLeast ? seat.outstanding : 0];
+    const auto where = policy_ == Policy::kStack ? seat.list->begin() : seat.list->end();
+    seat.place = seat.list->insert(where, &seat);
+}
+
+void Demultiplexer::delist(Seat& seat) {
+    if (seat.list) seat.list->erase(seat.place);
+    seat.list = nullptr;
+}
+
+void Demultiplexer::add(Seat& seat) { enlist(seat); }
+
+void Demultiplexer::remove(Seat& seat) { delist(seat); }
+
+bool Demultiplexer::has_room() const {
+    return std::ranges::any_of(lists_, [](const auto& list) { return !list.empty(); });
+}
+
+Seat* Demultiplexer::choose() {
+    const auto list = std::ranges::find_if(lists_, [](const auto& l) { return !l.empty(); });
+    if (list == lists_.end()) return nullptr;
+    Seat* seat = list->front();
+    delist(*seat);
+    if (++seat->outstanding < window_) enlist(*seat);
+    return seat;
+}
+
+void Demultiplexer::done(Seat& seat) {
+    --seat.outstanding;
+    delist(seat);
+    enlist(seat);
+}
+
+void FairQueue::wake(Share& share) {
+    if (share.waiting) return;
+    share.used = std::max(share.used, virtual_time_);
+    share.turn = ++turns_;
+    share.waiting = true;
+    waiting_.insert(&share);
+}
+
+void FairQueue::sleep(Share& share) {
+    if (!share.waiting) return;
+    waiting_.erase(&share);
+    share.waiting = false;
+}
+
+Share* FairQueue::next() {
+    if (waiting_.empty()) return nullptr;
+    Share* share = *waiting_.begin();
+    virtual_time_ = std::max(virtual_time_, share->used);
+    return share;
+}
+
+void FairQueue::charge(Share& share, int64_t nanoseconds) {
+    if (share.waiting) waiting_.erase(&share);
+    share.used += nanoseconds;
+    share.turn = ++turns_;
+    if (share.waiting) waiting_.insert(&share);
+}
+
+}  // namespace jobd

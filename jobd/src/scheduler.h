@@ -1,0 +1,90 @@
+// Who is next: the user whose job is sent, and the node that it is sent to. No input or output.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace jobd {
+
+// The demultiplexers of distributed-fpga-framework, 3.3.1.3, and one of ours. A node can be chosen
+// while it has fewer than `window` jobs, so that a job waits here, where every node can take it, and
+// not in the receive buffer of one.
+enum class Policy {
+    kQueue,  // the node that was chosen, or had its last answer, the longest time ago
+    kStack,  // the node that was chosen, or answered, last: few nodes are busy, the others idle
+    kLeast,  // the node with the fewest jobs; among these as kQueue
+};
+
+// What a node is to the demultiplexer.
+struct Seat {
+    unsigned outstanding = 0;
+
+  private:
+    friend class Demultiplexer;
+    std::list<Seat*>* list = nullptr;
+    std::list<Seat*>::iterator place;
+};
+
+// All operations take constant time for a given window.
+class Demultiplexer {
+  public:
+    Demultiplexer(Policy policy, unsigned window);
+
+    void add(Seat& seat);
+    void remove(Seat& seat);
+    bool has_room() const;
+    // One with room, which has one job more now; null if there is none.
+    Seat* choose();
+    // One of its jobs has ended.
+    void done(Seat& seat);
+
+  private:
+    void enlist(Seat& seat);
+    void delist(Seat& seat);
+
+    Policy policy_;
+    unsigned window_;
+    // Nodes with room; for kLeast by their number of jobs.
+    std::vector<std::list<Seat*>> lists_;
+};
+
+// What a user is to the fair queue.
+struct Share {
+    int64_t used = 0;  // nanoseconds of service, in virtual time
+
+  private:
+    friend class FairQueue;
+    uint64_t turn = 0;
+    bool waiting = false;
+};
+
+// Start-time fair queueing (Goyal, Vin, Cheng, 1996) over service time: the user who has used least is
+// next. One that was idle starts with as much as the last one chosen: idle time is not saved up.
+// Logarithmic in the number of waiting users.
+class FairQueue {
+  public:
+    // It has something to send.
+    void wake(Share& share);
+    // It has not, or must not send now.
+    void sleep(Share& share);
+    // The one to serve; null if none waits.
+    Share* next();
+    // It used `nanoseconds`, an estimate at first; less than 0 corrects one.
+    void charge(Share& share, int64_t nanoseconds);
+
+  private:
+    struct Before {
+        bool operator()(const Share* a, const Share* b) const {
+            return std::pair(a->used, a->turn) < std::pair(b->used, b->turn);
+        }
+    };
+    std::set<Share*, Before> waiting_;
+    int64_t virtual_time_ = 0;
+    uint64_t turns_ = 0;
+};
+
+}  // namespace jobd

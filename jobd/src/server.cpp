@@ -1,0 +1,201 @@
+#include "server.h"
+
+#include <asio/co_spawn.hpp>
+#include <asio/detached.hpp>
+#include <asio/post.hpp>
+#include <asio/read_until.hpp>
+#include <asio/redirect_error.hpp>
+#include <asio/use_awaitable.hpp>
+#include <asio/write.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <system_error>
+
+#include "listen.h"
+#include "user.h"
+
+namespace jobd {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kFirstRetry = 250ms;
+constexpr auto kLastRetry = 64s;
+constexpr auto kSettled = 10s;  // a connection that lasted so long is not one of a node that flaps
+constexpr auto kRest = 100ms;   // after accept() has failed, for want of descriptors mostly
+constexpr size_t kMostRequestBytes = 4096;
+
+}  // namespace
+
+Server::Server(Worker& worker) : worker_(worker) {
+    if (!worker.options.own) shared_ = std::make_shared<Group>(worker);
+}
+
+tcp::acceptor Server::listen_at(uint16_t port, bool shared) {
+    return listen(worker_.io, worker_.options.address, port, shared);
+}
+
+uint16_t Server::serve_users(uint16_t port) {
+    auto acceptor = listen_at(port, true);
+    port = acceptor.local_endpoint().port();
+    asio::co_spawn(worker_.io, accept_users(std::move(acceptor)), asio::detached);
+    return port;
+}
+
+uint16_t Server::serve_nodes(uint16_t port, std::vector<Server*> servers) {
+    auto acceptor = listen_at(port, false);
+    port = acceptor.local_endpoint().port();
+    asio::co_spawn(worker_.io, accept_nodes(std::move(acceptor), std::move(servers)),
+                   asio::detached);
+    return port;
+}
+
+uint16_t Server::serve_metrics(uint16_t port) {
+    auto acceptor = listen_at(port, false);
+    port = acceptor.local_endpoint().port();
+    asio::co_spawn(worker_.io, accept_readers(std::move(acceptor)), asio::detached);
+    return port;
+}
+
+void Server::connect_to(const PassiveNode& node) {
+    asio::co_spawn(worker_.io, keep_connected(node), asio::detached);
+}
+
+void Server::start() { asio::co_spawn(worker_.io, look_after(), asio::detached); }
+
+void Server::stop() {
+    if (shared_) shared_->abandon();
+    for (const auto& own : own_)
+        if (const auto group = own.lock()) group->abandon();
+}
+
+asio::awaitable<void> Server::accept_users(tcp::acceptor acceptor) {
+    for (;;) {
+        asio::error_code error;
+        auto socket = co_await acceptor.async_accept(
+            asio::redirect_error(asio::use_awaitable, error));
+        if (!error) {
+            asio::co_spawn(worker_.io, serve(std::move(socket)), asio::detached);
+            continue;
+        }
+        log("user port", error.message());
+        co_await pause(worker_.io, kRest);
+    }
+}
+
+asio::awaitable<void> Server::serve(tcp::socket socket) {
+    auto group = shared_;
+    if (!group) {
+        group = std::make_shared<Group>(worker_);
+        own_.push_back(group);
+        group->add_idle_nodes();
+    }
+    co_await User::run(std::make_shared<User>(worker_, std::move(socket), group));
+    if (group != shared_) co_await Group::dissolve(group);
+}
+
+asio::awaitable<void> Server::accept_nodes(tcp::acceptor acceptor, std::vector<Server*> servers) {
+    for (size_t next = 0;;) {
+        asio::error_code error;
+        auto socket = co_await acceptor.async_accept(
+            asio::redirect_error(asio::use_awaitable, error));
+        if (error) {
+            log("node port", error.message());
+            co_await pause(worker_.io, kRest);
+            continue;
+        }
+        asio::error_code gone;
+        const auto peer = socket.remote_endpoint(gone);
+        if (gone) continue;
+        auto origin = std::make_shared<Origin>(Origin{name_of(peer), std::nullopt, {}});
+        // The socket moves to the event loop of the server that it is dealt to.
+        Server* server = servers[next++ % servers.size()];
+        const int descriptor = socket.release();
+        asio::post(server->worker_.io, [server, descriptor, origin] {
+            server->add_node(tcp::socket(server->worker_.io, tcp::v4(), descriptor), origin);
+        });
+    }
+}
+
+void Server::add_node(tcp::socket socket, std::shared_ptr<Origin> origin) {
+    if (shared_)
+        shared_->add_node(std::move(socket), std::move(origin));
+    else
+        worker_.registry.put({socket.release(), std::move(origin)});
+}
+
+asio::awaitable<void> Server::keep_connected(PassiveNode node) {
+    const auto ended = std::make_shared<Event>(worker_.io);
+    const auto connected = std::make_shared<bool>(false);
+    const auto notify = [&io = worker_.io, ended, connected] {
+        asio::post(io, [ended, connected] {
+            *connected = false;
+            ended->notify();
+        });
+    };
+    const auto origin = std::make_shared<Origin>(Origin{node.name, node.management, notify});
+    std::chrono::milliseconds retry = kFirstRetry;
+    for (;;) {
+        const auto begin = Clock::now();
+        tcp::socket socket(worker_.io);
+        asio::error_code error;
+        co_await socket.async_connect(node.data,
+                                      asio::redirect_error(asio::use_awaitable, error));
+        if (!error) {
+            *connected = true;
+            add_node(std::move(socket), origin);
+            while (*connected) co_await ended->wait();
+        } else if (retry == kFirstRetry) {
+            log(node.name, "cannot connect: " + error.message());
+        }
+        if (Clock::now() - begin > kSettled) retry = kFirstRetry;
+        co_await pause(worker_.io, retry);
+        retry = std::min<std::chrono::milliseconds>(2 * retry, kLastRetry);
+    }
+}
+
+asio::awaitable<void> Server::look_after() {
+    const auto& options = worker_.options;
+    const auto limit = std::min(options.patience, options.message_timeout);
+    const auto period = std::clamp<std::chrono::milliseconds>(limit / 4, 10ms, 1s);
+    for (;;) {
+        co_await pause(worker_.io, period);
+        const auto now = Clock::now();
+        if (shared_) shared_->check_patience(now);
+        std::erase_if(own_, [](const auto& group) { return group.expired(); });
+        for (const auto& own : std::vector(own_))
+            if (const auto group = own.lock()) group->check_patience(now);
+    }
+}
+
+asio::awaitable<void> Server::accept_readers(tcp::acceptor acceptor) {
+    for (;;) {
+        asio::error_code error;
+        auto socket = co_await acceptor.async_accept(
+            asio::redirect_error(asio::use_awaitable, error));
+        if (!error)
+            asio::co_spawn(worker_.io, answer_reader(std::move(socket)), asio::detached);
+        else
+            co_await pause(worker_.io, kRest);
+    }
+}
+
+// Whatever is asked for, the answer is the metrics.
+asio::awaitable<void> Server::answer_reader(tcp::socket socket) {
+    asio::error_code error;
+    std::string request;
+    auto buffer = asio::dynamic_buffer(request, kMostRequestBytes);
+    co_await asio::async_read_until(socket, buffer, "\r\n\r\n",
+                                    asio::redirect_error(asio::use_awaitable, error));
+    if (error) co_return;
+    const std::string body = worker_.metrics.text();
+    const std::string answer =
+        "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nConnection: close\r\n"
+        "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+    co_await asio::async_write(socket, asio::buffer(answer),
+                               asio::redirect_error(asio::use_awaitable, error));
+}
+
+}  // namespace jobd

@@ -1,0 +1,72 @@
+// What the objects of one thread share. No object is used by two threads, so there are no locks but
+// those of Registry and Metrics.
+#pragma once
+
+#include <asio/io_context.hpp>
+#include <asio/ip/tcp.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "metrics.h"
+#include "pipes.h"
+#include "scheduler.h"
+
+namespace jobd {
+
+class Registry;
+
+// A node that the server connects to.
+struct PassiveNode {
+    std::string name;
+    asio::ip::tcp::endpoint data;
+    // Where it takes configuration messages; none: on its data connection.
+    std::optional<asio::ip::tcp::endpoint> management;
+};
+
+struct Options {
+    std::string address = "127.0.0.1";
+    uint16_t user_port = 4002, node_port = 4003;
+    std::optional<uint16_t> metrics_port;
+    std::vector<PassiveNode> nodes;
+    Policy policy = Policy::kLeast;
+    unsigned window = 2;
+    unsigned threads = 1;
+    bool own = false;         // each user has nodes of its own
+    size_t own_most = SIZE_MAX;
+    bool configured = false;  // nodes need no configuration: users begin in Data Routing
+    bool copy = false;
+    size_t largest = 16 << 20;  // bytes of a message with its header
+    size_t pipes = 1024;        // at a time, of a thread
+    std::chrono::milliseconds patience{30'000};         // for a node's answer
+    std::chrono::milliseconds message_timeout{30'000};  // for the rest of a user's message
+};
+
+struct Worker {
+    Worker(const Options& settings, Registry& shared, Metrics& numbers)
+        : options(settings),
+          registry(shared),
+          metrics(numbers),
+          counters(numbers.add_thread()),
+          pipes(settings.pipes, *counters) {}
+
+    PipePool* pool() { return options.copy ? nullptr : &pipes; }
+
+    const Options& options;
+    Registry& registry;
+    Metrics& metrics;
+    std::shared_ptr<Counters> counters;
+    PipePool pipes;  // outlives what waits in `io` with pipes
+    asio::io_context io{1};
+};
+
+// A line on the standard error output: "jobd: WHO: WHAT".
+void log(std::string_view who, std::string_view what);
+
+}  // namespace jobd
