@@ -1,5 +1,5 @@
 /*
- * The node manager: SMP messages (host/smp.py; distributed-fpga-framework, 3.2 and 3.4) on the CPU's
+ * The node manager: SMP messages (client/smp.py; distributed-fpga-framework, 3.2 and 3.4) on the CPU's
  * TCP port, as a state machine that is fed what the mailbox shows. It does nothing itself: it says
  * what is to be done.
  *

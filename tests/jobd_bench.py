@@ -3,14 +3,15 @@
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import threading
 import time
 import urllib.request
-from collections import Counter
+from collections import Counter, deque
 
 import pytest
-from trebuchet.host import smp
+from trebuchet.client import smp
 from trebuchet.host.jobd_build import ASIO, build
 from trebuchet.models.status import Status
 
@@ -146,8 +147,37 @@ class JobServer(Program):
         return User("127.0.0.1", self.user_port, timeout)
 
 
-class User(smp.Connection):
-    """A user's connection, with what users do."""
+class User:
+    """A user's connection, with what users do; a context manager."""
+
+    def __init__(self, address, port, timeout=PATIENCE):
+        self.socket = socket.create_connection((address, port), timeout)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._decoder, self._ready = smp.Decoder(), deque()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        self.socket.close()
+
+    def send(self, message):
+        """Send it, even if the server has already refused it by its header and closed."""
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self.socket.sendall(message.pack())
+
+    def receive(self):
+        """The next message; None if the server has closed."""
+        while not self._ready:
+            data = self.socket.recv(1 << 16)
+            if not data:
+                self._decoder.finish()
+                return None
+            self._ready += self._decoder.feed(data)
+        return self._ready.popleft()
 
     def configure(self, configuration=None):
         """Send a configuration; return status and number of nodes."""

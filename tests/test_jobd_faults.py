@@ -10,7 +10,7 @@ import time
 import pytest
 from jobd_bench import PATIENCE, SANITIZED, JobServer, Nodes, eventually, serving, tally
 from streams import make_rng, seeds
-from trebuchet.host import smp
+from trebuchet.client import smp
 from trebuchet.host.jobd_build import build
 from trebuchet.models.smp_framing import error_message
 from trebuchet.models.status import Status

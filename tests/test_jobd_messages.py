@@ -11,7 +11,7 @@ import urllib.request
 import pytest
 from jobd_bench import PATIENCE, JobServer, Nodes, benchmarking, serving
 from streams import make_rng, seeds
-from trebuchet.host import smp
+from trebuchet.client import smp
 from trebuchet.host.jobd_build import build, status_header
 from trebuchet.models.roles import benchmark, loopback
 from trebuchet.models.smp_framing import data_message, error_message, frame

@@ -8,7 +8,7 @@ import time
 import pytest
 from jobd_bench import JobServer, Nodes, User, benchmarking, eventually, serving, tally
 from streams import make_rng, seeds
-from trebuchet.host import smp
+from trebuchet.client import smp
 from trebuchet.models.roles import benchmark
 from trebuchet.models.status import Status
 
