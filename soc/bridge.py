@@ -42,7 +42,7 @@ from migen import Cat, ClockSignal, If, Instance, ResetSignal, Signal
 from ..cores.csr import CsrSignature
 from ..cores.stream import DATA_WIDTHS, beat_layout
 from .csr_export import register_words, word_fields
-from .verilog import to_verilog
+from .verilog import join_constants, to_verilog
 
 __all__ = ["AmaranthModule", "CsrBank", "emit_verilog", "packet_description", "struct_fields"]
 
@@ -53,7 +53,7 @@ def emit_verilog(component, name, directory):
     The file is left as it is, with its time, when it has this Verilog already.
     """
     path = Path(directory) / f"{name}.v"
-    text = to_verilog(component, name)
+    text = join_constants(to_verilog(component, name))
     if not path.exists() or path.read_text() != text:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)

@@ -1,5 +1,6 @@
 """Verilog of an Amaranth component, and a check of Verilog that others wrote."""
 
+import re
 import subprocess
 import tempfile
 from pathlib import Path
@@ -13,7 +14,7 @@ from ..models.files import make_folder
 from .processes import children_end_with_us
 from .toolchain import provide_tools, require_tool
 
-__all__ = ["check_verilog", "to_verilog"]
+__all__ = ["check_verilog", "join_constants", "to_verilog"]
 
 
 def check_verilog(files, tools):
@@ -59,3 +60,50 @@ def to_verilog(component, name, ports=None):
         return verilog.convert(
             component, name=name, ports=ports, emit_src=False, strip_internal_attrs=True
         )
+
+
+#: A process without inputs: it assigns a constant to some bits of a signal.
+_CONSTANT = re.compile(
+    r"^  always @\*\n"
+    r"(    (?P<name>\\\S+ |[A-Za-z_]\w*)\[[\d:]+\] = \d+'h(?P<value>[0-9a-f]+);\n)",
+    re.MULTILINE,
+)
+
+
+def join_constants(text):
+    """Return Yosys's Verilog ``text`` with no process that assigns but a constant other than 0.
+
+    Where some bits of a signal are constant and others come from a process, Yosys writes
+    ``always @*`` with the constant alone. It waits for no event, so a simulator never runs it, and
+    those bits stay 0 there, but not in the FPGA: Yosys takes them for what they are. So the
+    assignment is moved into a process that assigns other bits of the same signal, which both read
+    alike. Bits that are 0 are so in any case. Raises ``ValueError`` if there is no such process.
+    """
+    modules = re.split(r"(?m)^(?=module )", text)
+    return "".join(map(_join_in_module, modules))
+
+
+def _join_in_module(text):
+    found = [match for match in _CONSTANT.finditer(text) if int(match["value"], 16)]
+    for match in found:
+        text = text.replace(match[0], "", 1)
+    for match in found:
+        text = _join(text, match["name"], match[1])
+    return text
+
+
+def _join(text, name, statement):
+    """``text`` with ``statement``, an assignment to ``name``, in another process of that signal."""
+    signal = re.escape(name)
+    line = re.search(rf"^  always @\*\n(    {signal}\[[^=\n]* = .*;\n)", text, re.MULTILINE)
+    if line is not None:
+        both = f"  always @* begin\n{statement}{line[1]}  end\n"
+        return text.replace(line[0], both, 1)
+    block = re.search(
+        rf"^  always @\* begin\n(    if \(.*\) begin end\n)?(?=    (\{{ )?([^=\n]*, )?{signal}\[)",
+        text,
+        re.MULTILINE,
+    )
+    if block is None:
+        raise ValueError(f"No process of {name.strip()} takes the assignment {statement.strip()}")
+    return text[: block.end()] + statement + text[block.end() :]

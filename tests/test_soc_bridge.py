@@ -9,15 +9,22 @@ import sys
 from pathlib import Path
 
 import pytest
+from amaranth.hdl import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
 from litex.build.generic_platform import Pins
 from litex.gen import LiteXModule
 from litex.soc.interconnect import csr_bus
 from soc_placeholder import SHELL_BLOCK, PlaceholderShell
 from streams import seeds
 from trebuchet.boards.sim_platform import SimClock, VerilogPlatform
+from trebuchet.cores.tcp.config import TcpConfig
+from trebuchet.cores.tcp.mover import LineMover
+from trebuchet.cores.tcp.number_stack import NumberStack
 from trebuchet.soc.bridge import AmaranthModule, emit_verilog
 from trebuchet.soc.csr_export import register_offsets
 from trebuchet.soc.toolchain import provide_tools
+from trebuchet.soc.verilog import join_constants
 
 WIDTHS = {
     "tick": 1, "irq": 1, "csr_adr": 14, "csr_we": 1, "csr_w": 32, "csr_r": 32,
@@ -211,3 +218,65 @@ def test_verilog_is_written_again_only_when_the_component_changed(root, tmp_path
     assert emit_verilog(PlaceholderShell(), "placeholder", tmp_path).stat().st_mtime_ns == before
     changed = emit_verilog(PlaceholderShell(width=64), "placeholder", tmp_path)
     assert changed.stat().st_mtime_ns > before
+
+
+class HalfConstant(wiring.Component):
+    """Some bits of its output are constant, others from a process, or with ``joined`` a sum."""
+
+    def __init__(self, joined):
+        self.joined = joined
+        super().__init__({"i": In(2), "o": Out(16)})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.comb += self.o[:8].eq(0xA5)
+        if self.joined:
+            m.d.comb += self.o[8:].eq(self.i + 1)
+            return m
+        with m.FSM():
+            with m.State("FIRST"):
+                m.d.comb += self.o[8:].eq(self.i)
+                m.next = "SECOND"
+            with m.State("SECOND"):
+                m.d.comb += self.o[12:].eq(3)
+                m.next = "FIRST"
+        return m
+
+
+#: A process that waits for no event, and sets bits to something else than 0.
+LONE = re.compile(r"always @\*\n +\S+ ?\[[\d:]+\] = \d+'h0*[1-9a-f]\w*;")
+
+
+@pytest.mark.parametrize(
+    "component",
+    [
+        HalfConstant(joined=False),
+        HalfConstant(joined=True),
+        LineMover(TcpConfig(sessions=64, cache=8), 8),
+        NumberStack(64, width=32),
+    ],
+    ids=lambda component: type(component).__name__,
+)
+def test_no_process_waits_for_ever_to_set_a_constant(root, tmp_path, component):
+    """A simulated board wrote no session to memory: the mover's strobes stayed 0."""
+    provide_tools(root / "build" / "tools")
+    text = emit_verilog(component, "part", tmp_path).read_text()
+    assert not LONE.search(text)
+    assert re.search(r"\[(7:0|35:32|38:33)\] = (8'ha5|4'hf|6'h07);", text)
+
+
+def test_constants_without_a_process_to_join_are_refused():
+    text = "module a(b);\n  always @*\n    b[3:0] = 4'hf;\nendmodule\n"
+    with pytest.raises(ValueError, match=r"^No process of b takes the assignment b\[3:0\] = 4'hf;"):
+        join_constants(text)
+    zeros = text.replace("4'hf", "4'h0")
+    assert join_constants(zeros) == zeros
+
+
+def test_a_constant_stays_in_its_module():
+    """Another module's signal of the same name takes none."""
+    lone, other = "  always @*\n    b[3:0] = 4'h1;\n", "  always @*\n    b[7:4] = a[1] ;\n"
+    text = f"module x(a);\n{other}endmodule\nmodule y(a);\n{lone}{other}endmodule\n"
+    first, second = join_constants(text).split("endmodule\n")[:2]
+    assert first == f"module x(a);\n{other}"
+    assert "always @* begin\n    b[3:0] = 4'h1;\n    b[7:4] = a[1] ;\n  end" in second
