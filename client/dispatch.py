@@ -1,7 +1,8 @@
 """Which board does which job, without I/O: calls, their batches, retries, lost boards.
 
 A :class:`Dispatcher` has the boards of a pool, one for a ``Board``. Jobs wait in one queue, and go
-to the board with the fewest in flight that has the role; its links are opened while jobs wait that
+to the board with the fewest in flight that has the role, of several to the one that has had none
+for the longest time; its links are opened while jobs wait that
 no open link has room for.
 
 ====================================  ==========================================================
@@ -133,7 +134,7 @@ class Dispatcher:
         #: Batches in the order in which they came.
         self._runs: list[_Run] = []
         self._streams: dict[Link, _Run] = {}
-        self._active = 0
+        self._active = self._given = 0
 
     # --- for drivers ---------------------------------------------------------------------------
 
@@ -162,7 +163,8 @@ class Dispatcher:
         """Give jobs to links; find out which links must be opened, and which may be closed."""
         self.wanted.clear()
         for link in self.links:
-            if link.session.over and not link.session.in_flight:
+            # Not while it is opening: the session is still that of the connection before.
+            if link.state == LinkState.OPEN and link.session.over and not link.session.in_flight:
                 link.close()
         # A batch that fails here may be followed by another, which this loop comes to.
         for run in self._runs:
@@ -219,7 +221,9 @@ class Dispatcher:
             elif link.state == LinkState.CLOSED:
                 self.wanted.add(link)
         if found:
-            link = min(found, key=lambda link: (link is job.avoid, link.session.in_flight))
+            link = min(
+                found, key=lambda link: (link is job.avoid, link.session.in_flight, link.latest)
+            )
             self._submit(job, link)
             return True
         if not hope:
@@ -254,6 +258,8 @@ class Dispatcher:
             job.run.link = link
             self._streams[link] = job.run
         job.link, job.begun = link, time.monotonic()
+        self._given += 1
+        link.latest = self._given
         member = next(each for each in self.members if link in each.links.values())
         link.submit(job, member.number(job.batch.role))
 

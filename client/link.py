@@ -65,6 +65,8 @@ class Link:
         self.error: BoardError | None = None
         self.ever_opened = False
         self.dropped = 0
+        #: Number of the latest job that it was given.
+        self.latest = 0
         self._make = make
         self.session = make(self.name)
         self._rest: Deadline | None = None

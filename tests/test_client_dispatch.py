@@ -1,0 +1,193 @@
+"""The dispatcher without I/O: which link gets which job, when links open and close. No clock."""
+
+import pytest
+from trebuchet.client import Batch, ConnectionLost
+from trebuchet.client.dispatch import Dispatcher
+from trebuchet.client.jobs import Service
+from trebuchet.client.link import LinkState
+from trebuchet.client.owner import make_member
+from trebuchet.models.smp_framing import data_message
+
+
+def call(count=1, pure=True):
+    return (yield Batch(None, [bytes([k]) for k in range(count)], pure=pure))
+
+
+class Boards:
+    """Links that the test opens, answers and loses itself."""
+
+    def __init__(self, count, in_flight=2, retries=2):
+        members = [
+            make_member(f"board{k}", roles=["echo"], in_flight=in_flight) for k in range(count)
+        ]
+        self.dispatcher = Dispatcher(members, retries)
+        self.links = [member.links[Service.ROLE] for member in members]
+        self.waiting = {link: [] for link in self.links}
+        self.given = {link: 0 for link in self.links}
+
+    def start(self, generator):
+        task = self.dispatcher.start(generator)
+        self.dispatcher.poll()
+        return task
+
+    def open(self):
+        for link in self.dispatcher.openable():
+            link.opening()
+            link.opened()
+        self.dispatcher.poll()
+
+    def take(self):
+        """What the links send, as the boards see it: IDs of messages."""
+        for link in self.links:
+            sent = b""
+            while link.session.outgoing:
+                piece = bytes(link.session.outgoing[0])
+                link.sent(len(piece))
+                sent += piece
+            while sent:
+                size = int.from_bytes(sent[4:8], "little")
+                self.waiting[link].append(
+                    (int.from_bytes(sent[8:12], "little"), sent[12 : 8 + size])
+                )
+                self.given[link] += 1
+                sent = sent[8 + size :]
+
+    def answer(self, link):
+        """The oldest message of a link."""
+        number, data = self.waiting[link].pop(0)
+        link.received(data_message(number, data))
+        self.dispatcher.poll()
+        self.take()
+
+
+def opened(*arguments, **options):
+    """All links are open, and have had an answer."""
+    boards = Boards(*arguments, **options)
+    task = boards.start(call(2 * len(boards.links)))
+    boards.open()
+    boards.take()
+    while not task.done:
+        boards.answer(next(link for link in boards.links if boards.waiting[link]))
+    boards.given = {link: 0 for link in boards.links}
+    return boards
+
+
+def test_a_link_that_opens_again_is_left_alone():
+    """Whatever happens meanwhile on others: its session is still that of the lost connection."""
+    boards = opened(2)
+    lost, other = boards.links
+    task = boards.start(call(20))
+    boards.take()
+    lost.failed("gone")
+    lost.forgive()  # it need not rest
+    boards.dispatcher.poll()
+    assert boards.dispatcher.openable() == [lost]
+    lost.opening()
+    for _ in range(3):
+        boards.answer(other)
+        assert lost.state == LinkState.OPENING
+    lost.opened()
+    boards.dispatcher.poll()
+    boards.take()
+    assert lost.session.in_flight == 2
+    assert not task.done
+
+
+def test_a_status_is_asked_for_twice():
+    """The first answer ends its session, which must not end the second connect."""
+    boards = Boards(1)
+    link = boards.dispatcher.members[0].links[Service.STATUS]
+    for _ in range(2):
+        task = boards.start(iter_status())
+        assert boards.dispatcher.openable() == [link]
+        link.opening()
+        boards.dispatcher.poll()
+        assert link.state == LinkState.OPENING
+        link.opened()
+        boards.dispatcher.poll()
+        link.received(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+        boards.dispatcher.poll()
+        assert task.outcome() == [b"{}"]
+        assert link.state == LinkState.CLOSED
+
+
+def iter_status():
+    return (yield Batch(None, [b""], service=Service.STATUS))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+def test_boards_that_are_idle_take_turns(count):
+    boards = opened(count)
+    for _ in range(4 * count):
+        task = boards.start(call())
+        boards.take()
+        boards.answer(next(link for link in boards.links if boards.waiting[link]))
+        assert task.done
+    assert set(boards.given.values()) == {4}
+
+
+@pytest.mark.parametrize("in_flight", [1, 2, 3])
+def test_no_link_has_more_than_its_limit_and_all_are_used(in_flight):
+    boards = opened(3, in_flight=in_flight)
+    task = boards.start(call(60))
+    boards.take()
+    while not task.done:
+        busy = [link for link in boards.links if boards.waiting[link]]
+        left = 60 - sum(boards.given.values())
+        if left:
+            assert [len(boards.waiting[link]) for link in boards.links] == [in_flight] * 3
+        boards.answer(max(busy, key=lambda link: len(boards.waiting[link])))
+    assert task.outcome() == [bytes([k]) for k in range(60)]
+
+
+def test_a_slow_board_gets_less():
+    """It answers once while the other answers nine times."""
+    boards = opened(2)
+    slow, quick = boards.links
+    task = boards.start(call(100))
+    boards.take()
+    while not task.done:
+        for link in [quick] * 9 + [slow]:
+            if boards.waiting[link]:
+                boards.answer(link)
+    assert boards.given[slow] <= 13
+    assert sum(boards.given.values()) == 100
+
+
+def test_a_job_that_was_lost_goes_to_another_board():
+    boards = opened(2)
+    first, second = boards.links
+    task = boards.start(call())
+    boards.take()
+    holder, other = (first, second) if boards.waiting[first] else (second, first)
+    holder.failed("gone")
+    holder.forgive()
+    boards.open()
+    boards.take()
+    assert boards.given[other] == 1, "not to the one that lost it, though it is there again"
+    boards.answer(other)
+    assert task.done
+
+
+def test_what_was_sent_whole_and_is_not_pure_fails():
+    boards = opened(2)
+    task = boards.start(call(pure=False))
+    boards.take()
+    next(link for link in boards.links if boards.waiting[link]).failed("gone")
+    boards.dispatcher.poll()
+    with pytest.raises(ConnectionLost, match="^gone$"):
+        task.outcome()
+
+
+def test_a_job_that_was_not_sent_whole_is_repeated_though_not_pure():
+    boards = opened(1)
+    (link,) = boards.links
+    task = boards.start(call(pure=False))
+    link.sent(5)
+    link.failed("gone")
+    link.forgive()
+    boards.dispatcher.poll()
+    boards.open()
+    boards.take()
+    boards.answer(link)
+    assert task.outcome() == [b"\0"]
