@@ -1,0 +1,140 @@
+"""The examples: docs/client.md, the tour, and the minimal clients in other languages."""
+
+import contextlib
+import io
+import re
+import runpy
+import shutil
+import subprocess
+
+import pytest
+from fake_board import HOST, FakeBoard, closed_port, echo
+from trebuchet.client import aio, blocking, owner
+from trebuchet.models import crc32c, matmul
+from trebuchet.models.ecg import model
+from trebuchet.models.ecg import record as record_model
+from trebuchet.models.status import Status
+
+CLIENTS = "examples/clients"
+#: How each is made a command, by the compiler or interpreter that must be there.
+MADE = {
+    "client.c": ("cc", ["cc", "-Wall", "-Werror", "-o", "{out}", "{source}"]),
+    "client.go": ("go", ["go", "build", "-o", "{out}", "{source}"]),
+    "client.rs": ("rustc", ["rustc", "-Dwarnings", "-o", "{out}", "{source}"]),
+    "client.js": ("node", None),
+    "client.sh": ("bash", None),
+}
+
+
+def upside_down(ident, data):
+    return (Status.OK, data[::-1]) if data != b"bad" else (Status.BAD_DATA, b"")
+
+
+@pytest.fixture(scope="module", params=MADE)
+def command(root, request, tmp_path_factory):
+    """The words that start a minimal client."""
+    tool, build = MADE[request.param]
+    if shutil.which(tool) is None:
+        pytest.skip(f"{tool} is not here to build or run {request.param}")
+    source = root / CLIENTS / request.param
+    if build is None:
+        return [tool, str(source)]
+    out = tmp_path_factory.mktemp("client") / "client"
+    words = [word.format(out=out, source=source) for word in build]
+    subprocess.run(words, check=True, cwd=out.parent)
+    return [str(out)]
+
+
+def run(command, port, text):
+    words = [*command, HOST, str(port), text]
+    return subprocess.run(words, capture_output=True, timeout=60)
+
+
+@pytest.mark.parametrize("text", ["", "x", "a heart beat", "%s\\n \u00e9", "long " * 4000])
+def test_a_minimal_client_gets_the_result(command, text):
+    with FakeBoard({"reverse": upside_down}) as fake:
+        done = run(command, fake.port, text)
+    assert (done.returncode, done.stdout, done.stderr) == (0, text.encode()[::-1], b"")
+
+
+def test_a_minimal_client_says_what_is_wrong(command):
+    with FakeBoard({"reverse": upside_down}) as fake:
+        done = run(command, fake.port, "bad")
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.endswith(f"refused with status {Status.BAD_DATA:d}\n".encode())
+    nobody = run(command, closed_port(), "x")
+    assert (nobody.returncode, nobody.stdout) == (1, b"")
+    assert nobody.stderr
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_minimal_clients_are_short(root, name):
+    assert 20 <= len((root / CLIENTS / name).read_text().splitlines()) <= 65
+
+
+def matmul_role(ident, data):
+    return Status.OK, matmul.result(data)
+
+
+class EcgRole:
+    """The golden model, of one connection's record."""
+
+    def __init__(self):
+        self.stream = record_model.RecordStream()
+
+    def __call__(self, ident, data):
+        samples = model.np.frombuffer(data, "<i2")
+        return Status.OK, self.stream.block(samples) if len(samples) else self.stream.end()
+
+
+def crc_role(ident, data):
+    return Status.OK, crc32c.crc32c(data).to_bytes(4, "little")
+
+
+@pytest.fixture
+def boards(monkeypatch):
+    """Fakes at the addresses that the documents use."""
+    with contextlib.ExitStack() as stack:
+        fakes = {
+            address: stack.enter_context(
+                FakeBoard(
+                    {"ecg": EcgRole(), "matmul": matmul_role, "crc32c": crc_role, "loopback": echo},
+                    commands={"version": (Status.OK, "0.1.0 on fake\n"), "log": (Status.OK, "")},
+                )
+            )
+            for address in ("10.0.0.2", "10.0.0.3")
+        }
+        make = owner.make_member
+
+        def make_fake(address, **options):
+            fake = fakes[address]
+            return make(fake.address, **options | {"management": fake.management})
+
+        monkeypatch.setattr(blocking, "make_member", make_fake)
+        monkeypatch.setattr(aio, "make_member", make_fake)
+        yield fakes
+
+
+def blocks(text):
+    return re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
+
+
+def test_examples_of_the_document_are_true(root, boards):
+    """What they print is what the comments of their print() say."""
+    space = {"__name__": "example"}
+    found = blocks((root / "docs" / "client.md").read_text())
+    assert len(found) >= 6
+    for block in found:
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            exec(compile(block, "docs/client.md", "exec"), space)
+        expected = re.findall(r"print\(.*\)  # (.*)$", block, re.M)
+        assert said.getvalue().splitlines() == expected, block
+
+
+def test_the_tour_runs(root, boards, capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["tour.py", "10.0.0.2"])
+    runpy.run_path(str(root / "examples" / "tour.py"), run_name="__main__")
+    said = capsys.readouterr().out
+    assert "roles: ecg, matmul, crc32c, loopback" in said
+    assert re.search(r"^[0-9]+ beats: .*N", said, re.M)
