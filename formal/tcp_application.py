@@ -11,6 +11,11 @@ descriptor written and every counter are compared with the service port's contra
 - ``sent`` takes one segment from those that are with the sender;
 - a session that is not the service's own, or does not exist, is left alone.
 
+With places a request is of the session that has that place of that service, found by one look-up;
+``rest`` gives the place back if the session is not over, everything received is consumed, no FIN
+has come and no descriptor is unanswered, and ``release`` if CLOSED was told and no descriptor is
+unanswered; both in the cycle after the hand-back, which says that the record has no place any more.
+
 Each request is carried out once, with the record of its own session.
 
 Not proved: that all sources get their turn; a reset while running.
@@ -18,7 +23,8 @@ Not proved: that all sources get their turn; a reset while running.
 
 from dataclasses import replace
 
-from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Mux, Signal, Value
+from amaranth.asserts import AnyConst
+from amaranth.hdl import Assert, Assume, C, Cat, Cover, Elaboratable, Mux, Signal, Value
 from trebuchet.cores.tcp.config import TcpConfig
 
 from .proof import Mutant, Proof
@@ -30,6 +36,7 @@ __all__ = ["PROOFS"]
 PLAIN = TcpConfig(sessions=2, ports=(7, 9), segment_log2=12, mss=1000)
 SLIDING = TcpConfig(sessions=2, ports=(7,), segment_log2=17)
 DELAY = replace(PLAIN, ack_delay=40)
+PLACES = replace(PLAIN, sessions=4, places=2)
 SCALING = TcpConfig(sessions=2, ports=(7,), segment_log2=20, scaling=True)
 
 
@@ -51,6 +58,9 @@ class ApplicationProof(Elaboratable):
                 free(m, port.valid, port.payload)
                 stream_rules(m, port, Assume, f"{name}{k}")
         m.d.comb += [Assume(lent.bounded), Assume(r.count <= 4)]
+        self.gives = Signal()
+        if config.places:
+            self._holders(m)
         self._which(m)
         self.counted = Signal.like(dut.count)
         self.write = Signal()
@@ -61,6 +71,8 @@ class ApplicationProof(Elaboratable):
         with m.Else():
             m.d.comb += lent.put(flight=Mux(r.flight == 0, 0, r.flight - 1), blocked=0)
         lent.compare()
+        if config.places:
+            self._given(m)
         m.d.comb += Assert(dut.count.as_value() == Mux(lent.done, self.counted.as_value(), 0))
         self._written(m)
         return m
@@ -102,16 +114,15 @@ class ApplicationProof(Elaboratable):
                 Assert(~tx.ready | ~tx.valid | lent.done),
                 Assert(~consumed.ready | ~consumed.valid | lent.done),
             ]
-            mine = (lent.phase != FREE) & self._told() & (lent.record.service == k)
             with m.If(consumed.valid & consumed.ready):
                 m.d.comb += [Assert(~self.is_tx), self.is_free.eq(1)]
                 m.d.comb += Value.cast(self.consumed).eq(consumed.payload)
-                m.d.comb += self.own.eq(mine & (consumed.payload.session >> bits == 0))
-                m.d.comb += Assert(lent.session == consumed.payload.session[:bits])
+                m.d.comb += self.own.eq(self._owns(k, consumed.payload.session))
+                m.d.comb += Assert(lent.session == self._named(k, consumed.payload.session))
             with m.If(tx.valid & tx.ready):
                 m.d.comb += [self.is_tx.eq(1), Value.cast(self.tx).eq(tx.payload)]
-                m.d.comb += self.own.eq(mine & (tx.payload.session >> bits == 0))
-                m.d.comb += Assert(lent.session == tx.payload.session[:bits])
+                m.d.comb += self.own.eq(self._owns(k, tx.payload.session))
+                m.d.comb += Assert(lent.session == self._named(k, tx.payload.session))
         # What the sender said and has not been carried out yet. A number of no session is dropped.
         told, who = Signal(), Signal(bits)
         with m.If(lent.done):
@@ -121,6 +132,47 @@ class ApplicationProof(Elaboratable):
             m.d.comb += Assert(~told)
             m.d.sync += [told.eq(1), who.eq(dut.sent.payload)]
         self._invariants(m, told, who)
+
+    def _owns(self, k, asked):
+        """The record is that of a session of service ``k``, which calls it ``asked``."""
+        lent, r = self.lent, self.lent.record
+        if self.dut.config.places:
+            return r.placed & (r.place == asked) & (r.service == k)
+        mine = (lent.phase != FREE) & self._told() & (r.service == k)
+        return mine & (asked >> self.dut.config.session_bits == 0)
+
+    def _named(self, k, asked):
+        """The number of the session that service ``k`` calls ``asked``."""
+        config = self.dut.config
+        if config.places:
+            return self._holder(Cat(asked[: config.place_width], C(k, 1)))
+        return asked[: config.session_bits]
+
+    def _holders(self, m):
+        """Who has which place: any, but it does not change while a request is carried out."""
+        dut = self.dut
+        self.holders = Signal(len(dut.holder) << len(dut.asked), name="holders")
+        asked = Signal.like(dut.asked, name="asked_before")
+        m.d.comb += self.holders.eq(AnyConst(len(self.holders)))
+        m.d.sync += asked.eq(dut.asked)
+        m.d.comb += dut.holder.eq(self._holder(asked))
+
+    def _holder(self, place):
+        return self.holders.word_select(place, len(self.dut.holder))
+
+    def _given(self, m):
+        """The place that a record no longer has is free a cycle later."""
+        dut, lent, r = self.dut, self.lent, self.lent.record
+        late, place = Signal(name="gave"), Signal(len(dut.given), name="place_given")
+        m.d.sync += [late.eq(lent.done & self.gives), place.eq(Cat(r.place, r.service))]
+        m.d.comb += [
+            Assert(dut.give == late),
+            Assert(~late | (dut.given == place)),
+            Cover(lent.done & self.gives & self.consumed.release),
+            Cover(lent.done & self.gives & self.consumed.rest & (r.place == 1)),
+        ]
+        with m.If(lent.done):
+            m.d.comb += Assert(self.gives == (r.placed & ~lent.kept.placed))
 
     def _told(self):
         """The service knows of the session; in SYN-RECEIVED if both ends have opened it."""
@@ -132,6 +184,9 @@ class ApplicationProof(Elaboratable):
         busy = {"FREE": Signal(name="frees"), "TX": Signal(name="texts")}
         for kind, ports in (("FREE", dut.free), ("TX", dut.tx)):
             checks = ("CHECK",) if kind == "FREE" else ()
+            if dut.config.places:
+                with m.If(inside.state(f"{kind}-FIND")):
+                    m.d.comb += [busy[kind].eq(1), Assert(~lent.lent & ~dut.port.request)]
             for held, step in enumerate(("CLAIM", "WORK", *checks, "COMMIT")):
                 here = inside.state(f"{kind}-{step}")
                 with m.If(here):
@@ -143,7 +198,7 @@ class ApplicationProof(Elaboratable):
                 for k in range(self.n):
                     with m.If(inside["service"] == k):
                         m.d.comb += Assert(ports[k].valid)
-                        m.d.comb += Assert(inside["who"] == ports[k].payload.session)
+                        self._who(m, kind, k, ports[k].payload.session)
                 if self.n < 1 << len(inside["service"]):
                     m.d.comb += Assert(inside["service"] < self.n)
         with m.If(lent.lent | lent.fetch):
@@ -161,6 +216,17 @@ class ApplicationProof(Elaboratable):
             with m.If(busy[kind]):
                 m.d.comb += Assert(part.index == inside["service"])
 
+    def _who(self, m, kind, k, asked):
+        dut, inside = self.dut, self.inside
+        if not dut.config.places:
+            m.d.comb += Assert(inside["who"] == asked)
+            return
+        m.d.comb += Assert(dut.place == asked)
+        with m.If(inside.state(f"{kind}-FIND")):
+            m.d.comb += Assert(dut.holder == self._named(k, asked))
+        with m.Else():
+            m.d.comb += Assert(inside["who"] == self._named(k, asked))
+
     def _free(self, m):
         """The service has read up to a position, or lets the session go."""
         lent, r, config = self.lent, self.lent.record, self.dut.config
@@ -176,13 +242,22 @@ class ApplicationProof(Elaboratable):
         with m.If(~self.own):
             m.d.comb += self.counted.service_errors.eq(1)
         with m.Elif(self.consumed.release):
-            with m.If(ended):
+            over = ended
+            if config.places:
+                over = ended & (r.count == 0) & ~r.ev_closed
+            with m.If(over):
                 m.d.comb += lent.put(released=1)
-            m.d.comb += self.counted.service_errors.eq(~ended)
+                if config.places:
+                    m.d.comb += [lent.put(placed=0), self.gives.eq(1)]
+            m.d.comb += self.counted.service_errors.eq(~over)
         with m.Elif(gain > told):
             m.d.comb += self.counted.service_errors.eq(1)
         with m.Else():
             m.d.comb += lent.put(rcv_cons=place)
+            if config.places:
+                rests = self.consumed.rest & (gain == told) & ~ended & ~r.fin_told & (r.count == 0)
+                with m.If(rests):
+                    m.d.comb += [lent.put(placed=0), self.gives.eq(1)]
             with m.If((gain == told) & (r.rcv_nxt == r.rcv_pub) & (r.kept == 0)):
                 m.d.comb += lent.put(has_segment=0)
             if config.sliding:
@@ -273,6 +348,14 @@ EDGE_MUTANTS = (
     Mutant("flight_below_nothing", "r.flight - (r.flight != 0)", "r.flight - 1", 14),
 )
 SCALE_MUTANTS = (Mutant("never_scaled", "edge.scaled.eq(r.scaled)", "edge.scaled.eq(0)", 14),)
+PLACES_MUTANTS = (
+    Mutant("any_place_will_do", "& (r.place == place)", "", 14),
+    Mutant("rests_with_bytes_unread", "free.rest & (ahead == inside)", "free.rest", 14),
+    Mutant("rests_unanswered", "quiet.eq((r.count == 0) & live", "quiet.eq(live", 14),
+    Mutant("rests_when_over", "live & ~r.fin_told", "~r.fin_told", 14),
+    Mutant("rests_after_fin", "live & ~r.fin_told", "live", 14),
+    Mutant("leaks_a_place", "give.eq(gives)", "give.eq(gives & ~self.port.record.released)", 14),
+)
 DELAY_MUTANTS = (
     Mutant("opens_in_silence", "tell = left < config.window // 2", "tell = left < 0", 14),
     Mutant("tells_always", "due = r.ack_due | tell if", "due = 1 if", 14),
@@ -301,6 +384,7 @@ PROOFS = tuple(
     for name, config, mutants, more in (
         ("plain", PLAIN, MUTANTS, ""),
         ("active", replace(PLAIN, active=True), ACTIVE_MUTANTS, ""),
+        ("places", PLACES, PLACES_MUTANTS, "; a place has one holder while a request is at work"),
         (
             "sliding",
             SLIDING,

@@ -8,12 +8,15 @@ back exactly with its SENT, so its memory stays the engine's until the bytes are
 session is over. The event goes to the service whose list is served, stands still there until it is
 taken, and is never overwritten.
 
+With places a session without one is told nothing but OPEN, of a place that is free, and only if
+there is more to tell; if none is free its record stays as it is.
+
 Not proved: that every service gets its turn; a reset while running.
 """
 
 from dataclasses import replace
 
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Signal, Value
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Mux, Signal, Value
 from trebuchet.cores.tcp.config import TcpConfig
 
 from .proof import Mutant, Proof
@@ -52,8 +55,21 @@ class EventProof(Elaboratable):
             told.eq(1),
             ok.eq(1),
         ]
-        with m.If(r.ev_open):
-            m.d.comb += [kind.eq(TOLD_OPEN), lent.put(ev_open=0)]
+        opens, takes, short = r.ev_open, Signal(name="takes"), Signal(name="short")
+        if dut.config.places:
+            opens = ~r.placed
+        with m.If(opens):
+            m.d.comb += kind.eq(TOLD_OPEN)
+            if dut.config.places:
+                free(m, dut.place, dut.place_valid)
+                due = r.ev_data | r.ev_eof | r.ev_closed
+                m.d.comb += [ok.eq(~r.fin_queued), takes.eq(due & dut.place_valid)]
+                m.d.comb += [told.eq(takes), short.eq(due & ~dut.place_valid)]
+                m.d.comb += lent.put(placed=takes)
+                with m.If(takes):
+                    m.d.comb += lent.put(place=dut.place)
+            else:
+                m.d.comb += lent.put(ev_open=0)
         with m.Elif(r.ev_data):
             m.d.comb += [kind.eq(TOLD_DATA), lent.put(ev_data=0)]
         with m.Elif(r.ev_eof):
@@ -69,9 +85,15 @@ class EventProof(Elaboratable):
             m.d.comb += [kind.eq(TOLD_CLOSED), ok.eq(r.ok), lent.put(ev_closed=0)]
         with m.Else():
             m.d.comb += told.eq(0)
+        # Of a session without a place nothing is written but the place, and that only with one.
         lent.compare()
         m.d.comb += Assert(dut.answered == (lent.done & answered))
         self._outputs(m, inside, told, kind, ok, oldest.tag)
+        if dut.config.places:
+            m.d.comb += Assert(dut.take == (lent.done & takes))
+            m.d.comb += Assert(dut.count.places_short == (lent.done & short))
+            m.d.comb += Cover(lent.done & takes & ~ok & (r.place != dut.place))
+            m.d.comb += Cover(lent.done & short)
         closing = lent.done & told & (kind == TOLD_CLOSED)
         m.d.comb += [
             Cover(lent.done & answered & ok & (r.first == 3) & (oldest.end > r.snd_una)),
@@ -116,14 +138,20 @@ class EventProof(Elaboratable):
         event, event_2 = Signal(shape, name="expected"), Signal(shape, name="expected_2")
         due, due_2, committed = Signal(2), Signal(2), Signal()
         base = CONFIG.pool_base + (r.segment << CONFIG.segment_log2)
+        who, position = lent.session, r.rcv_pub - r.rcv_base - r.fin_told
+        if dut.config.places:
+            position = Mux(r.placed, position, r.rcv_cons - r.rcv_base)
+            who = Mux(r.placed, r.place, dut.place)
+            named, named_2 = Signal.like(lent.session), Signal.like(lent.session)
+            m.d.sync += [named.eq(lent.session), named_2.eq(named)]
         m.d.sync += [
             [due.eq(0), due_2.eq(due), event_2.eq(event), committed.eq(lent.done)],
             Value.cast(event.kind).eq(kind),
             event.ok.eq(ok),
-            event.session.eq(lent.session),
+            event.session.eq(who),
             event.tag.eq(tag),
             event.base.eq(base),
-            event.position.eq(r.rcv_pub - r.rcv_base - r.fin_told),
+            event.position.eq(position),
         ]
         with m.If(lent.done & told):
             m.d.sync += due.eq(1 << dut.pick)
@@ -145,6 +173,8 @@ class EventProof(Elaboratable):
             m.d.comb += Assert(~(out.valid & due[k]))  # nothing is overwritten
             with m.If(due_2[k]):
                 m.d.comb += [Assert(~stalled), Assert(value == event_2.as_value())]
+                if dut.config.places:
+                    m.d.comb += Assert(dut.names[k] == named_2)
             with m.Elif(stalled):
                 m.d.comb += Assert(value == past)
 
@@ -183,6 +213,25 @@ PROOFS = (
         mutants=(
             Mutant("gives_up_early", " & ~opening(config, r)", "", 14),
             Mutant("gives_up_late", "~opening(config, r)", "opening(config, r)", 14),
+        ),
+        assumes="the store lends any record after any wait; heads of lists stay until fetched",
+        not_proved="that every service gets its turn; a reset while running",
+    ),
+    Proof(
+        name="tcp_events_places",
+        core="cores.tcp.events.EventEngine(4 sessions, 2 services with 2 places each)",
+        says="the same of sessions with a place; one without takes a free one, once, when there is "
+        "something to tell, and is told OPEN with it",
+        module="trebuchet.cores.tcp.events",
+        build=lambda cores: EventProof(cores.EventEngine(replace(CONFIG, places=2))),
+        depth=5,
+        cover_depth=10,
+        mutants=(
+            Mutant("opens_for_nothing", "due & self.place_valid", "self.place_valid", 14),
+            Mutant("opens_without_a_place", "due & self.place_valid", "due", 14),
+            Mutant("tells_the_newest_at_once", "Mux(r.placed, newest, r.rcv_cons)", "newest", 14),
+            Mutant("forgets_our_fin", "event.ok.eq(~r.fin_queued)", "event.ok.eq(1)", 14),
+            Mutant("takes_it_unsaid", "[w.placed.eq(1), w", "[w.placed.eq(0), w", 14),
         ),
         assumes="the store lends any record after any wait; heads of lists stay until fetched",
         not_proved="that every service gets its turn; a reset while running",

@@ -5,15 +5,28 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..arbiter import StreamArbiter
-from .record import KILL_WRITES, CheckoutSignature, Handback, Phase, descriptor_layout, kill
-from .service import SESSION_WIDTH, TX_PER_SESSION, FreeLayout, TxLayout
+from .record import (
+    KILL_WRITES,
+    CheckoutSignature,
+    Handback,
+    Phase,
+    descriptor_layout,
+    kill,
+    record_layout,
+)
+from .service import SESSION_WIDTH, TX_PER_SESSION, TxLayout, free_layout
 from .window import WindowEdge
 
-__all__ = ["COUNTS", "WRITES", "ApplicationEngine"]
+__all__ = ["COUNTS", "WRITES", "ApplicationEngine", "writes"]
 
 WRITES = (*KILL_WRITES, "snd_end", "count", "fin_queued", "blocked", "progress", "flight")
 WRITES += ("rcv_cons", "rcv_edge", "has_segment")
 COUNTS = ("tx_overrun", "service_errors", "aborts")
+
+
+def writes(config):
+    """Fields of the record this engine writes."""
+    return (*WRITES, "placed") if config.places else WRITES
 
 
 class ApplicationEngine(wiring.Component):
@@ -28,27 +41,46 @@ class ApplicationEngine(wiring.Component):
                              (session, slot), ``descriptor``; a cycle after the record has been
                              handed back, long before anybody can be lent it again
     ``count``           Out  a strobe per entry of :data:`COUNTS`
+    ``asked``           Out  with ``config.places``: a place (low bits) and its service
+    ``holder``          In   the session that took it last, 1 cycle later
+    ``give``            Out  strobe, in the cycle after a hand-back: place ``given``, as ``asked``,
+                             is free again
     ==================  ===  ====================================================================
 
-    The three sources take turns. An entry takes about 8 cycles, of which the record is held for
-    up to 4. Waits for nothing but its checkout. A session that does not exist, or is not the
-    asking service's, is left alone (counter ``service_errors``). Reset: idle.
+    With places ``tx`` and ``free`` name a place, and a record is a service's if it has that place
+    of its. ``release`` and ``rest`` give it back, if nothing is left to tell or on its way: see
+    the races in :mod:`~trebuchet.cores.tcp.service`.
+
+    The three sources take turns. An entry takes about 8 cycles (9 with places), of which the record
+    is held for up to 4. Waits for nothing but its checkout. A session that does not exist, or is
+    not the asking service's, is left alone (counter ``service_errors``). Reset: idle.
     """
 
     def __init__(self, config):
         self.config = config
         n = len(config.ports)
+        self.free_layout = free_layout(bool(config.places))
+        more = {}
+        if config.places:
+            place = config.place_width + record_layout(config)["service"].width
+            more = {
+                "asked": Out(place),
+                "holder": In(config.session_bits),
+                "give": Out(1),
+                "given": Out(place),
+            }
         super().__init__(
             {
                 "tx": In(stream.Signature(TxLayout)).array(n),
-                "free": In(stream.Signature(FreeLayout)).array(n),
+                "free": In(stream.Signature(self.free_layout)).array(n),
                 "sent": In(stream.Signature(SESSION_WIDTH)),
-                "port": Out(CheckoutSignature(config, WRITES)),
+                "port": Out(CheckoutSignature(config, writes(config))),
                 "write": Out(1),
                 "address": Out(config.session_bits + 2),
                 "descriptor": Out(descriptor_layout()),
                 "count": Out(data.StructLayout({name: 1 for name in COUNTS})),
             }
+            | more
         )
 
     def elaborate(self, platform):
@@ -58,7 +90,7 @@ class ApplicationEngine(wiring.Component):
         r, w = port.record, Handback(m, port)
         self.w = w
         m.submodules.txs = txs = StreamArbiter(TxLayout, n)
-        m.submodules.frees = frees = StreamArbiter(FreeLayout, n)
+        m.submodules.frees = frees = StreamArbiter(self.free_layout, n)
         for k in range(n):
             wiring.connect(m, wiring.flipped(self.tx[k]), txs.i[k])
             wiring.connect(m, wiring.flipped(self.free[k]), frees.i[k])
@@ -69,7 +101,10 @@ class ApplicationEngine(wiring.Component):
         m.d.comb += port.session.eq(who)
         told = r.opened if config.active else C(0)  # a simultaneous open's is the service's already
         known = (r.phase != Phase.FREE) & ((r.phase != Phase.SYN_RCVD) | told)
-        m.d.sync += mine.eq(known & (r.service == service) & (who >> s == 0))
+        if config.places:
+            self._placed(m, service)
+        else:
+            m.d.sync += mine.eq(known & (r.service == service) & (who >> s == 0))
 
         end, delta = Signal(32), Signal(32)
         position, gap, ahead, inside = (Signal(32, name=k) for k in ("pos", "gap", "fwd", "ins"))
@@ -112,6 +147,7 @@ class ApplicationEngine(wiring.Component):
                 m.next = "TX"
                 with m.If(frees.o.valid):
                     m.next = "FREE-CLAIM"
+                    self._find(m, "FREE", free, frees.index)
             with m.State("FREE-CLAIM"):
                 m.d.comb += port.request.eq(1)
                 with m.If(port.grant):
@@ -126,10 +162,15 @@ class ApplicationEngine(wiring.Component):
                     m.d.comb += self.count.service_errors.eq(1)
                 with m.Elif(free.release):
                     over = (r.phase == Phase.CLOSED) | (r.phase == Phase.TIME_WAIT)
+                    if config.places:
+                        over = over & self.answered
+                        self._give(m, over)
                     m.d.comb += w.released.eq(r.released | over)
                     m.d.comb += self.count.service_errors.eq(~over)
                 with m.Elif(ahead <= inside):
                     self._consume(m, position, gap, ahead == inside)
+                    if config.places:
+                        self._give(m, free.rest & (ahead == inside) & self.quiet)
                 with m.Else():
                     m.d.comb += self.count.service_errors.eq(1)
                 m.next = "TX"
@@ -138,6 +179,7 @@ class ApplicationEngine(wiring.Component):
                 m.next = "SENT"
                 with m.If(txs.o.valid):
                     m.next = "TX-CLAIM"
+                    self._find(m, "TX", tx, txs.index)
             with m.State("TX-CLAIM"):
                 m.d.comb += port.request.eq(1)
                 with m.If(port.grant):
@@ -151,8 +193,39 @@ class ApplicationEngine(wiring.Component):
                 with m.Else():
                     m.d.comb += self.count.service_errors.eq(1)
                 m.next = "SENT"
+            if config.places:
+                for kind in ("FREE", "TX"):
+                    with m.State(f"{kind}-FIND"):
+                        m.d.sync += who.eq(self.holder)
+                        m.next = f"{kind}-CLAIM"
         w.finish(m)
         return m
+
+    def _placed(self, m, service):
+        """Whether the record has the place that is asked for, and may be without; right two cycles
+        after the grant."""
+        r, bits = self.port.record, self.config.place_width
+        self.place = place = Signal(SESSION_WIDTH)
+        self.answered, self.quiet = Signal(), Signal()
+        live = (r.phase != Phase.CLOSED) & (r.phase != Phase.TIME_WAIT)
+        m.d.comb += self.given.eq(Cat(place[:bits], service))
+        m.d.sync += [
+            self.mine.eq(r.placed & (r.service == service) & (r.place == place)),
+            self.answered.eq((r.count == 0) & ~r.ev_closed),
+            self.quiet.eq((r.count == 0) & live & ~r.fin_told),
+            self.give.eq(0),
+        ]
+
+    def _find(self, m, kind, request, index):
+        """With places: look up whose place a request is for, in one more cycle."""
+        if self.config.places:
+            m.d.comb += self.asked.eq(Cat(request.session[: self.config.place_width], index))
+            m.d.sync += self.place.eq(request.session)
+            m.next = f"{kind}-FIND"
+
+    def _give(self, m, gives):
+        m.d.comb += self.w.placed.eq(self.port.record.placed & ~gives)
+        m.d.sync += self.give.eq(gives)
 
     def _consume(self, m, position, gap, everything):
         """The service has consumed up to ``position``; all there is, if ``everything``."""

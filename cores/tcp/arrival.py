@@ -87,7 +87,9 @@ class Arrival:
         """The segment's ACK and window."""
         seg, j, r, w = self.segment.payload, self.j, self.port.record, self.w
         with m.If(r.phase == Phase.SYN_RCVD):
-            m.d.comb += [w.phase.eq(Phase.OPEN), w.opened.eq(1), w.ev_open.eq(1)]
+            # With places a service learns of the session when there is more to tell.
+            tell = 0 if self.config.places else 1
+            m.d.comb += [w.phase.eq(Phase.OPEN), w.opened.eq(1), w.ev_open.eq(tell)]
             m.d.comb += [w.syn_due.eq(0), self.count.established.eq(1)]
             if self.config.active:
                 with m.If(r.opened):  # both ends opened: the service was told at once

@@ -103,6 +103,10 @@ class TcpConfig:
     cache : int or None
         Sessions whose records are on chip at a time, a power of two; all others are in external
         memory (:mod:`~trebuchet.cores.tcp.cached`). None: all are in block RAM.
+    places : int or None
+        Sessions that each service can be at work for at a time, a power of two from 2 to
+        ``sessions``: only they have rows in the services' tables
+        (:mod:`~trebuchet.cores.tcp.service`, "Places"). None: services have a row for each session.
     state_base : int
         Address of the sessions' state in external memory, a multiple of 128: :attr:`state_size`
         bytes.
@@ -161,6 +165,7 @@ class TcpConfig:
     inspect: bool = False
     trace: bool = False
     cache: int | None = None
+    places: int | None = None
     state_base: int = 0
 
     def __post_init__(self):
@@ -179,6 +184,13 @@ class TcpConfig:
             "Number of cached sessions",
             f"a power of two from 2 to {n}, of at least 8 sessions, or None",
             c,
+        )
+        p = self.places
+        _check(
+            p is None or (isinstance(p, int) and 2 <= p <= n and not p & (p - 1)),
+            "Number of places",
+            f"a power of two from 2 to {n}, or None",
+            p,
         )
         _check(
             self.state_base % 128 == 0
@@ -241,6 +253,16 @@ class TcpConfig:
     def session_bits(self):
         """Bits of a session number inside the engine."""
         return (self.sessions - 1).bit_length()
+
+    @property
+    def rows(self):
+        """Numbers by which a service calls its sessions: their places, or their own."""
+        return self.places or self.sessions
+
+    @property
+    def place_width(self):
+        """Bits of the number of a place at a service."""
+        return (self.places - 1).bit_length()
 
     @property
     def pool_segments(self):

@@ -20,6 +20,7 @@ from .icmp import notice_layout
 from .index import SessionIndex
 from .inspect import Inspector
 from .number_lists import NumberList
+from .places import PlacePools
 from .record import descriptor_layout, peer_layout
 from .registers import counters, programmable, settings_layout, tcp_block
 from .segment import rx_segment_layout, tx_segment_layout
@@ -82,7 +83,7 @@ class TcpEngine(wiring.Component):
                 "tx_segment": Out(stream.Signature(tx_segment_layout(config))),
                 "sent": In(stream.Signature(SESSION_WIDTH)),
                 "mem": Out(MemorySignature(config.width, config.tag_width)),
-                "services": Out(ServiceSignature()).array(len(config.ports)),
+                "services": Out(ServiceSignature(rest=config.places)).array(len(config.ports)),
                 "tick": In(1),
                 "csr": In(CsrSignature(self.block)),
             }
@@ -107,8 +108,8 @@ class TcpEngine(wiring.Component):
             "publish": publish.writes(config),
             "transmit": transmit.writes(config),
             "timer": timer.writes(config),
-            "application": application.WRITES,
-            "events": events.WRITES,
+            "application": application.writes(config),
+            "events": events.writes(config),
         }
         if config.inspect:
             m.submodules.inspector = self.inspector = Inspector(config)
@@ -139,6 +140,8 @@ class TcpEngine(wiring.Component):
             self._descriptors(m)
             self._peers(m)
         self._pool(m)
+        if config.places:
+            self._places(m)
         self._counters(m)
         if config.trace:
             self._trace(m)
@@ -238,7 +241,8 @@ class TcpEngine(wiring.Component):
                 with m.Case(k):
                     over = event.payload.kind == EventKind.CLOSED
                     m.d.comb += port.closed.eq(event.valid & event.ready & over)
-                    m.d.comb += port.over.eq(event.payload.session)
+                    named = events.names[k] if self.config.places else event.payload.session
+                    m.d.comb += port.over.eq(named)
 
     def _receive_side(self, m):
         rx, table = self.receive, self.table
@@ -413,9 +417,29 @@ class TcpEngine(wiring.Component):
         m.d.sync += free.eq(free + given - pool.ready)
         m.d.comb += self.csr.segments_free.eq(free)
 
+    def _places(self, m):
+        """Pools of places: the event engine takes, the application engine finds and gives back."""
+        config, events, app = self.config, self.events, self.application
+        m.submodules.places = self.places = pools = PlacePools(
+            config.places, len(config.ports), config.session_bits, config.lut_ram
+        )
+        m.d.comb += [
+            pools.pick.eq(events.pick),
+            events.place.eq(pools.number),
+            events.place_valid.eq(pools.valid),
+            pools.take.eq(events.take),
+            pools.session.eq(events.port.session),
+            pools.asked.eq(app.asked),
+            app.holder.eq(pools.holder),
+            pools.give.eq(app.give),
+            pools.given.eq(app.given),
+            [getattr(self.csr, f"places_free_{k}").eq(free) for k, free in enumerate(pools.free)],
+        ]
+
     def _counters(self, m):
         csr, table = self.csr, self.table
         engines = (self.receive, self.transmit, self.timer, self.application)
+        engines += (self.events,) if self.config.places else ()
         for name in counters(self.config):
             strobes = [e.count[name] for e in engines if name in e.count.shape().members]
             if name in notice.COUNTS:

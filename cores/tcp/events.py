@@ -1,15 +1,22 @@
 """The event engine: tells services what has happened to their sessions."""
 
-from amaranth.hdl import Array, C, Cat, Module, Signal
-from amaranth.lib import stream, wiring
+from amaranth.hdl import Array, C, Cat, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from .record import CheckoutSignature, Handback, Phase, descriptor_layout, opening
 from .service import EventKind, EventLayout
 
-__all__ = ["WRITES", "EventEngine"]
+__all__ = ["COUNTS", "WRITES", "EventEngine", "writes"]
 
+#: What the engine counts, with places.
+COUNTS = ("places_short",)
 WRITES = ("ev_open", "ev_data", "ev_eof", "ev_closed", "check", "first", "count", "ahead")
+
+
+def writes(config):
+    """Fields of the record this engine writes."""
+    return (*WRITES, "placed", "place") if config.places else WRITES
 
 
 class EventEngine(wiring.Component):
@@ -20,6 +27,11 @@ class EventEngine(wiring.Component):
     The order for one session is OPEN, then DATA before EOF, SENT in the order of posting, then
     CLOSED. A descriptor is answered only when no segment of its session is with the sender.
 
+    With ``config.places`` a session that has something to tell and no place first takes one, in the
+    checkout in which OPEN is told: so no other engine sees it in between. If its service's pool is
+    empty the record goes back as it was, to the end of the list: events of sessions that have
+    places, which may then give them back, have their turn.
+
     ====================  ===  ================================================================
     ``event_valid``       In   a bit per service: its event list is not empty
     ``heads``             In   the lists' heads, side by side
@@ -28,6 +40,10 @@ class EventEngine(wiring.Component):
     ``address``           Out  descriptor RAM, read port; ``descriptor`` comes 1 cycle later
     ``event``             Out  array: the ``event`` stream of each service
     ``answered``          Out  strobe: a descriptor slot has become free
+    ``place``             In   with places: ``place_valid``, it is free in pool ``pick``
+    ``take``              Out  strobe: session ``port.session`` takes it
+    ``names``             Out  array: the session numbers of the events on offer
+    ``count``             Out  a strobe per entry of :data:`COUNTS`
     ====================  ===  ================================================================
 
     About 8 cycles an event, of which it holds the record for 3. It serves only services whose
@@ -37,17 +53,27 @@ class EventEngine(wiring.Component):
     def __init__(self, config):
         self.config = config
         n, s = len(config.ports), config.session_bits
+        more = {}
+        if config.places:
+            more = {
+                "place": In(config.place_width),
+                "place_valid": In(1),
+                "take": Out(1),
+                "names": Out(s).array(n),
+                "count": Out(data.StructLayout({name: 1 for name in COUNTS})),
+            }
         super().__init__(
             {
                 "event_valid": In(n),
                 "heads": In(n * s),
                 "pick": Out(range(max(2, n))),
-                "port": Out(CheckoutSignature(config, WRITES)),
+                "port": Out(CheckoutSignature(config, writes(config))),
                 "address": Out(s + 2),
                 "descriptor": In(descriptor_layout()),
                 "event": Out(stream.Signature(EventLayout)).array(n),
                 "answered": Out(1),
             }
+            | more
         )
 
     def elaborate(self, platform):
@@ -70,10 +96,14 @@ class EventEngine(wiring.Component):
         # A cycle late, when the record is gone: `strobe` is found out from all of it.
         m.d.sync += [told.eq(event), telling.eq(strobe)]
         position = Signal(32)
+        newest, fin, who = r.rcv_pub, r.fin_told, port.session
+        if config.places:  # OPEN tells what is consumed
+            newest, fin = Mux(r.placed, newest, r.rcv_cons), fin & r.placed
+            who = Mux(r.placed, r.place, self.place)
         m.d.sync += [
             settled.eq(r.snd_una - self.descriptor.end),
             # One adder, which takes the FIN as its carry.
-            position.eq((Cat(C(1, 1), r.rcv_pub) + Cat(~r.fin_told, ~r.rcv_base))[1:]),
+            position.eq((Cat(C(1, 1), newest) + Cat(~fin, ~r.rcv_base))[1:]),
         ]
         ring = config.segment_log2
         base = config.pool_base >> ring
@@ -100,16 +130,16 @@ class EventEngine(wiring.Component):
             with m.State("TELL"):
                 m.d.comb += port.commit.eq(1)
                 m.d.comb += [
-                    event.session.eq(port.session),
+                    event.session.eq(who),
                     event.base.eq(Cat(C(0, ring), (base + r.segment)[: 32 - ring])),
                     event.position.eq(position),
                     event.tag.eq(self.descriptor.tag),
                 ]
                 over = (r.phase != Phase.OPEN) & (r.phase != Phase.SYN_RCVD) & ~opening(config, r)
                 sure = ~settled[31]
-                with m.If(r.ev_open):
-                    m.d.comb += [event.kind.eq(EventKind.OPEN), w.ev_open.eq(0), strobe.eq(1)]
-                    m.d.comb += event.ok.eq(1)
+                opens = ~r.placed if config.places else r.ev_open
+                with m.If(opens):
+                    self._open(m, w, event, strobe)
                 with m.Elif(r.ev_data):
                     m.d.comb += [event.kind.eq(EventKind.DATA), w.ev_data.eq(0), strobe.eq(1)]
                     m.d.comb += event.ok.eq(1)
@@ -131,4 +161,24 @@ class EventEngine(wiring.Component):
             with m.State("TOLD"):
                 m.next = "PICK"
         w.finish(m)
+        if config.places:
+            with m.If(telling):
+                m.d.sync += Array(self.names)[self.pick].eq(port.session)
         return m
+
+    def _open(self, m, w, event, strobe):
+        """OPEN: at once, or with the first thing that there is to tell."""
+        r = self.port.record
+        m.d.comb += event.kind.eq(EventKind.OPEN)
+        if not self.config.places:
+            m.d.comb += [w.ev_open.eq(0), strobe.eq(1), event.ok.eq(1)]
+            return
+        due = r.ev_data | r.ev_eof | r.ev_closed  # no descriptor: those are posted at a place
+        m.d.comb += [
+            event.ok.eq(~r.fin_queued),
+            self.take.eq(due & self.place_valid),
+            self.count.places_short.eq(due & ~self.place_valid),
+            strobe.eq(self.take),
+        ]
+        with m.If(self.take):
+            m.d.comb += [w.placed.eq(1), w.place.eq(self.place)]

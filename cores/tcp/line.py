@@ -7,7 +7,8 @@ then the rest of the record. All numbers are little-endian. All lines are first,
 extensions: a session takes 64 bytes at rest.
 
 A session is *at rest* if nothing is queued, sent and unacknowledged, due to be sent or told,
-received and unconsumed, kept beyond a gap, or timed; or if there is no session. What the extension
+received and unconsumed, kept beyond a gap, or timed, and its service has no place for it; or if
+there is no session. What the extension
 would say then follows from the line:
 
 =====================================  ==========================================================
@@ -17,8 +18,8 @@ fields                                 at rest
 ``recover``                            is not after ``snd_una``; any such value means the same
 ``rcv_pub``                            ``rcv_nxt``
 ``rcv_cons``                           ``rcv_nxt``, less the peer's FIN
-all other fields of the extension      0, or without meaning: ``segment``, the runs' places,
-                                       ``rtt_seq``, ``rtt_start``
+all other fields of the extension      0, or without meaning: ``segment``, ``place``, the runs'
+                                       places, ``rtt_seq``, ``rtt_start``
 =====================================  ==========================================================
 """
 
@@ -50,8 +51,8 @@ EXTENSION += ("snd_nxt", "snd_max", "snd_end", "recover", "recovering", "count",
 EXTENSION += ("rtt_on", "rtt_seq", "rtt_start")
 #: What is to be sent or told, and is soon: a session that waits for it is not at rest.
 _DUE = ("syn_due", "rst_due", "resend", "probe", "keepalive", "check")
-_DUE += ("ev_open", "ev_data", "ev_eof", "dup_acks")
-EXTENSION += _DUE
+_DUE += ("ev_open", "ev_data", "ev_eof", "dup_acks", "placed")
+EXTENSION += (*_DUE, "place")
 #: Of those, which must be 0 at rest.
 _ZERO = ("has_segment", "kept", "recovering", "count", "ahead", "flight", "rtt_on", *_DUE)
 
@@ -99,7 +100,7 @@ def whole(config, rest, extension):
 
 def at_rest(record):
     """Whether the line says all of ``record`` that has a meaning."""
-    left = [record[name] == 0 for name in _ZERO]
+    left = [record[name] == 0 for name in _ZERO if name in record.shape().members]
     left += [record[name] == record.snd_una for name in ("snd_nxt", "snd_max", "snd_end")]
     left += [record.rcv_pub == record.rcv_nxt, record.rcv_cons == _consumed(record)]
     return Cat(left).all() | (record.phase == Phase.FREE)

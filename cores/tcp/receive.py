@@ -350,7 +350,7 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
         if self.config.active:
             with m.If(self.connect):  # the service may queue what it wants to send
                 m.d.comb += [w.service.eq(self.service), w.phase.eq(Phase.SYN_SENT)]
-                m.d.comb += [w.opened.eq(1), w.ev_open.eq(1)]
+                m.d.comb += [w.opened.eq(1), w.ev_open.eq(0 if self.config.places else 1)]
 
     def _order(self, m):
         """The verdict, should the text go to memory; its place there."""

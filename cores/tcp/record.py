@@ -155,6 +155,9 @@ def record_layout(config):
             "snd_shift": 4,  # of the peer's windows
             "snd_plain": 1,  # snd_wnd was that of a SYN, which is never shifted
         }
+    if config.places:
+        # The service has a row for it, at that place; kept while something was told or is unread.
+        fields |= {"placed": 1, "place": config.place_width}
     if config.sack:
         fields["sack"] = 1  # ACKs tell what is kept: both SYNs said so (or ours offers it)
     if config.ack_delay:

@@ -50,11 +50,14 @@ COOKIE_COUNTERS = {
     "cookies_sent": "SYNs answered by a cookie",
     "cookies_taken": "sessions made of a cookie that came back",
 }
+#: Those of an engine whose services have places.
+PLACE_COUNTERS = {"places_short": "times that a session had to wait for a place at its service"}
 
 
 def counters(config):
     """The event counters of an engine: name and description."""
     more = ICMP_COUNTERS if config.icmp else {}
+    more = more | PLACE_COUNTERS if config.places else more
     return COUNTERS | more | (COOKIE_COUNTERS if config.cookies else {})
 
 
@@ -98,6 +101,10 @@ def tcp_block(config):
         *(
             Register(f"used_{k}", "ro", 32, f"session slots in use by service {k}")
             for k in range(n)
+        ),
+        *(
+            Register(f"places_free_{k}", "ro", 32, f"free places at service {k}")
+            for k in range(n if config.places else 0)
         ),
         Register("half_open", "ro", 32, "sessions in SYN-RCVD"),
         Register("segments_free", "ro", 32, "free segments of the receive pool"),

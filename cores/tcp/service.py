@@ -46,6 +46,45 @@ service will read no byte and name the session no more; the number may be used f
 connection. ``position`` is then don't-care.
 
 Like ``tx``, ``free`` never waits for the service to take an event.
+
+Places
+------
+An engine with ``TcpConfig.places`` has more sessions than its services have rows in their tables. A
+session with nothing to report has no row; one that has gets a *place*, a number below
+``places`` of its service's pool, which stands for the session in ``session`` of all three streams.
+Then:
+
+* ``OPEN`` reports that a session has got a place, which comes with the first thing there is to
+  report of it, and again whenever that happens after ``rest``. ``position`` is the number of bytes
+  consumed so far (modulo 2**32); ``ok`` = 0: the service has sent FIN for it, ``ok`` = 1: it has
+  not. Another event always follows. Without places ``position`` is don't-care and ``ok`` is 1.
+* ``position`` of ``SENT`` and ``CLOSED`` is that of the newest byte reported by ``DATA``.
+* ``free`` has a bit more: ``rest`` = 1 (with ``release`` = 0) says that the service has consumed
+  all bytes up to ``position`` and holds nothing of the session: no unanswered descriptor, no
+  address, no state but what ``OPEN`` restores. The place may be given to another session.
+* A release gives the place back, too.
+
+The engine honours ``rest`` only if the session is not over, ``position`` is that of the newest byte
+received, no FIN has come and no descriptor is unanswered; else it ignores it. Races:
+
+1. *Bytes arrive, or were reported, while* ``rest`` *is on its way.* Then ``position`` is not that
+   of the newest byte: each ``DATA`` reports at least one byte more than the one before. The place
+   stays, ``DATA`` is delivered, and the service says ``rest`` again when it is done.
+2. *The peer's FIN.* From the moment that it is in order the place stays until the session is over:
+   the service answers ``EOF`` by its FIN, and then ``CLOSED`` comes, or the time-out.
+3. *The session ends.* The place stays until the service releases it as an answer to ``CLOSED``.
+4. ``SENT`` *is on its way.* The engine no longer counts that descriptor; the service does, and must
+   not say ``rest`` before it has taken the event.
+5. *The place is given to another session at once.* When ``rest`` is honoured no event with
+   that place is on its way (1 to 4), and ``free`` and ``tx`` are empty of it, since ``rest`` is the
+   last that the service said. ``OPEN`` of the next session follows all events of the last.
+6. *A place that nobody has, or another service's, in* ``tx`` *or* ``free``: the record
+   that is found does not have that place; counter ``service_errors``.
+
+Whenever ``rest`` is ignored an event for the place is due or on its way; a service therefore says
+``rest`` each time that its row has become idle by an event or by its own work, and never twice
+without an event between. A released session has no unanswered descriptor: ``release`` with one is
+ignored, and counted.
 """
 
 from amaranth import unsigned
@@ -65,6 +104,7 @@ __all__ = [
     "FreeLayout",
     "ServiceSignature",
     "TxLayout",
+    "free_layout",
 ]
 
 #: Session numbers: 131,072 of them at most.
@@ -112,29 +152,41 @@ TxLayout = data.StructLayout(
     }
 )
 
-FreeLayout = data.StructLayout(
-    {
-        "session": unsigned(SESSION_WIDTH),
-        "position": unsigned(POSITION_WIDTH),
-        "release": unsigned(1),
-    }
-)
+
+def free_layout(rest=False):
+    """Payload of ``free``; with the bit ``rest`` if sessions have places."""
+    more = {"rest": unsigned(1)} if rest else {}
+    return data.StructLayout(
+        {
+            "session": unsigned(SESSION_WIDTH),
+            "position": unsigned(POSITION_WIDTH),
+            "release": unsigned(1),
+            **more,
+        }
+    )
+
+
+FreeLayout = free_layout()
 
 
 class ServiceSignature(wiring.Signature):
-    """Signature of a service port, from the engine's side (see the module's docstring)."""
+    """Signature of a service port, from the engine's side (see the module's docstring).
 
-    def __init__(self):
+    ``rest``: sessions have places.
+    """
+
+    def __init__(self, rest=False):
+        self.rest = bool(rest)
         super().__init__(
             {
                 "event": Out(stream.Signature(EventLayout)),
                 "tx": In(stream.Signature(TxLayout)),
-                "free": In(stream.Signature(FreeLayout)),
+                "free": In(stream.Signature(free_layout(rest))),
             }
         )
 
     def __eq__(self, other):
-        return isinstance(other, ServiceSignature)
+        return isinstance(other, ServiceSignature) and self.rest == other.rest
 
     def __repr__(self):
-        return "ServiceSignature()"
+        return f"ServiceSignature({'rest=True' if self.rest else ''})"
