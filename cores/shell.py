@@ -125,7 +125,7 @@ class ShellConfig:
         return ShellMemory(
             self.base,
             self.tcp.pool_size,
-            self.tcp.sessions,
+            self.tcp.rows,
             self.result_slot,
             [
                 (role.name, role.needs.scratch_log2)
@@ -134,7 +134,13 @@ class ShellConfig:
             ],
             self.peers,
             self.tcp.segment_size,
+            self.messages,
         )
+
+    @property
+    def messages(self):
+        """Numbers of sessions that jobs have: with places a pool for each TCP port with SMP."""
+        return self.tcp.rows * (len(self.plan.of("smp")) or 1 if self.tcp.places else 1)
 
     @property
     def tag_width(self):
@@ -156,7 +162,7 @@ class ShellConfig:
         place = RolePlace(
             self.width,
             self.tag_width,
-            self.tcp.sessions,
+            self.messages,
             None if scratch is None else self.memory[f"scratch_{role.name}"].base,
         )
         name = role.name if role.entry.instances == 1 else f"{role.name}_{k}"
@@ -301,15 +307,16 @@ class Shell(wiring.Component):
     def _services(self, m, engine):
         """The plan's services at the engine's ports; returns mailbox and framer, or None."""
         plan, tcp, memory = self.config.plan, self.config.tcp, self.config.memory
+        rest = bool(tcp.places)
         ports = {service: engine.services[k] for k, service in enumerate(plan.services)}
         made = {
-            "echo": lambda: Echo(tcp.sessions, tcp.segment_log2),
-            "discard": lambda: Discard(tcp.sessions),
+            "echo": lambda: Echo(tcp.rows, tcp.segment_log2, rest),
+            "discard": lambda: Discard(tcp.rows, rest),
             "http": lambda: Mailbox(
-                tcp.width, tcp.sessions, tcp.segment_log2, memory["mailbox"].base, tcp.unread
+                tcp.width, tcp.rows, tcp.segment_log2, memory["mailbox"].base, tcp.unread, rest
             ),
             "smp": self._framer,
-            "page": lambda: Responder(tcp.sessions),
+            "page": lambda: Responder(tcp.rows, rest),
         }
         parts = {name: make() for name, make in made.items() if plan.of(name)}
         m.submodules += parts.values()
@@ -338,7 +345,7 @@ class Shell(wiring.Component):
         roles = [service.role for service in plan.of("smp")]
         return SmpFramer(
             tcp.width,
-            tcp.sessions,
+            config.messages,
             0,
             tcp.segment_log2,
             results.base,
@@ -347,6 +354,7 @@ class Shell(wiring.Component):
             tcp.unread,
             [NO_ROLE if role is None else plan.number(role) for role in roles],
             len(plan.roles),
+            bool(tcp.places),
         )
 
     def _connect_framer(self, m, framer, ports):
@@ -354,7 +362,9 @@ class Shell(wiring.Component):
         if len(ports) == 1:
             wiring.connect(m, ports[0], framer.service)
             return
-        m.submodules.smp_ports = merge = ServiceMerge(len(ports))
+        tcp = self.config.tcp
+        width = tcp.place_width if tcp.places else None
+        m.submodules.smp_ports = merge = ServiceMerge(len(ports), width)
         for k, port in enumerate(ports):
             wiring.connect(m, port, merge.ports[k])
         wiring.connect(m, merge.service, framer.service)

@@ -54,7 +54,9 @@ class ShellMemory:
     pool : int
         Bytes of the receive pool.
     sessions : int
-        TCP sessions.
+        TCP sessions, or with places those that a service can be at work for.
+    messages : int or None
+        Those that the SMP framer can be at work for; None: as many.
     result_slot : int
         Bytes of a result slot, a power of two; there are two a session for the SMP framer.
     scratch : sequence of (str, int)
@@ -67,16 +69,25 @@ class ShellMemory:
     """
 
     def __init__(
-        self, base, pool, sessions, result_slot=RESULT_SLOT, scratch=(), peers=0, operand=0
+        self,
+        base,
+        pool,
+        sessions,
+        result_slot=RESULT_SLOT,
+        scratch=(),
+        peers=0,
+        operand=0,
+        messages=None,
     ):
+        messages = sessions if messages is None else messages
         self.base = base
         self.regions = []
         self._add("pool", pool, 1)
-        self._add("results", 2 * sessions * result_slot, 16)
+        self._add("results", 2 * messages * result_slot, 16)
         self._add("mailbox", sessions * MAILBOX_SLOT, MAILBOX_SLOT)
         self._add("page", PAGE, 1)
         for name, log2 in scratch:
-            self._add(f"scratch_{name}", sessions << log2, 1 << log2)
+            self._add(f"scratch_{name}", messages << log2, 1 << log2)
         self.cluster = None
         if peers:
             align = max(operand, result_slot)

@@ -6,7 +6,8 @@ posted, what is freed. Proved is that each piece of work does that, once, for it
 other: descriptors follow each other without gap and none reaches past the ring's end or the newest
 byte, so what goes out is what came in; a ``SENT`` frees up to the end of its own descriptor; FIN
 goes with the last byte; a session is released once, when nothing of it is out; it is in the list
-exactly if its record says so.
+exactly if its record says so. With places OPEN restores what a session left as it rested, and
+``rest`` is said with the ``SENT`` of the last byte that came, if the peer goes on.
 
 The list is one of registers (:class:`~trebuchet.formal.inside.RegisterFifo`).
 
@@ -41,7 +42,7 @@ def _more(record):
 class EchoStep:
     """One piece of work on record ``old``: for ``event``, or, if ``listed``, what waits."""
 
-    def __init__(self, m, listed, old, event):
+    def __init__(self, m, listed, old, event, rest=False):
         self.after = after = Signal(old.shape(), name="after")
         self.new = new = Signal(old.shape(), name="new")
         unposted = (old.latest - old.posted[:LOW])[:LOW]
@@ -50,6 +51,8 @@ class EchoStep:
         self.tx = listed & ~old.dead & _more(old)
         self.release = listed & old.dead & _more(old)
         self.frees = ~listed & (event.kind == EventKind.SENT) & event.ok
+        all_sent = (old.out == 1) & (old.latest == old.posted[:LOW]) & ~old.eof & ~old.dead
+        self.rest = self.frees & all_sent
         self.length = Mux(wraps, to_end, unposted)
         self.close = old.eof & ~wraps
         self.push = ~wraps
@@ -69,6 +72,11 @@ class EchoStep:
             with m.Switch(event.kind):
                 with m.Case(EventKind.OPEN):
                     m.d.comb += Value.cast(after).eq(0)
+                    if rest:
+                        m.d.comb += [
+                            after.posted.eq(event.position),
+                            after.latest.eq(event.position),
+                        ]
                 with m.Case(EventKind.DATA):
                     m.d.comb += after.base.eq(event.base >> LOG2)
                     m.d.comb += after.latest.eq(event.position)
@@ -84,8 +92,8 @@ class EchoStep:
 
 
 class EchoProof(Elaboratable):
-    def __init__(self, cores):
-        self.cores, self.dut = cores, cores.Echo(2, LOG2)
+    def __init__(self, cores, rest=False):
+        self.cores, self.dut, self.rest = cores, cores.Echo(2, LOG2, rest), rest
 
     def elaborate(self, platform):
         m = new_harness()
@@ -137,7 +145,7 @@ class EchoProof(Elaboratable):
             m.d.comb += Assert(Value.cast(dut.read.data) == Value.cast(peek.data))
         with m.Elif(~idle & ~i.state("WAIT")):
             m.d.comb += Assert(Value.cast(peek.data) == Value.cast(self.old))
-        self.step = EchoStep(m, self.listed, self.old, self.event)
+        self.step = EchoStep(m, self.listed, self.old, self.event, self.rest)
         with m.If(i.state("WAIT")):
             m.d.comb += Assert(Value.cast(peek.data) == Value.cast(self.step.new))
 
@@ -146,11 +154,20 @@ class EchoProof(Elaboratable):
         dut, i, svc = self.dut, self.i, self.dut.service
         alive, event = Signal(2), svc.event.payload
         opens = event.kind == EventKind.OPEN
+        expected = alive.bit_select(event.session[0], 1) != opens
+        if self.rest:
+            resting = Signal(2)  # it may be given to another session from now on
+            expected |= resting.bit_select(event.session[0], 1) & opens
         m.d.comb += [
             Assume(event.session < 2),
             Assume(Value.cast(event.kind) <= 4),
-            Assume(~svc.event.valid | (alive.bit_select(event.session[0], 1) != opens)),
+            Assume(~svc.event.valid | expected),
         ]
+        if self.rest:
+            with m.If(_moves(svc.event)):
+                m.d.sync += resting.bit_select(event.session[0], 1).eq(0)
+            with m.If(_moves(svc.free) & svc.free.payload.rest):
+                m.d.sync += resting.bit_select(svc.free.payload.session[0], 1).eq(1)
         with m.If(_moves(svc.event) & opens):
             m.d.sync += alive.bit_select(event.session[0], 1).eq(1)
         with m.If(_moves(svc.free) & svc.free.payload.release):
@@ -173,6 +190,11 @@ class EchoProof(Elaboratable):
                 Assert(alive[s] | ~now.listed),
                 Assert(alive[s] | ~working | self.step.release),
             ]
+            if self.rest:
+                done = (now.out == 0) & (now.latest == now.posted[:LOW]) & ~now.eof & ~now.dead
+                done &= ~now.listed & alive[s]
+                m.d.comb += Assert(~resting[s] | done)
+                m.d.comb += Assert(~(resting[s] & working & ~self._states("LIST", "WRITE", "WAIT")))
         m.d.comb += Assert(self.list.level <= 2)
 
     def _record(self, m):
@@ -223,6 +245,11 @@ class EchoProof(Elaboratable):
             ]
         with m.If(svc.free.valid):
             m.d.comb += Assert(free_.release == step.release)
+            if self.rest:
+                m.d.comb += Assert(free_.rest == step.rest)
+                # Nothing is left to be done for a session that rests.
+                m.d.comb += Assert(~step.rest | (step.new.out == 0) & ~_more(step.new))
+                m.d.comb += Cover(free_.rest & (free_.position == 3))
         m.d.comb += [Assert(~tx.abort), Assert(tx.tag[2:] == 0), Assert(tx.length[LOW:] == 0)]
         seen = Signal(3)
         with m.If(_moves(svc.tx) & tx.push & ~tx.close & (tx.length == 3)):
@@ -250,6 +277,23 @@ class EchoProof(Elaboratable):
 
 
 PROOFS = (
+    Proof(
+        name="service_echo_rest",
+        core="cores.roles.echo.Echo(2 places, segments of 256 bytes)",
+        says="the same, from where the session left off; rest with the last byte's SENT, no sooner",
+        module="trebuchet.cores.roles.echo",
+        build=lambda cores: EchoProof(cores, rest=True),
+        depth=1,
+        cover_depth=30,
+        mutants=(
+            Mutant("rests_unanswered", "(state.out == 1) & same", "same"),
+            Mutant("rests_unsent", "(state.out == 1) & same", "(state.out == 1)"),
+            Mutant("begins_at_nothing", "state.posted.eq(event.position)", "state.posted.eq(0)"),
+        ),
+        assumes="the stream rules; session numbers in range, opened anew only after their release "
+        "or rest",
+        not_proved="more sessions, other sizes; a reset while running",
+    ),
     Proof(
         name="service_echo",
         core="cores.roles.echo.Echo(2 sessions, segments of 256 bytes)",

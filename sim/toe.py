@@ -75,9 +75,10 @@ class Toe(wiring.Component):
         side = LineSide(m, engine, self.mac, self.ip, SEGMENTS)
         classifier, sender = side.classifier, side.sender
         m.submodules.memory = arbiter = self._arbiter
-        services = [Discard(config.sessions)]
+        rest = bool(config.places)
+        services = [Discard(config.rows, rest)]
         for length in OBJECTS.values():
-            services.append(page := Responder(config.sessions))
+            services.append(page := Responder(config.rows, rest))
             m.d.comb += [page.addr.eq(self.page), page.length.eq(length)]
         m.submodules += services
         wiring.connect(m, wiring.flipped(self.rx), classifier.rx)

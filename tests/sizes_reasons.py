@@ -143,6 +143,7 @@ REASONS = {
         "tcp.lists.ListServer": ["tcp_lists", "scale"],
         "tcp.mover.LineMover": ["tcp_cached", "scale"],
         "tcp.notice.IcmpReceiveEngine": ["tcp_notices"],
+        "tcp.places.PlacePools": ["tcp_places::test_pools"],
         "tcp.number_stack.NumberStack": ["tcp_index::test_number_stack", "scale"],
         "tcp.timer.WheelsTimerEngine": ["scale"],
         "tcp.wheels.Alarm": ["tcp_wheels::test_alarm"],

@@ -126,6 +126,7 @@ WITHOUT = {
         "tcp.runs.KeptRuns",
         "tcp.speck.Speck",
     ),
+    "tcp.places.PlacePools",
     *("tcp.store.SessionStore", "tcp.table.SessionTable", "tcp.timer.TimerEngine"),
     "tcp.wheels.Alarm",
     "tcp.window.WindowEdge",

@@ -4,6 +4,7 @@ import struct
 
 import pytest
 from memory_bench import Driven, plainly, raw
+from placed_model import PlacedModel
 from service_model import Connection, EngineModel
 from streams import MemoryResponder, make_rng, run, seeds, stream_checker
 from trebuchet.cores.roles.contract import JobKind
@@ -114,14 +115,17 @@ class RoleModel:
 class Bench:
     """A framer with everything around it."""
 
-    def __init__(self, seed, *, width=32, sessions=4, kinds=(), roles=(0,), count=1, **role):
+    def __init__(
+        self, seed, *, width=32, sessions=4, kinds=(), roles=(0,), count=1, rest=False, **role
+    ):
         self.rng = make_rng(seed, "bench")
         self.seed = seed
         self.sessions = sessions
         self.memory = bytearray(self.rng.randbytes(SIZE))
         self.dut = SmpFramer(
-            width, sessions, 2, SEGMENT_LOG2, SLOTS, SLOT, kinds, None, roles, count
+            width, sessions, 2, SEGMENT_LOG2, SLOTS, SLOT, kinds, None, roles, count, rest
         )
+        self.model = PlacedModel if rest else EngineModel
         self.responder = MemoryResponder(
             self.dut.mem, self.memory, rng=make_rng(seed, "memory"), latency=(2, 30)
         )
@@ -129,7 +133,7 @@ class Bench:
         self.counters = {}
 
     def run(self, conns, *others, limit=80_000, latency=(5, 100)):
-        engine = self.engine = EngineModel(
+        engine = self.engine = self.model(
             self.dut.service,
             self.memory,
             conns,

@@ -1,6 +1,7 @@
 """The mailbox between the engine's model and a model of the firmware's loop."""
 
 import pytest
+from placed_model import PlacedModel
 from service_model import Connection, EngineModel
 from streams import MemoryResponder, make_rng, run, seeds
 from trebuchet.cores.roles.mailbox import Mailbox
@@ -105,10 +106,11 @@ class Firmware:
 
 
 class Bench:
-    def __init__(self, seed, width=32):
+    def __init__(self, seed, width=32, rest=False):
         self.seed, self.rng = seed, make_rng(seed, "bench")
         self.memory = bytearray(self.rng.randbytes(SIZE))
-        self.dut = Mailbox(width, SESSIONS, SEGMENT_LOG2, SLOTS)
+        self.dut = Mailbox(width, SESSIONS, SEGMENT_LOG2, SLOTS, rest=rest)
+        self.model = PlacedModel if rest else EngineModel
         self.responder = MemoryResponder(
             self.dut.mem, self.memory, rng=make_rng(seed, "memory"), latency=(2, 30)
         )
@@ -116,7 +118,7 @@ class Bench:
         self.counters = {}
 
     def run(self, conns, *others, limit=150_000):
-        engine = EngineModel(
+        engine = self.engine = self.model(
             self.dut.service,
             self.memory,
             conns,

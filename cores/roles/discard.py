@@ -28,6 +28,9 @@ class SingleReplyService(wiring.Component):
         Session numbers 0 to ``sessions - 1`` may come.
     members : dict
         Further members of the signature.
+    rest : bool
+        Sessions are places (:mod:`~trebuchet.cores.tcp.service`). It says ``rest`` as it frees
+        bytes and when its descriptor is answered, if none is unanswered.
 
     ===========  ====  ==========================================================================
     member       dir   meaning
@@ -40,9 +43,9 @@ class SingleReplyService(wiring.Component):
     Bad input: a session number out of range is cut to the table's address width.
     """
 
-    def __init__(self, sessions, members=None):
-        self.sessions = check_sessions(sessions)
-        super().__init__({"service": In(ServiceSignature()), **(members or {})})
+    def __init__(self, sessions, members=None, rest=False):
+        self.sessions, self.rest = check_sessions(sessions), rest
+        super().__init__({"service": In(ServiceSignature(rest)), **(members or {})})
 
     def reply(self):
         """(data draw a reply, its address, its length)"""
@@ -94,6 +97,8 @@ class SingleReplyService(wiring.Component):
                 with m.Switch(event.kind):
                     with m.Case(EventKind.OPEN):
                         m.d.comb += new.as_value().eq(0)
+                        if self.rest:
+                            m.d.comb += new.posted.eq(~event.ok)
                     with m.Case(EventKind.DATA):
                         m.d.comb += post.eq(reply_now & ~old.posted)
                         m.d.sync += svc.free.valid.eq(1)
@@ -101,6 +106,8 @@ class SingleReplyService(wiring.Component):
                         m.d.comb += post.eq(~old.posted)
                     with m.Case(EventKind.SENT):
                         m.d.comb += [new.unanswered.eq(0), release.eq(old.dead)]
+                        if self.rest:
+                            m.d.sync += svc.free.valid.eq(1)
                     with m.Case(EventKind.CLOSED):
                         m.d.comb += [new.dead.eq(1), release.eq(~old.unanswered)]
                 with m.If(post):
@@ -113,6 +120,8 @@ class SingleReplyService(wiring.Component):
                     svc.tx.payload.addr.eq(addr),
                     svc.tx.payload.length.eq(Mux(reply_now, length, 0)),
                 ]
+                if self.rest:  # all that was told is consumed
+                    m.d.sync += svc.free.payload.rest.eq(~new.unanswered & ~release)
                 m.next = "WAIT"
             with m.State("WAIT"):
                 with m.If(~svc.tx.valid & ~svc.free.valid):
@@ -125,6 +134,9 @@ class Discard(SingleReplyService):
 
     Parameters, ports and timing: :class:`SingleReplyService`.
     """
+
+    def __init__(self, sessions, rest=False):
+        super().__init__(sessions, rest=rest)
 
     def reply(self):
         return 0, 0, 0

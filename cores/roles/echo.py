@@ -38,6 +38,9 @@ class Echo(wiring.Component):
         Session numbers 0 to ``sessions - 1`` may come.
     segment_log2 : int
         log2 of the bytes of a segment of the receive pool.
+    rest : bool
+        Sessions are places (:mod:`~trebuchet.cores.tcp.service`): with the last ``SENT`` of all
+        that came it says ``rest``.
 
     ===========  ====  ==========================================================================
     member       dir   meaning
@@ -57,10 +60,11 @@ class Echo(wiring.Component):
     of a session coming in the order of its descriptors, as cumulative acknowledgements do.
     """
 
-    def __init__(self, sessions, segment_log2):
+    def __init__(self, sessions, segment_log2, rest=False):
+        self.rest = rest
         self.sessions = check_sessions(sessions)
         self.segment_log2 = check_segment_log2(segment_log2)
-        super().__init__({"service": In(ServiceSignature())})
+        super().__init__({"service": In(ServiceSignature(rest))})
         self.state_layout = data.StructLayout(
             {
                 "base": ADDR_WIDTH - segment_log2,
@@ -143,9 +147,16 @@ class Echo(wiring.Component):
     def _event(self, m, event, state):
         free = self.service.free
         m.d.sync += free.payload.release.eq(0)
+        if self.rest:
+            m.d.sync += free.payload.rest.eq(0)
         with m.Switch(event.kind):
             with m.Case(EventKind.OPEN):
                 m.d.sync += state.as_value().eq(0)
+                if self.rest:
+                    m.d.sync += [
+                        state.posted.eq(event.position),
+                        state.latest.eq(event.position[: self.segment_log2 + 1]),
+                    ]
             with m.Case(EventKind.DATA):
                 m.d.sync += [
                     state.base.eq(event.base[self.segment_log2 :]),
@@ -157,6 +168,10 @@ class Echo(wiring.Component):
                 m.d.sync += state.out.eq(state.out - 1)
                 # A given-up descriptor frees nothing: the session is about to end.
                 m.d.sync += free.valid.eq(event.ok)
+                if self.rest:  # it was the last one, and all that came was posted
+                    same = state.latest == state.posted[: self.segment_log2 + 1]
+                    rests = (state.out == 1) & same & ~state.eof & ~state.dead
+                    m.d.sync += free.payload.rest.eq(rests)
             with m.Case(EventKind.CLOSED):
                 m.d.sync += state.dead.eq(1)
 
@@ -202,6 +217,7 @@ class Echo(wiring.Component):
             svc.tx.payload.push.eq(~wraps),
             svc.tx.payload.close.eq(close),
             svc.free.payload.release.eq(1),
+            *([svc.free.payload.rest.eq(0)] if self.rest else []),
         ]
         with m.If(state.dead):
             m.d.sync += svc.free.valid.eq(self.more)

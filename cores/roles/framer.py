@@ -19,6 +19,7 @@ from ..tcp.service import LENGTH_WIDTH, POSITION_WIDTH, EventKind, ServiceSignat
 from .contract import AnswerLayout, JobKind, JobLayout, check_kinds
 from .discard import check_sessions
 from .echo import check_segment_log2
+from .rest import SessionWork
 from .smp_header import RoleChoice, SmpHeaderReader
 from .smp_registers import (
     HEADER_BYTES,
@@ -37,7 +38,7 @@ __all__ = ["SMP_BLOCK", "SmpFramer"]
 FIN_TAG = 2
 
 
-class SmpFramer(SmpReply, wiring.Component):
+class SmpFramer(SmpReply, SessionWork, wiring.Component):
     """Service for SMP messages: one job a message, the operand where it lies in the receive ring.
 
     Parameters
@@ -64,6 +65,8 @@ class SmpFramer(SmpReply, wiring.Component):
         For each of its TCP ports the number of the role that messages go to which name none.
     count : int
         Roles that there are, by which it heeds ``doors``.
+    rest : bool
+        Sessions are places (:mod:`~trebuchet.cores.tcp.service`), 9. below.
 
     ===========  ====  ==========================================================================
     member       dir   meaning
@@ -102,6 +105,10 @@ class SmpFramer(SmpReply, wiring.Component):
        answered ``OK`` before, or the latest was answered with another status.
     8. A session that is over is released when the role has answered its job and the engine every
        descriptor: until then the role may read the ring and the engine the slot.
+    9. With ``rest`` a connection gives its place, and with it its result slots, back when all that
+       came is consumed and answered, and every answer is acknowledged; not while a part of a
+       message has come, nor after a stream message that was answered ``OK``, since ``first`` of the
+       next one and the role's scratch memory depend on it. A job's ``session`` is the place.
 
     Bad input: 2 to 6. A job's session may vanish; the role still answers, and nothing is sent.
     Throughput: about 60 cycles and two memory latencies a message, with the role working on
@@ -123,7 +130,9 @@ class SmpFramer(SmpReply, wiring.Component):
         largest=None,
         roles=(0,),
         count=1,
+        rest=False,
     ):
+        self.rest = rest
         self.width = check_data_width(width)
         self.sessions = check_sessions(sessions)
         self.segment_log2 = check_segment_log2(segment_log2)
@@ -136,7 +145,7 @@ class SmpFramer(SmpReply, wiring.Component):
         ports = len(self.roles)
         super().__init__(
             {
-                "service": In(ServiceSignature()),
+                "service": In(ServiceSignature(rest)),
                 "job": Out(stream.Signature(JobLayout)),
                 "answer": In(stream.Signature(AnswerLayout)),
                 "mem": Out(MemorySignature(width)),
@@ -195,6 +204,7 @@ class SmpFramer(SmpReply, wiring.Component):
         )
         self.total = Signal(self.segment_log2 + 1)  # bytes of the message at hand
         self.released = Signal()
+        self._resting()
         self._measure(m, state)
         svc = self.service
         m.d.comb += [
@@ -264,6 +274,7 @@ class SmpFramer(SmpReply, wiring.Component):
         kind = Signal(2)
         with m.State("IDLE"):
             m.d.sync += self.released.eq(0)
+            self._begin(m)
             with m.If(self.answer.valid):
                 m.d.comb += self.read.addr.eq(self.answer.payload.session)
             with m.Elif(self.service.event.valid):
@@ -309,6 +320,7 @@ class SmpFramer(SmpReply, wiring.Component):
             with m.Switch(event.payload.kind):
                 with m.Case(EventKind.OPEN):
                     m.d.sync += [state.as_value().eq(0), state.need.eq(HEADER_BYTES)]
+                    self._restore(m, state)
                     if len(self.roles) > 1:
                         m.d.sync += state.port.eq(self.origin)
                 with m.Case(EventKind.DATA):
@@ -481,19 +493,7 @@ class SmpFramer(SmpReply, wiring.Component):
                 m.d.sync += state.job_configure.eq(asked)
         self._count(m, "messages")
 
-    def _finish(self, m, state):
-        """List the session if there is more to do, write its record, let tx and free be taken."""
-        svc = self.service
-        with m.State("SETTLE"):
-            m.next = "LIST"
-        with m.State("LIST"):
-            with m.If(self.more & ~state.listed & ~self.released):
-                m.d.comb += self.active.w_en.eq(1)
-                m.d.sync += state.listed.eq(1)
-            m.next = "WRITE"
-        with m.State("WRITE"):
-            m.d.comb += self.write.en.eq(1)
-            m.next = "WAIT"
-        with m.State("WAIT"):
-            with m.If(~svc.tx.valid & ~svc.free.valid):
-                m.next = "IDLE"
+    def _idle(self, state):
+        """The record is as after OPEN."""
+        going = state.going if JobKind.STREAM in self.kinds else 0
+        return ~(state.busy | state.slots.any() | state.fin_out | going)

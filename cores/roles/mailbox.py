@@ -14,12 +14,13 @@ from .discard import check_sessions
 from .echo import check_segment_log2
 from .mailbox_copy import REQUEST_BYTES, RESPONSE_BYTES, RequestCopier, ResponseCopier
 from .mailbox_registers import MAILBOX_BLOCK
+from .rest import SessionWork
 from .sweep import Sweeper
 
 __all__ = ["MAILBOX_BLOCK", "REQUEST_BYTES", "RESPONSE_BYTES", "Mailbox"]
 
 
-class Mailbox(wiring.Component):
+class Mailbox(SessionWork, wiring.Component):
     """Shows the CPU one request at a time and sends what it answers.
 
     Parameters
@@ -34,6 +35,11 @@ class Mailbox(wiring.Component):
         Address of the transmit slots, a multiple of 4,096: one of 4,096 bytes a session.
     unread : int or None
         Bytes certain to come while none is consumed (``TcpConfig.unread``); None: a segment.
+    rest : bool
+        Sessions are places (:mod:`~trebuchet.cores.tcp.service`). A connection gives its place, and
+        with it its transmit slot, back when nothing of it is unread, shown or unanswered, and
+        ``expect`` and ``tag`` are 0: as long as the CPU awaits more of it, it keeps the number by
+        which the CPU knows it.
 
     ===========  ====  ==========================================================================
     member       dir   meaning
@@ -108,7 +114,8 @@ class Mailbox(wiring.Component):
     input: see above.
     """
 
-    def __init__(self, width, sessions, segment_log2, slots_base, unread=None):
+    def __init__(self, width, sessions, segment_log2, slots_base, unread=None, rest=False):
+        self.rest = rest
         self.width = check_data_width(width)
         self.sessions = check_sessions(sessions)
         self.segment_log2 = check_segment_log2(segment_log2)
@@ -123,7 +130,7 @@ class Mailbox(wiring.Component):
         self.slots_base = slots_base
         super().__init__(
             {
-                "service": In(ServiceSignature()),
+                "service": In(ServiceSignature(rest)),
                 "mem": Out(MemorySignature(width)),
                 "csr": In(CsrSignature(MAILBOX_BLOCK)),
                 "irq": Out(1),
@@ -169,6 +176,7 @@ class Mailbox(wiring.Component):
         self.state = state = Signal(self.state_layout)
         self.session = Signal(bits)
         self.released = Signal()
+        self._resting()
         self.guest = Signal(bits)  # the session whose request is on the desk
         self.report = Signal()  # the desk waits for a decision on the guest
         self.copied = Signal()  # it is about the request, not about the response
@@ -330,6 +338,7 @@ class Mailbox(wiring.Component):
     def _choose(self, m, state):
         kind = Signal(2)
         with m.State("IDLE"):
+            self._begin(m)
             m.d.sync += [
                 self.released.eq(0),
                 self.session.eq(self.read.addr),
@@ -377,6 +386,7 @@ class Mailbox(wiring.Component):
             with m.Switch(event.payload.kind):
                 with m.Case(EventKind.OPEN):
                     m.d.sync += state.as_value().eq(0)
+                    self._restore(m, state)
                 with m.Case(EventKind.DATA):
                     m.d.sync += [
                         state.base.eq(event.payload.base[self.segment_log2 :]),
@@ -470,19 +480,6 @@ class Mailbox(wiring.Component):
                     self.tag.eq(state.tag),
                 ]
 
-    def _finish(self, m, state):
-        """List the session if there is more to do, write its record, let tx and free be taken."""
-        svc = self.service
-        with m.State("SETTLE"):
-            m.next = "LIST"
-        with m.State("LIST"):
-            with m.If(self.more & ~state.listed & ~self.released):
-                m.d.comb += self.active.w_en.eq(1)
-                m.d.sync += state.listed.eq(1)
-            m.next = "WRITE"
-        with m.State("WRITE"):
-            m.d.comb += self.write.en.eq(1)
-            m.next = "WAIT"
-        with m.State("WAIT"):
-            with m.If(~svc.tx.valid & ~svc.free.valid):
-                m.next = "IDLE"
+    def _idle(self, state):
+        """The record is as after OPEN."""
+        return ~(state.held | state.out | state.expect.any() | state.tag.any())

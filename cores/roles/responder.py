@@ -25,8 +25,8 @@ class Responder(SingleReplyService):
     Other ports, parameters and timing: :class:`~trebuchet.cores.roles.discard.SingleReplyService`.
     """
 
-    def __init__(self, sessions):
-        super().__init__(sessions, {"addr": In(ADDR_WIDTH), "length": In(LENGTH_WIDTH)})
+    def __init__(self, sessions, rest=False):
+        super().__init__(sessions, {"addr": In(ADDR_WIDTH), "length": In(LENGTH_WIDTH)}, rest)
 
     def reply(self):
         return 1, self.addr, self.length

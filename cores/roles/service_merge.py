@@ -1,11 +1,11 @@
 """Several TCP ports with one service behind them."""
 
-from amaranth import Module
+from amaranth import Cat, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..arbiter import StreamArbiter, StreamDemux
-from ..tcp.service import EventLayout, FreeLayout, ServiceSignature, TxLayout
+from ..tcp.service import EventLayout, ServiceSignature, TxLayout, free_layout
 
 __all__ = ["ServiceMerge"]
 
@@ -13,7 +13,8 @@ __all__ = ["ServiceMerge"]
 class ServiceMerge(wiring.Component):
     """Service ports of the TCP engine as one, which says whose each session is.
 
-    Parameters: ``n``, service ports, 1 or more.
+    Parameters: ``n``, service ports, 1 or more; ``place_width``, if sessions are places, bits of
+    one: the service's number of a session is the place, with the port's number above it.
 
     ============  =========  ======================================================================
     member        dir        meaning
@@ -32,14 +33,16 @@ class ServiceMerge(wiring.Component):
     whose turn it is. Bad input: what is for a port that is not there is swallowed.
     """
 
-    def __init__(self, n):
+    def __init__(self, n, place_width=None):
         if not isinstance(n, int) or n < 1:
             raise ValueError(f"Number of service ports must be an integer >= 1, not {n!r}")
-        self.n = n
+        self.n, self.place_width = n, place_width
+        rest = place_width is not None
+        self.free_layout = free_layout(rest)
         super().__init__(
             {
-                "ports": In(ServiceSignature()).array(n),
-                "service": Out(ServiceSignature()),
+                "ports": In(ServiceSignature(rest)).array(n),
+                "service": Out(ServiceSignature(rest)),
                 "origin": Out(range(n)),
                 "to": In(range(n)),
             }
@@ -52,7 +55,7 @@ class ServiceMerge(wiring.Component):
         service = self.service
         m.submodules.events = events = self.events
         m.submodules.tx = tx = StreamDemux(TxLayout, self.n)
-        m.submodules.free = free = StreamDemux(FreeLayout, self.n)
+        m.submodules.free = free = StreamDemux(self.free_layout, self.n)
         pairs = [(events.o, service.event), (service.tx, tx.i), (service.free, free.i)]
         for k in range(self.n):
             port = self.ports[k]
@@ -63,5 +66,12 @@ class ServiceMerge(wiring.Component):
                 sink.payload.eq(source.payload),
                 source.ready.eq(sink.ready),
             ]
+        if self.place_width is not None:
+            bits = self.place_width
+            own = Cat(events.o.payload.session[:bits], events.index)
+            m.d.comb += service.event.payload.session.eq(own)
+            for port in self.ports:
+                m.d.comb += port.tx.payload.session.eq(service.tx.payload.session[:bits])
+                m.d.comb += port.free.payload.session.eq(service.free.payload.session[:bits])
         m.d.comb += [self.origin.eq(events.index), tx.select.eq(self.to), free.select.eq(self.to)]
         return m
