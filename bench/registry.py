@@ -318,6 +318,21 @@ _DATED = (
         dated=True,
     ),
     Group(
+        "jobs",
+        "trebuchet.bench.jobs:jobs",
+        "the job server on this machine, beside an echo server; two minutes a seed",
+        (
+            "jobs.cpu_ratio_echo",
+            "jobs.cpu_ratio_copying",
+            "jobs.small_ratio_echo",
+            "jobs.latency_added_p50_us",
+            "jobs.latency_added_p99_us",
+            "jobs.fairness_64",
+            "jobs.linear_44",
+        ),
+        dated=True,
+    ),
+    Group(
         "matmul_clock",
         "trebuchet.bench.matmul:clock",
         "clock and rate of the matrix multiplier alone on an ECP5-85F; some minutes",

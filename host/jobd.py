@@ -87,6 +87,12 @@ def jobd(
     largest: Annotated[
         int, typer.Option(min=256, max=1 << 32, help="Bytes of the largest message.")
     ] = 16 << 20,
+    pipes: Annotated[
+        int, typer.Option(min=0, max=1 << 20, help="Pipes of a thread at a time.")
+    ] = 1024,
+    congestion: Annotated[
+        str | None, typer.Option(help="TCP's congestion control, as cubic; default: the system's.")
+    ] = None,
     patience: Annotated[
         float, _seconds("Seconds for a node's answer; then the node is lost.")
     ] = 30.0,
@@ -106,6 +112,8 @@ def jobd(
             "configured": configured,
             "copy": copy,
             "largest": largest,
+            "pipes": pipes,
+            "congestion": congestion,
             "patience-ms": _milliseconds(patience),
             "message-timeout-ms": _milliseconds(message_timeout),
         }

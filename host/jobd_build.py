@@ -11,12 +11,30 @@ from ..models.files import check_no_space
 from ..models.kept import kept
 from ..models.status import DESCRIPTIONS, Status
 
-__all__ = ["ASIO", "VARIANTS", "build", "status_header"]
+__all__ = [
+    "ASIO",
+    "FOLDER",
+    "FUZZ",
+    "JOBD",
+    "LOAD",
+    "NODE",
+    "SCHEDULE",
+    "VARIANTS",
+    "build",
+    "status_header",
+]
 
+#: Of the sources.
 FOLDER = Path(__file__).resolve().parent.parent / "jobd"
-JOBD, NODE, FUZZ = "trebuchet-jobd", "trebuchet-node", "trebuchet-jobd-fuzz"
+JOBD, NODE = "trebuchet-jobd", "trebuchet-node"
+FUZZ, LOAD = "trebuchet-jobd-fuzz", "trebuchet-jobd-load"
+SCHEDULE = "trebuchet-jobd-schedule"
 #: Programs by the makefile's variants: as users run them; with ASan and UBSan; with TSan.
-VARIANTS = {"release": (JOBD, NODE), "address": (JOBD, NODE, FUZZ), "thread": (JOBD,)}
+VARIANTS = {
+    "release": (JOBD, NODE, LOAD, SCHEDULE),
+    "address": (JOBD, NODE, FUZZ),
+    "thread": (JOBD,),
+}
 #: Of Debian's libasio-dev.
 ASIO = Path("/usr/include/asio.hpp")
 

@@ -1,12 +1,13 @@
 """The job server: configuration, distribution over nodes, several users, fairness, metrics."""
 
+import contextlib
 import os
+import selectors
 import socket
-import threading
 import time
 
 import pytest
-from jobd_bench import JobServer, Nodes, User, benchmarking, eventually, serving, tally
+from jobd_bench import PATIENCE, JobServer, Nodes, User, benchmarking, eventually, serving, tally
 from streams import make_rng, seeds
 from trebuchet.client import smp
 from trebuchet.models.roles import benchmark
@@ -54,14 +55,14 @@ def test_one_job_at_a_time_goes_where_the_policy_says(policy, shares):
 
 
 def test_a_slow_node_gets_less():
-    """Least-outstanding: a board at a quarter of the speed has about a quarter of the jobs."""
-    slow = Nodes(1, "--cycles", 40_000, "--clock-hz", 10_000_000)  # 4 ms
+    """Least-outstanding: boards whose jobs take 5 and 100 ms."""
+    slow = Nodes(1, "--clock-hz", 2_500_000)
     try:
-        with serving(*slow.places, boards=1, node_options=("--cycles", 50_000)) as server:  # 1 ms
+        with serving(*slow.places, boards=1, node_options=("--clock-hz", 50_000_000)) as server:
             server.wait_for_nodes(2)
             with server.user() as user:
-                assert user.configure(benchmarking(cycles=50_000)) == (Status.OK, 2)
-                user.exchange({i: bytes(16) for i in range(200)})
+                assert user.configure(benchmarking(cycles=250_000)) == (Status.OK, 2)
+                user.exchange({i: bytes(16) for i in range(60)})
             few, many = jobs_by_node(server)
             assert few < many / 2
     finally:
@@ -230,42 +231,47 @@ def test_shared_nodes_have_one_configuration(threads):
             assert len(second.exchange({1: bytes(16)})[1]) == 30
 
 
-def keep_busy(server, user, size, seconds, counts, place):
-    """Have as many jobs outstanding as the server takes; count the answers."""
-    data = bytes(size)
-    stop, ident = time.monotonic() + seconds, 0
-    for ident in range(16):
-        user.send(smp.data_message(ident, data))
-    while time.monotonic() < stop:
-        user.results(1)
-        counts[place] += 1
-        ident += 1
-        user.send(smp.data_message(ident, data))
+def test_nodes_that_need_no_configuration_keep_theirs_while_others_work():
+    with serving(boards=1, configured=True) as server:
+        server.wait_for_nodes(1)
+        with server.user() as first:
+            assert first.exchange({1: bytes(32)}) == {1: bytes(32)}
+            with server.user() as second:
+                assert second.exchange({1: bytes(32)}) == {1: bytes(32)}
+                assert second.configure() == (Status.BUSY, 0)
+            eventually(lambda: first.configure() == (Status.OK, 1), "the second has left")
+            assert first.exchange({1: bytes(32)}) == {1: result(bytes(32))}
 
 
-def jain(shares):
-    return sum(shares) ** 2 / (len(shares) * sum(s * s for s in shares))
+def counts_when_one_is_done(users, jobs):
+    """Answers that each user has when the first has all of its ``jobs``."""
+    decoders, counts = [smp.Decoder() for _ in users], [0] * len(users)
+    with selectors.DefaultSelector() as selector:
+        for place, user in enumerate(users):
+            selector.register(user.socket, selectors.EVENT_READ, place)
+        while max(counts) < jobs:
+            for key, _ in selector.select(PATIENCE):
+                answers = decoders[key.data].feed(users[key.data].socket.recv(1 << 16))
+                counts[key.data] += len(answers)
+    return counts
 
 
 def test_users_share_nodes_fairly():
-    """Users with small and large messages, and more of the one, have the same time of the nodes."""
-    sizes = [16] * 5 + [20_000] * 3
-    counts = [0] * len(sizes)
-    cycles = ("--cycles", 25_000)  # half a millisecond
+    """Users who all have jobs waiting go on together; test_jobd_schedule.py has exact shares.
+
+    The time of a job is measured, and differs with what else the machine does.
+    """
+    sizes, jobs = [16] * 5 + [1000] * 3, 40
+    cycles = ("--cycles", 250_000)  # five milliseconds
     with serving(boards=2, node_options=cycles, configured=True) as server:
         server.wait_for_nodes(2)
-        users = [server.user() for _ in sizes]
-        threads = [
-            threading.Thread(target=keep_busy, args=(server, user, size, 1.5, counts, place))
-            for place, (user, size) in enumerate(zip(users, sizes, strict=True))
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        for user in users:
-            user.close()
-    assert jain(counts) > 0.97, counts
+        with contextlib.ExitStack() as stack:
+            users = [stack.enter_context(server.user()) for _ in sizes]
+            for user, size in zip(users, sizes, strict=True):
+                for ident in range(jobs):
+                    user.send(smp.data_message(ident, bytes(size)))
+            counts = counts_when_one_is_done(users, jobs)
+    assert min(counts) > 0.25 * jobs, counts
 
 
 def test_a_user_that_takes_no_answers_stops_no_other():

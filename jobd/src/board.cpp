@@ -10,7 +10,7 @@
 
 #include <algorithm>
 #include <array>
-#include <system_error>
+#include <exception>
 
 namespace model {
 
@@ -54,7 +54,7 @@ asio::awaitable<void> Board::serve(tcp::socket socket) {
             jobd::Channel channel(std::move(socket), io_, nullptr, unused_);
             co_await serve_messages(channel);
         }
-    } catch (const std::system_error&) {
+    } catch (const std::exception&) {
         // The peer went away; nothing of its session is left.
     }
     --sessions_;
@@ -92,7 +92,7 @@ asio::awaitable<void> Board::serve_messages(jobd::Channel& channel) {
         channel.finish();
         while (!written) co_await changed.wait();
         if (channel.is_open()) co_await channel.linger();
-    } catch (const std::system_error&) {
+    } catch (const std::exception&) {
         // As in serve().
     }
     channel.close();
@@ -167,13 +167,18 @@ std::string Board::status() const {
     const auto pair = [](const char* name, uint64_t value) {
         return "\"" + std::string(name) + "\":" + std::to_string(value);
     };
-    return "{\"board\":\"" + name_ + "\",\"role\":\"" + (benchmark_ ? "benchmark" : "loopback") +
-           "\"," + pair("sessions", sessions_) + ",\"smp\":{" + pair("messages", numbers_.messages) +
-           "," + pair("answers", numbers_.answers) + "," + pair("bad_type", numbers_.bad_type) +
-           "," + pair("bad_length", numbers_.bad_length) + "," +
-           pair("too_large", numbers_.too_large) + "},\"role_counters\":{" +
-           pair("jobs", numbers_.jobs) + "," + pair("busy_cycles", numbers_.busy_cycles) + "," +
-           pair("configurations", numbers_.configurations) + "}}\n";
+    const std::string role = benchmark_ ? "benchmark" : "loopback";
+    const std::string smp = pair("messages", numbers_.messages) + "," +
+                            pair("answers", numbers_.answers) + "," +
+                            pair("bad_type", numbers_.bad_type) + "," +
+                            pair("bad_length", numbers_.bad_length) + "," +
+                            pair("too_large", numbers_.too_large);
+    const std::string jobs = pair("jobs", numbers_.jobs) + "," +
+                             pair("busy_cycles", numbers_.busy_cycles) + "," +
+                             pair("configurations", numbers_.configurations);
+    return "{\"board\":\"" + name_ + "\",\"role\":\"" + role + "\"," +
+           pair("sessions", sessions_) + ",\"smp\":{" + smp + "},\"role_counters\":{" + jobs +
+           "}}\n";
 }
 
 asio::awaitable<void> Board::serve_status(tcp::socket socket) {

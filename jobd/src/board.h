@@ -23,14 +23,14 @@ struct BoardOptions {
     size_t segment = 1 << 17;        // bytes of the largest message with its header
     size_t room = (1 << 17) - 16;    // bytes of the largest result
     double clock_hz = 50e6;          // of the role
-    uint64_t cycles = 0;             // that a job takes until a benchmarking configuration says more
+    uint64_t cycles = 0;             // of a job, before a benchmarking configuration
 };
 
-// Behaves as models/smp_framing.py, with these roles: before it is configured the loopback role; after
-// a benchmarking configuration (distributed-fpga-framework, 4.2.2) the benchmark role
-// (models/roles.py), whose delay is in cycles. One job at a time, whichever connection it came by; a
-// connection's messages are answered in turn, and at most two answers wait to be taken. A connection
-// whose first byte is 9 or more speaks HTTP: it has one answer, the state as JSON.
+// Behaves as models/smp_framing.py, with these roles: before it is configured the loopback role;
+// after a benchmarking configuration (distributed-fpga-framework, 4.2.2) the benchmark role
+// (models/roles.py), whose delay is in cycles. One job at a time, whichever connection it came by;
+// a connection's messages are answered in turn, and at most two answers wait to be taken. A
+// connection whose first byte is 9 or more speaks HTTP: it has one answer, the state as JSON.
 class Board {
   public:
     Board(asio::io_context& io, std::string name, const BoardOptions& options);

@@ -4,6 +4,7 @@
 #include <asio/use_awaitable.hpp>
 
 #include <fcntl.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -26,6 +27,15 @@ constexpr size_t kMostPieces = 64;  // messages sent in one system call
 }
 
 bool must_wait() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
+
+// A peer that vanishes is noticed within a minute, though nothing is sent to it.
+void keep_alive(int socket) {
+    const int on = 1, idle = 30, interval = 10, probes = 3;  // seconds
+    ::setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
+    ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+}
 
 std::string peer_of(const tcp::socket& socket) {
     asio::error_code error;
@@ -51,6 +61,7 @@ Channel::Channel(tcp::socket socket, asio::io_context& io, PipePool* pool, Count
       posted_(io) {
     asio::error_code ignored;
     socket_.set_option(tcp::no_delay(true), ignored);
+    keep_alive(socket_.native_handle());
     socket_.native_non_blocking(true, ignored);
 }
 
@@ -60,12 +71,14 @@ asio::awaitable<void> Channel::wait(tcp::socket::wait_type what) {
 
 asio::awaitable<bool> Channel::fill(size_t wanted) {
     for (;;) {
+        // The last call took all that there was: another would find nothing, most of the time.
+        if (std::exchange(drained_, false)) co_await wait(tcp::socket::wait_read);
         const auto room = buffer_.room(wanted);
         const ssize_t count = ::recv(socket_.native_handle(), room.data(), room.size(), 0);
+        drained_ = count < ssize_t(room.size());
         if (count > 0) buffer_.filled(size_t(count));
         if (count >= 0) co_return count > 0;
         if (!must_wait()) fail("recv");
-        co_await wait(tcp::socket::wait_read);
     }
 }
 

@@ -1,8 +1,9 @@
 // A TCP connection that carries SMP messages, each stored whole before it is passed on.
 //
-// So a slow receiver holds up no sender, and a sender that ends in the middle of a message leaves no
-// part of it in another stream. The payload of a large message is spliced into pipes; it is copied if
-// it is small, if the server runs with --copy, or if there is no pipe (counted: without_pipe).
+// So a slow receiver holds up no sender, and a sender that ends in the middle of a message leaves
+// no part of it in another stream. The payload of a large message is spliced into pipes; it is
+// copied if it is small, if the server runs with --copy, or if there is no pipe (counted:
+// without_pipe).
 #pragma once
 
 #include <asio/awaitable.hpp>
@@ -105,6 +106,7 @@ class Channel {
     std::string peer_;
     smp::ReadBuffer buffer_;
     size_t read_ahead_;
+    bool drained_ = false;
     std::optional<Clock::time_point> incomplete_since_;
     std::deque<Stored> queue_;
     size_t sent_ = 0;  // bytes of the first of the queue, if plain

@@ -103,8 +103,8 @@ Bytes contents(Stored& message) {
         const size_t begin = whole.size();
         whole.resize(begin + part.bytes);
         while (part.bytes > 0) {
-            const ssize_t count = ::read(part.pipe().out(), whole.data() + whole.size() - part.bytes,
-                                         part.bytes);
+            std::byte* place = whole.data() + whole.size() - part.bytes;
+            const ssize_t count = ::read(part.pipe().out(), place, part.bytes);
             if (count <= 0) std::abort();
             part.bytes -= size_t(count);
         }
@@ -137,7 +137,8 @@ Parsed parse_in_pieces(asio::io_context& io, const Bytes& stream, jobd::PipePool
     Parsed parsed;
     bool done = false;
     {
-        Channel channel(asio::ip::tcp::socket(io, asio::ip::tcp::v4(), ends[0]), io, pool, counters);
+        asio::ip::tcp::socket socket(io, asio::ip::tcp::v4(), ends[0]);
+        Channel channel(std::move(socket), io, pool, counters);
         asio::co_spawn(io, receive_all(channel, parsed, done), asio::detached);
         const uint32_t longest = std::max(random.one_in(2) ? 20u : 60'000u,
                                           uint32_t(stream.size() / kMostPieces));

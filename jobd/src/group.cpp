@@ -53,13 +53,12 @@ void Group::dispatch() {
         Request request = user->pop_request();
         const auto now = Clock::now();
         Job job{user->shared_from_this(), request.message.id(), request.message.size(),
-                request.arrived, now, user->estimate};
+                request.arrived, now, fair_.reserve(*user)};
         worker_.counters->wait.add((now - request.arrived).count());
         worker_.counters->in_flight.add(1);
         ++in_flight_;
         ++user->in_flight;
         node->send(std::move(job), std::move(request.message));
-        fair_.charge(*user, user->estimate);
         if (!user->can_send()) fair_.sleep(*user);
     }
 }
@@ -67,8 +66,7 @@ void Group::dispatch() {
 void Group::on_answer(Node& node, Job job, Stored answer, int64_t service_ns) {
     demultiplexer_.done(node);
     worker_.counters->service.add(service_ns);
-    fair_.charge(*job.user, service_ns - job.estimate);
-    job.user->estimate += (service_ns - job.user->estimate) / 8;
+    fair_.settle(*job.user, job.reserved, service_ns);
     const auto header = answer.header();
     if (header.is(smp::Type::kResponse) &&
         answer.bytes[smp::kHeaderBytes] == static_cast<std::byte>(Status::TOO_LARGE))
@@ -107,6 +105,8 @@ void Group::admit(Node& node) {
 asio::awaitable<Group::Outcome> Group::configure(const User& user, ConfigurationBytes wanted) {
     if (worker_.options.own)
         add_idle_nodes();
+    else if (worker_.options.configured && users_.size() > 1)
+        co_return Outcome{Status::BUSY, 0};  // the others' jobs would have another result
     else if (worker_.registry.acquire(&user, wanted) != Status::OK)
         co_return Outcome{Status::BUSY, 0};
     while (configuring_) co_await changed_.wait();
@@ -123,6 +123,7 @@ asio::awaitable<Group::Outcome> Group::configure_nodes(ConfigurationBytes config
     for (Node* node : admitted_) demultiplexer_.remove(*node);
     admitted_.clear();
     configuration_ = configuration;
+    largest_ = worker_.options.largest;
     refusal_ = worker_.options.own ? Status::BUSY : Status::NO_ANSWER;
     for (const auto& node : nodes_) {
         ++being_configured_;

@@ -1,9 +1,5 @@
 #include "listen.h"
 
-#include <sys/socket.h>
-
-#include <system_error>
-
 namespace jobd {
 
 using asio::ip::tcp;
@@ -18,15 +14,17 @@ std::string name_of(const tcp::endpoint& where) {
     return where.address().to_string() + ":" + std::to_string(where.port());
 }
 
-tcp::acceptor listen(asio::io_context& io, const std::string& address, uint16_t port, bool shared) {
+tcp::acceptor listen(asio::io_context& io, const std::string& address, uint16_t port, bool shared,
+                     const std::string& congestion) {
     const tcp::endpoint where(asio::ip::make_address(address), port);
     tcp::acceptor acceptor(io, where.protocol());
     acceptor.set_option(tcp::acceptor::reuse_address(true));
+    set_congestion(acceptor, congestion);
     if (shared) acceptor.set_option(ReusePort(true));
     asio::error_code error;
     acceptor.bind(where, error);
     if (!error) acceptor.listen(tcp::acceptor::max_listen_connections, error);
-    if (error) throw std::system_error(error, name_of(where));
+    if (error) throw std::system_error(error, "cannot listen at " + name_of(where));
     return acceptor;
 }
 

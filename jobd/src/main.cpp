@@ -90,7 +90,7 @@ int main(int count, char** words) {
         std::fprintf(stderr, "jobd: %s\n", error.line.c_str());
         return 2;
     } catch (const std::system_error& error) {
-        std::fprintf(stderr, "jobd: cannot listen at %s\n", error.what());
+        std::fprintf(stderr, "jobd: %s\n", error.what());
         return 1;
     }
     return 0;

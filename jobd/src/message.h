@@ -1,8 +1,9 @@
 // SMP messages: header, judgement of a header, and the messages that the server itself writes.
 //
-// Source: distributed-fpga-framework, 3.2, and models/smp_framing.py. A message is a header of eight
-// bytes (type, three reserved bytes, size of the payload as u32) and the payload; numbers are
-// little-endian. The payload of a data message begins with an ID. Nothing here does input or output.
+// Source: distributed-fpga-framework, 3.2, and models/smp_framing.py. A message is a header of
+// eight bytes (type, three reserved bytes, size of the payload as u32) and the payload; numbers are
+// little-endian. The payload of a data message begins with an ID. Nothing here does input or
+// output.
 #pragma once
 
 #include <cstddef>

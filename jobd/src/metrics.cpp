@@ -123,7 +123,8 @@ std::string Metrics::text() const {
     std::vector<std::pair<std::string, std::shared_ptr<NodeCounters>>> nodes;
     for (size_t i = 0; i < nodes_.size(); ++i)
         if (auto node = nodes_[i].lock())
-            nodes.emplace_back("node=\"" + node->name + "\",link=\"" + std::to_string(i) + "\"", node);
+            nodes.emplace_back(
+                "node=\"" + node->name + "\",link=\"" + std::to_string(i) + "\"", node);
     const auto print = [&](const char* name, const char* type, const char* help,
                            Number NodeCounters::*number) {
         head(out, name, type, help);

@@ -30,6 +30,7 @@ struct NodeOptions {
     std::string address = "127.0.0.1";
     uint16_t port = 4000;
     unsigned boards = 1;
+    std::string congestion;
     std::optional<tcp::endpoint> server;
     BoardOptions board;
 };
@@ -39,14 +40,21 @@ NodeOptions parse_node_options(int count, char** words) {
     NodeOptions options;
     jobd::OptionTable table;
     table.values["--address"] = [&](const auto& v) { options.address = v; };
-    table.values["--port"] = [&](const auto& v) { options.port = uint16_t(to_number(v, 0, 65535)); };
-    table.values["--boards"] = [&](const auto& v) { options.boards = unsigned(to_number(v, 1, 1000)); };
+    table.values["--port"] = [&](const auto& v) {
+        options.port = uint16_t(to_number(v, 0, UINT16_MAX));
+    };
+    table.values["--boards"] = [&](const auto& v) {
+        options.boards = unsigned(to_number(v, 1, 1000));
+    };
+    table.values["--congestion"] = [&](const auto& v) { options.congestion = v; };
     table.values["--server"] = [&](const auto& v) { options.server = jobd::to_endpoint(v); };
     table.values["--segment"] = [&](const auto& v) {
         options.board.segment = to_number(v, 1 << 8, 1ull << 32);
         options.board.room = options.board.segment - 16;
     };
-    table.values["--room"] = [&](const auto& v) { options.board.room = to_number(v, 0, 1ull << 32); };
+    table.values["--room"] = [&](const auto& v) {
+        options.board.room = to_number(v, 0, 1ull << 32);
+    };
     table.values["--cycles"] = [&](const auto& v) {
         options.board.cycles = to_number(v, 0, UINT32_MAX);
     };
@@ -99,7 +107,7 @@ void run(const NodeOptions& options) {
             continue;
         }
         const auto port = uint16_t(options.port ? options.port + i : 0);
-        auto acceptor = jobd::listen(io, options.address, port, false);
+        auto acceptor = jobd::listen(io, options.address, port, false, options.congestion);
         ports += " " + std::to_string(acceptor.local_endpoint().port());
         asio::co_spawn(io, accept(io, *boards.back(), std::move(acceptor)), asio::detached);
     }
@@ -125,7 +133,7 @@ int main(int count, char** words) {
         std::fprintf(stderr, "node: %s\n", error.line.c_str());
         return 2;
     } catch (const std::system_error& error) {
-        std::fprintf(stderr, "node: cannot listen at %s\n", error.what());
+        std::fprintf(stderr, "node: %s\n", error.what());
         return 1;
     }
     return 0;

@@ -5,7 +5,7 @@
 #include <asio/use_awaitable.hpp>
 
 #include <algorithm>
-#include <system_error>
+#include <exception>
 
 namespace jobd {
 
@@ -51,7 +51,7 @@ asio::awaitable<void> Node::read_loop(std::shared_ptr<Node> self) {
             self->take(std::move(answer));
         }
         self->lose("closed the connection");
-    } catch (const std::system_error& error) {
+    } catch (const std::exception& error) {
         self->lose(error.what());
     }
 }
@@ -59,7 +59,7 @@ asio::awaitable<void> Node::read_loop(std::shared_ptr<Node> self) {
 asio::awaitable<void> Node::write_loop(std::shared_ptr<Node> self) {
     try {
         co_await self->channel_.write_loop();
-    } catch (const std::system_error& error) {
+    } catch (const std::exception& error) {
         self->lose(error.what());
     }
 }
@@ -160,18 +160,22 @@ asio::awaitable<void> Node::connect_to_configure(std::shared_ptr<Node> self,
     try {
         tcp::socket socket(self->worker_.io);
         co_await socket.async_connect(*self->origin_->management, asio::use_awaitable);
-        Channel channel(std::move(socket), self->worker_.io, nullptr, *self->worker_.counters);
-        channel.post(*configuration);
-        channel.finish();
-        co_await channel.write_loop();
+        const auto channel = std::make_shared<Channel>(std::move(socket), self->worker_.io, nullptr,
+                                                       *self->worker_.counters);
+        self->management_ = channel;
+        if (self->lost_) channel->close();
+        channel->post(*configuration);
+        channel->finish();
+        co_await channel->write_loop();
         Stored answer;
         const auto received =
-            co_await channel.receive(answer, {smp::kResponseBytes, false, true, false});
+            co_await channel->receive(answer, {smp::kResponseBytes, false, true, false});
         if (received.kind == Received::kMessage && received.header.size > 0)
             status = static_cast<Status>(answer.bytes[smp::kHeaderBytes]);
-    } catch (const std::system_error& error) {
+    } catch (const std::exception& error) {
         log(self->name(), std::string("configuration: ") + error.what());
     }
+    self->management_.reset();
     if (self->configuring_since_) self->set_configured(status);
 }
 
@@ -189,6 +193,7 @@ void Node::lose(const std::string& reason) {
     if (lost_) return;
     lost_ = true;
     channel_.close();
+    if (management_) management_->close();
     configured_event_.notify();
     numbers_->connected.add(-1);
     worker_.counters->nodes_lost.add(1);

@@ -23,7 +23,7 @@ struct Job {
     uint32_t id = 0;   // the user's
     size_t bytes = 0;  // of the message
     Clock::time_point arrived, sent;
-    int64_t estimate = 0;  // nanoseconds that the user was charged
+    int64_t reserved = 0;  // nanoseconds that the user was charged
 };
 
 // What a node tells its group.
@@ -38,8 +38,8 @@ class NodeListener {
     ~NodeListener() = default;
 };
 
-// A job has the number of its slot for an ID on the wire, and in the upper 24 bits the number of times
-// that the slot was used: an answer that comes late or twice finds no job.
+// A job has the number of its slot for an ID on the wire, and in the upper 24 bits the number of
+// times that the slot was used: an answer that comes late or twice finds no job.
 class Node : public Seat, public std::enable_shared_from_this<Node> {
   public:
     Node(Worker& worker, tcp::socket socket, std::shared_ptr<Origin> origin);
@@ -87,6 +87,7 @@ class Node : public Seat, public std::enable_shared_from_this<Node> {
     Clock::time_point last_answer_{};
     std::optional<Clock::time_point> configuring_since_;
     std::optional<Status> configured_;
+    std::shared_ptr<Channel> management_;  // while it carries a configuration
     Event configured_event_;
     bool lost_ = false;
 };

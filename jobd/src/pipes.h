@@ -1,7 +1,8 @@
 // Pipes in which the kernel keeps messages, so that they are not copied.
 //
 // A pipe holds references to the pages in which a socket received the bytes. How many bytes fit
-// depends on how they were received: a megabyte from a local sender, 370 KB in pieces of 1,448 bytes.
+// depends on how they were received: a megabyte from a local sender, 370 KB in pieces of 1,448
+// bytes.
 #pragma once
 
 #include <cstddef>

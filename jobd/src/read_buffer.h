@@ -13,7 +13,9 @@ class ReadBuffer {
     explicit ReadBuffer(size_t capacity) : bytes_(capacity) {}
 
     // What is there, the oldest byte first.
-    std::span<const std::byte> contents() const { return std::span(bytes_).subspan(begin_, size()); }
+    std::span<const std::byte> contents() const {
+        return std::span(bytes_).subspan(begin_, size());
+    }
     size_t size() const { return end_ - begin_; }
 
     // Where to put more: up to `wanted` bytes, at least one unless the buffer is full.

@@ -19,7 +19,8 @@ namespace jobd {
 struct Origin {
     std::string name;
     std::optional<asio::ip::tcp::endpoint> management;
-    // May be called by any thread when the connection has ended; empty for nodes that connect to us.
+    // May be called by any thread when the connection has ended; empty for nodes that connect to
+    // us.
     std::function<void()> ended;
 };
 

@@ -4,6 +4,13 @@
 
 namespace jobd {
 
+namespace {
+
+constexpr int64_t kMostAverages = 4;
+constexpr int64_t kMemory = 16;  // jobs over which an average is formed
+
+}  // namespace
+
 Demultiplexer::Demultiplexer(Policy policy, unsigned window)
     : policy_(policy), window_(window), lists_(policy == Policy::kLeast ? window : 1) {}
 
@@ -60,6 +67,21 @@ Share* FairQueue::next() {
     Share* share = *waiting_.begin();
     virtual_time_ = std::max(virtual_time_, share->used);
     return share;
+}
+
+int64_t FairQueue::reserve(Share& share) {
+    if (share.average == 0) share.average = average_;
+    const int64_t reserved = share.average;
+    charge(share, reserved);
+    return reserved;
+}
+
+void FairQueue::settle(Share& share, int64_t reserved, int64_t nanoseconds) {
+    if (share.average == 0) share.average = average_ ? average_ : nanoseconds;
+    const int64_t counted = std::min(nanoseconds, kMostAverages * share.average);
+    share.average += (counted - share.average) / kMemory;
+    average_ += average_ ? (counted - average_) / kMemory : counted;
+    charge(share, share.average - reserved);
 }
 
 void FairQueue::charge(Share& share, int64_t nanoseconds) {

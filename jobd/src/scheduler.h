@@ -11,8 +11,8 @@
 namespace jobd {
 
 // The demultiplexers of distributed-fpga-framework, 3.3.1.3, and one of ours. A node can be chosen
-// while it has fewer than `window` jobs, so that a job waits here, where every node can take it, and
-// not in the receive buffer of one.
+// while it has fewer than `window` jobs, so that a job waits here, where every node can take it,
+// and not in the receive buffer of one.
 enum class Policy {
     kQueue,  // the node that was chosen, or had its last answer, the longest time ago
     kStack,  // the node that was chosen, or answered, last: few nodes are busy, the others idle
@@ -54,16 +54,16 @@ class Demultiplexer {
 
 // What a user is to the fair queue.
 struct Share {
-    int64_t used = 0;  // nanoseconds of service, in virtual time
-
   private:
     friend class FairQueue;
+    int64_t used = 0;     // nanoseconds of service, in virtual time
+    int64_t average = 0;  // nanoseconds of one of its jobs
     uint64_t turn = 0;
     bool waiting = false;
 };
 
-// Start-time fair queueing (Goyal, Vin, Cheng, 1996) over service time: the user who has used least is
-// next. One that was idle starts with as much as the last one chosen: idle time is not saved up.
+// Start-time fair queueing (Goyal, Vin, Cheng, 1996) over service time: the user who has used least
+// is next. One that was idle starts with as much as the last one chosen: idle time is not saved up.
 // Logarithmic in the number of waiting users.
 class FairQueue {
   public:
@@ -73,8 +73,12 @@ class FairQueue {
     void sleep(Share& share);
     // The one to serve; null if none waits.
     Share* next();
-    // It used `nanoseconds`, an estimate at first; less than 0 corrects one.
-    void charge(Share& share, int64_t nanoseconds);
+    // A job of it is sent: it is charged the time that its jobs take on average, which is returned.
+    int64_t reserve(Share& share);
+    // That job took so long. It is charged the moving average of the user's jobs, to which none
+    // adds more than four times the average: a stall of a node or of this process is not the
+    // user's.
+    void settle(Share& share, int64_t reserved, int64_t nanoseconds);
 
   private:
     struct Before {
@@ -82,8 +86,11 @@ class FairQueue {
             return std::pair(a->used, a->turn) < std::pair(b->used, b->turn);
         }
     };
+    void charge(Share& share, int64_t nanoseconds);
+
     std::set<Share*, Before> waiting_;
     int64_t virtual_time_ = 0;
+    int64_t average_ = 0;  // of the jobs of all
     uint64_t turns_ = 0;
 };
 

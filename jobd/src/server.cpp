@@ -34,11 +34,12 @@ Server::Server(Worker& worker) : worker_(worker) {
 }
 
 tcp::acceptor Server::listen_at(uint16_t port, bool shared) {
-    return listen(worker_.io, worker_.options.address, port, shared);
+    return listen(worker_.io, worker_.options.address, port, shared,
+                  worker_.options.congestion);
 }
 
 uint16_t Server::serve_users(uint16_t port) {
-    auto acceptor = listen_at(port, true);
+    auto acceptor = listen_at(port, worker_.options.threads > 1);
     port = acceptor.local_endpoint().port();
     asio::co_spawn(worker_.io, accept_users(std::move(acceptor)), asio::detached);
     return port;
@@ -139,7 +140,8 @@ asio::awaitable<void> Server::keep_connected(PassiveNode node) {
     std::chrono::milliseconds retry = kFirstRetry;
     for (;;) {
         const auto begin = Clock::now();
-        tcp::socket socket(worker_.io);
+        tcp::socket socket(worker_.io, node.data.protocol());
+        set_congestion(socket, worker_.options.congestion);
         asio::error_code error;
         co_await socket.async_connect(node.data,
                                       asio::redirect_error(asio::use_awaitable, error));

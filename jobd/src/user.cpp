@@ -3,7 +3,7 @@
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
 
-#include <system_error>
+#include <exception>
 
 namespace jobd {
 
@@ -37,13 +37,13 @@ asio::awaitable<void> User::run(std::shared_ptr<User> self) {
     Ending ending;
     try {
         ending = co_await self->read_messages();
-    } catch (const std::system_error& error) {
+    } catch (const std::exception& error) {
         self->leave(error.what());
     }
     co_await self->drained();
     try {
         co_await self->finish(ending);
-    } catch (const std::system_error&) {
+    } catch (const std::exception&) {
         // It went without reading to the end; its jobs are answered.
     }
     self->leave("");
@@ -54,7 +54,7 @@ asio::awaitable<void> User::run(std::shared_ptr<User> self) {
 asio::awaitable<void> User::write_loop(std::shared_ptr<User> self) {
     try {
         co_await self->channel_.write_loop();
-    } catch (const std::system_error& error) {
+    } catch (const std::exception& error) {
         self->leave(error.what());
     }
     self->written_ = true;

@@ -39,8 +39,7 @@ class User : public Share, public std::enable_shared_from_this<User> {
     bool is_gone() const { return gone_; }
     const std::string& name() const { return name_; }
 
-    unsigned in_flight = 0;       // jobs assigned to a node
-    int64_t estimate = 0;         // nanoseconds of service of its next job
+    unsigned in_flight = 0;  // jobs assigned to a node
 
   private:
     enum class State { kInitial, kNodesConfiguration, kDataRouting };

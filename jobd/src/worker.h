@@ -43,6 +43,7 @@ struct Options {
     bool configured = false;  // nodes need no configuration: users begin in Data Routing
     bool copy = false;
     size_t largest = 16 << 20;  // bytes of a message with its header
+    std::string congestion;     // control of the TCP connections; empty: the system's
     size_t pipes = 1024;        // at a time, of a thread
     std::chrono::milliseconds patience{30'000};         // for a node's answer
     std::chrono::milliseconds message_timeout{30'000};  // for the rest of a user's message
