@@ -256,6 +256,26 @@ def test_reaped_and_entered_anew_within_a_dialogue(seed):
     bench.run(script, limit=20_000, seed=seed)
 
 
+def test_memory_that_is_started_late_is_not_touched_before():
+    """A board's firmware trains its memory: what is written before that is lost."""
+    bench = Bench(seed=1)
+    dut, memory = bench.dut, bytes(bench.memory)
+
+    async def script(ctx):
+        ctx.set(dut.go, 0)
+        for _ in range(300):
+            await ctx.tick()
+            assert not ctx.get(dut.mem.cmd.valid)
+            assert not ctx.get(dut.idle)
+        assert bytes(bench.memory) == memory
+        ctx.set(dut.go, 1)
+        await bench.ready(ctx)
+        found = contents(bench.memory, KEY, sessions=16, bucket_bits=1, base=BASE)
+        assert not found
+
+    run(dut, script, *bench.checks, limit=2000, seed=1)
+
+
 def test_latencies():
     """The figures of the docstring: memory answers after 40 cycles, buckets are 64 bytes."""
     figures = {}

@@ -323,6 +323,11 @@ class TcpConfig:
         return self.index_base + -(-layout.size // 64) * 64 + numbers - self.state_base
 
     @property
+    def state_tag_width(self):
+        """Tag bits of the memory port of the sessions' state, whose four users have one arbiter."""
+        return max(2, self.tag_width) + 2 if self.cache else 0
+
+    @property
     def list_count(self):
         """Lists of sessions: active, recycle, one for the events of each service."""
         return 2 + len(self.ports)

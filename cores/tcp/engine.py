@@ -47,6 +47,8 @@ class TcpEngine(wiring.Component):
                          order: its memory will not be read again for it
     ``mem``         Out  memory port: received payloads go into the pool
     ``state``       Out  with ``config.cache``: memory port of the sessions' state
+    ``go``          In   with ``config.cache``: that memory can be written; it stays, and is 1 if
+                         it is left alone. Segments wait until it is, and buckets are cleared
     ``services``    Out  array of :class:`~trebuchet.cores.tcp.service.ServiceSignature`
     ``tick``        In   one-cycle pulse each millisecond of protocol time
     ``csr``         In   register block ``"tcp"`` (:func:`~trebuchet.cores.tcp.registers.tcp_block`)
@@ -73,9 +75,10 @@ class TcpEngine(wiring.Component):
         if config.icmp:
             more["notice"] = In(stream.Signature(notice_layout()))
         if config.cache:
-            tag = max(2, config.tag_width)
+            tag = config.state_tag_width - 2
             self._state = MemoryArbiter(4, config.width, tag, prompt=range(4))
             more["state"] = Out(self._state.signature.members["mem"].signature)
+            more["go"] = In(1, init=1)
         super().__init__(
             {
                 "segment": In(stream.Signature(rx_segment_layout(config))),
@@ -357,6 +360,7 @@ class TcpEngine(wiring.Component):
             self.timer.place_wake.eq(store.place_wake),
             self.timer.place_linked.eq(store.place_linked),
             self.timer.high.eq(store.high),
+            self.table.go.eq(self.go),
             store.enter.eq(app.write),
             store.entry_address.eq(app.address),
             store.entry.eq(app.descriptor),

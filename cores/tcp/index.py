@@ -53,6 +53,7 @@ class SessionIndex(wiring.Component):
     :class:`~trebuchet.cores.tcp.table.SessionTable`: ``start``, ``done``, ``finish``.
 
     =================  ===  ===================================================================
+    ``go``             In   memory can be written; stays, and 1 if it is left alone
     ``start``          In   look ``tuple`` up, which stays until ``finish``; only while ``idle``
     ``tuple``          In   64 bits
     ``syn``            In   with ``start``: the hash is wanted
@@ -101,7 +102,7 @@ class SessionIndex(wiring.Component):
                                                        meanwhile a look-up takes 7 more at most
     =================================================  =======================================
 
-    Reset: empty, when the buckets have been cleared: a burst of 64 bytes each.
+    Reset: empty, when the buckets have been cleared: a burst of 64 bytes each, after ``go``.
 
     **Races**, and what closes them. A *change* (an insertion, a removal) happens in one cycle, to
     the tuple cache, the list of changes under way and all slots.
@@ -146,6 +147,7 @@ class SessionIndex(wiring.Component):
         self.session_bits = s = self.layout.session_bits
         super().__init__(
             {
+                "go": In(1, init=1),
                 "start": In(1),
                 "tuple": In(64),
                 "syn": In(1),
@@ -184,6 +186,7 @@ class SessionIndex(wiring.Component):
         m.submodules.cache = self.cache = TupleCache(s, self.cache_sets)
         m.submodules.reader = self.reader = IndexReader(layout, n + 1, self.width)
         m.submodules.writer = self.writer = IndexWriter(layout, self.width)
+        m.d.comb += self.writer.go.eq(self.go)
         m.submodules.stack = self.stack = NumberStack(
             layout.sessions,
             self.numbers_base,

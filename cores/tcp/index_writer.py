@@ -42,6 +42,7 @@ class IndexWriter(wiring.Component):
     """Clears the buckets, then writes changes and remembers those under way.
 
     ============  ===  ======================================================================
+    ``go``        In   memory can be written: clearing waits for it, and it stays
     ``change``    In   stream of :func:`change_layout`
     ``left``      In   with ``right``: buckets that somebody wants to read,
     ``busy``      Out  but a change of one of them is under way, or of the overflow list
@@ -55,13 +56,14 @@ class IndexWriter(wiring.Component):
     ``change.ready`` stays until a change was taken, which counts for ``busy`` from the cycle after.
     An insertion is a burst from the bucket's word 0 to the entry; strobes leave out all but the
     entry and its byte of word 0. So nothing has to be read to be written. A removal is one word.
-    Reset: clears all buckets, which takes as long as memory takes to write them.
+    Reset: clears all buckets once ``go`` is 1, which takes as long as memory takes to write them.
     """
 
     def __init__(self, layout, width=64):
         self.layout, self.width = layout, width
         super().__init__(
             {
+                "go": In(1, init=1),
                 "change": In(stream.Signature(change_layout(layout))),
                 "left": In(layout.bucket_bits),
                 "right": In(layout.bucket_bits),
@@ -98,7 +100,8 @@ class IndexWriter(wiring.Component):
         with m.FSM(init="CLEAR") as self.fsm:
             with m.State("CLEAR"):
                 m.d.sync += now.bucket.eq(bucket)
-                m.next = "COMMAND"
+                with m.If(self.go):
+                    m.next = "COMMAND"
                 with m.If(bucket[-1]):
                     m.next = "IDLE"
             with m.State("IDLE"):
