@@ -56,7 +56,7 @@ _RANGES = {
 }
 #: Likewise, of powers of two.
 _POWERS = {
-    "sessions": (2, 1 << 16),
+    "sessions": (2, 1 << 17),
     "segment_bytes": (512, 1 << 17),
     "dram_bytes": (1 << 20, 1 << 30),
     "rom_bytes": (1 << 14, 1 << 18),
@@ -160,10 +160,15 @@ class Board:
     data_width : int
         Data path of the shell, in bits.
     tcp : str
-        Size of the TCP engine, one of :data:`~.presets.TCP_PRESETS`. The seven fields from here to
+        Size of the TCP engine, one of :data:`~.presets.TCP_PRESETS`. The nine fields from here to
         ``inspect`` are the preset's where a file leaves them out, or says None; a board has them.
     sessions, segment_bytes : int
         TCP sessions, and the receive buffer of each; both powers of two.
+    cache : int
+        Sessions whose records are on chip at a time, a power of two from 2; all are in external
+        memory then. 0: all are in block RAM, and there are 65,536 at most.
+    segments : int
+        Receive buffers for all sessions together, 1 to ``sessions``; 0: one each.
     counter_width : int
         Bits of the TCP engine's event counters, which wrap.
     lut_ram : int
@@ -241,6 +246,8 @@ class Board:
     data_width: int = 32
     tcp: str = "tiny"
     sessions: int | None = None
+    cache: int | None = None
+    segments: int | None = None
     segment_bytes: int | None = None
     counter_width: int | None = None
     lut_ram: int | None = None
@@ -290,6 +297,7 @@ class Board:
         for name, (low, high) in _POWERS.items():
             self._range(name, low, high)
             self._require(name, _power_of_two(getattr(self, name)), "a power of two")
+        self._check_store()
         for name in ("platform", "attach"):
             self._require(name, callable(getattr(self, name)), "a function")
         self._check_device()
@@ -346,6 +354,18 @@ class Board:
                 self._refuse("plan.engines", f"of {', '.join(engine_names())}", engine.kind)
             if not self.bridge:
                 self._refuse("plan.engines", "none without bridge", engine.name)
+
+    def _check_store(self):
+        """Where the sessions' records are, and how many segments they share."""
+        self._range("cache", 0, self.sessions)
+        if self.cache == 0:
+            most = 1 << 16
+            self._require("sessions", self.sessions <= most, f"at most {most} with cache 0")
+        else:
+            good = self.cache > 1 and _power_of_two(self.cache)
+            self._require("cache", good, f"0 or a power of two from 2 to {self.sessions}")
+            self._require("sessions", self.sessions >= 8, "at least 8 with a cache")
+        self._range("segments", 0, self.sessions)
 
     def _check_device(self):
         luts = self._luts()

@@ -71,6 +71,19 @@ def _platform():
     return VerilogPlatform("trebuchet_sim", _io())
 
 
+def _sdram(modules, size):
+    """The class of a chip of which two, 32 bits wide, are a memory of ``size`` bytes.
+
+    Larger ones than the smallest have up to 1,024 columns, then more rows.
+    """
+    chip = modules.MT48LC4M16
+    words = size // (4 * chip.nbanks)
+    columns = max(chip.ncols, min(1024, words // chip.nrows))
+    if words == chip.nrows * chip.ncols:
+        return chip
+    return type("SimulatedSdram", (chip,), {"nrows": words // columns, "ncols": columns})
+
+
 def _attach(soc):
     from litedram import modules
     from litedram.phy.model import SDRAMPHYModel
@@ -79,7 +92,7 @@ def _attach(soc):
     from .sim_platform import ByteStreamPhy, SimClock
 
     soc.crg = SimClock(soc.platform)
-    module = modules.MT48LC4M16(SDRAM_CLK_HZ, "1:1")
+    module = _sdram(modules, soc.board.dram_bytes)(SDRAM_CLK_HZ, "1:1")
     soc.sdrphy = SDRAMPHYModel(module=module, data_width=32, clk_freq=SDRAM_CLK_HZ, verbosity=0)
     soc.add_sdram("sdram", phy=soc.sdrphy, module=module, l2_cache_size=0)
     soc.ethphy = ByteStreamPhy(soc.platform.request("eth"))

@@ -3,7 +3,7 @@
 import functools
 from dataclasses import dataclass, field, replace
 
-from amaranth import Module
+from amaranth import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -66,8 +66,8 @@ class ShellConfig:
     Attributes
     ----------
     tcp : TcpConfig
-        The TCP engine; its ``width`` is the data path of the whole shell. ``ports`` and
-        ``pool_base`` are set by the shell.
+        The TCP engine; its ``width`` is the data path of the whole shell. ``ports``,
+        ``pool_base`` and ``state_base`` are set by the shell.
     base : int
         First address of the shell's part of external memory.
     plan : Plan
@@ -106,6 +106,9 @@ class ShellConfig:
         object.__setattr__(self, "tcp", replace(self.tcp, ports=ports, pool_base=self.base))
         if self.result_slot is None:
             object.__setattr__(self, "result_slot", self._slot_of_roles())
+        if self.tcp.cache:
+            state = self.memory["sessions"].base
+            object.__setattr__(self, "tcp", replace(self.tcp, state_base=state))
 
     def _slot_of_roles(self):
         operand = self.tcp.segment_size - MESSAGE_HEADER
@@ -135,6 +138,7 @@ class ShellConfig:
             self.peers,
             self.tcp.segment_size,
             self.messages,
+            self.tcp.state_size,
         )
 
     @property
@@ -228,19 +232,22 @@ class Shell(wiring.Component):
         self._given = self.csr_shell if config.managed else self
 
     def _make_arbiter(self):
-        """Ports: engine, sender; mailbox, framer; slots; callers and server.
+        """Ports: engine, its sessions' state if that is in memory; sender; mailbox, framer; slots;
+        callers and server.
 
-        Class 0 is the engine's receive DMA. All but foreign roles have their write data at hand.
+        Class 0 are those of the engine: receive DMA and sessions. All but foreign roles have their
+        write data at hand.
         """
         config = self.config
-        first = 2 + len(config.plan.of("http")) + bool(config.plan.of("smp"))
+        urgent = 1 + bool(config.tcp.cache)
+        first = urgent + 1 + len(config.plan.of("http")) + bool(config.plan.of("smp"))
         prompt = [True] * first + [slot.prompt for slot in self._roles.slots]
         prompt += [True] * (config.peers + 1 if config.peers else 0)
         return MemoryArbiter(
             len(prompt),
             config.width,
-            config.tag_width,
-            priority=(0,) + (1,) * (len(prompt) - 1),
+            max(config.tag_width, config.tcp.state_tag_width),
+            priority=(0,) * urgent + (1,) * (len(prompt) - urgent),
             prompt=[k for k, own in enumerate(prompt) if own],
         )
 
@@ -250,7 +257,8 @@ class Shell(wiring.Component):
         mailbox, framer = self._services(m, engine)
         roles, cluster = self._connect_roles(m, framer), self._cluster
         parts = [part for part in (mailbox, framer) if part is not None]
-        memories = [engine.mem, sender.mem, *(part.mem for part in parts)]
+        memories = [engine.mem] + ([engine.state] if self.config.tcp.cache else [])
+        memories += [sender.mem, *(part.mem for part in parts)]
         memories += [roles.mems[k] for k in range(len(roles.slots))]
         irq = roles.irq if mailbox is None else mailbox.irq | roles.irq
         m.submodules.memory = arbiter = self._arbiter
@@ -285,6 +293,10 @@ class Shell(wiring.Component):
         for name, part in side.parts.items():
             self._csr(m, name, part)
         m.d.comb += [classifier.enable.eq(shell.enable), engine.tick.eq(self.tick)]
+        if tcp.cache:  # whoever enables the shell has started the memory
+            started = Signal()
+            m.d.sync += started.eq(started | shell.enable)
+            m.d.comb += engine.go.eq(started)
         return engine, sender
 
     def _connect_cluster(self, m, classifier, tx):

@@ -12,6 +12,8 @@ RESULT_HEADER = 16
 MAILBOX_SLOT = 4096
 #: Bytes of the fixed page.
 PAGE = 1 << 16
+#: Alignment of the sessions' state, that of ``TcpConfig.state_base``.
+STATE_ALIGN = 128
 
 
 def slot_for(result):
@@ -63,9 +65,12 @@ class ShellMemory:
         Name of each role with scratch memory, and log2 of its bytes a session.
     peers, operand : int
         Other boards, and the bytes of a segment: each peer has an operand and a result.
+    state : int
+        Bytes of the state of TCP sessions (``TcpConfig.state_size``), 0 if it is in block RAM.
 
     ``regions`` has them in order: ``pool``, ``results``, ``mailbox`` (a transmit slot a session),
-    ``page``, ``scratch_NAME`` of each role, ``peers``. ``memory["page"].base`` is an address.
+    ``page``, ``scratch_NAME`` of each role, ``peers``, ``sessions`` (their state). The last two are
+    there only if they have a size. ``memory["page"].base`` is an address.
     """
 
     def __init__(
@@ -78,6 +83,7 @@ class ShellMemory:
         peers=0,
         operand=0,
         messages=None,
+        state=0,
     ):
         messages = sessions if messages is None else messages
         self.base = base
@@ -95,6 +101,8 @@ class ShellMemory:
             place = self._next(align)
             self.cluster = ServerMemory(place, peers, *logs)
             self._add("peers", self.cluster.size, align)
+        if state:
+            self._add("sessions", state, STATE_ALIGN)
 
     def _next(self, align):
         """The next multiple of ``align`` that is free."""

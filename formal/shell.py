@@ -33,6 +33,7 @@ CONFIGS = (
     ),
     dict(base=1 << 20, pool=3 << 14, sessions=5, result_slot=8192),
     dict(base=1 << 18, pool=1 << 15, sessions=8, result_slot=256, peers=1, operand=1024),
+    dict(base=0, pool=1 << 15, sessions=8, result_slot=32, scratch=(("odd", 5),), state=5000),
 )
 
 
@@ -80,6 +81,10 @@ class ShellMemoryProof(Elaboratable):
             m.d.comb += Assert(Const(server.base % align == 0, 1))
             per = config["peers"] * (config["operand"] + slot)
             m.d.comb += Assert(Const(size >= per, 1))
+        if config.get("state"):
+            start = memory["sessions"].base
+            areas.append((start, config["state"], 1))
+            m.d.comb += Assert(Const(start % 128 == 0, 1))
         end = base + memory.size
         hits = [self._inside(at, start, size, count, one) for start, size, count in areas]
         others = [self._inside(at, start, size, count, two) for start, size, count in areas]

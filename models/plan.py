@@ -24,6 +24,7 @@ __all__ = [
     "PlanError",
     "RoleEntry",
     "ServiceEntry",
+    "kind_and_options",
     "load_plan",
 ]
 
@@ -107,7 +108,7 @@ class RoleEntry:
     @classmethod
     def parse(cls, text):
         """From ``KIND[:KEY=VALUE,…]``; the keys ``name`` and ``instances`` are the entry's own."""
-        kind, options = _kind_and_options(text, "a role must be", text)
+        kind, options = kind_and_options(text, "a role must be", text)
         own = {key: options.pop(key) for key in ("name", "instances") if key in options}
         return cls(kind=kind, options=options, **own)
 
@@ -124,13 +125,18 @@ def _options(what, options):
     return dict(options)
 
 
-def _kind_and_options(text, must_be, whole):
-    """From ``KIND[:KEY=VALUE,…]``; of a fault ``whole`` is shown."""
+def kind_and_options(text, must_be, whole, words=("KIND", "KEY")):
+    """Return kind and options of ``KIND[:KEY=VALUE,…]``, the values as numbers, booleans or words.
+
+    Raises :class:`PlanError`, whose message begins with ``must_be``, calls kind and key by
+    ``words`` and shows ``whole``.
+    """
     kind, _, rest = text.partition(":")
     options = {}
     for item in rest.split(",") if rest else ():
         key, equals, value = item.partition("=")
-        _check(key and equals, f"{must_be} KIND or KIND:KEY=VALUE,KEY=VALUE, not {whole!r}")
+        name, each = words[0], f"{words[1]}=VALUE"
+        _check(key and equals, f"{must_be} {name} or {name}:{each},{each}, not {whole!r}")
         options[key] = _value(value)
     return kind, options
 
@@ -232,7 +238,7 @@ class EngineEntry:
         _check(
             equals and rest, f"an engine must be PLACE=KIND or PLACE=KIND:KEY=VALUE, not {text!r}"
         )
-        kind, options = _kind_and_options(rest, "an engine must be PLACE= and", text)
+        kind, options = kind_and_options(rest, "an engine must be PLACE= and", text)
         return cls(place=place, kind=kind, options=options)
 
 

@@ -15,15 +15,15 @@ HARNESS = Path(__file__).resolve().parent / "bridge_harness"
 _DEVICE = "tap0h"
 
 
-def bridge_source(plan=None, events=False, managed=True):
+def bridge_source(plan=None, events=False, managed=True, tcp=None):
     """The SoC of the simulated board with two ports.
 
     ``plan``: other roles, services and engines than the board's own. ``events``: the TCP engine
-    prints its trace events. ``managed``: it has a CPU.
+    prints its trace events. ``managed``: it has a CPU. ``tcp``: another TCP engine.
     """
     from ..soc.build import build_sim
 
-    files = build_sim(managed=managed, bridge=True, plan=plan, events=events)
+    files = build_sim(managed=managed, bridge=True, plan=plan, events=events, tcp=tcp)
     main = HARNESS / "dut_bridge.cpp"
     return Source("bridge", files.top, {}, files.sources, files.folder, ready_port=7, main=main)
 

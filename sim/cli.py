@@ -13,8 +13,15 @@ import typer
 from rich.console import Console
 
 from ..models.errors import TrebuchetError
-from ..soc.plan_options import EngineOption, PlanOption, RoleOption, RolesOption, ServiceOption
-from ..soc.plans import plan_of
+from ..soc.plan_options import (
+    EngineOption,
+    PlanOption,
+    RoleOption,
+    RolesOption,
+    ServiceOption,
+    TcpOption,
+)
+from ..soc.plans import plan_of, tcp_of
 from .bridge import BridgeBoard
 from .build import build
 from .fleet.cli import choose, run_fleet
@@ -47,12 +54,14 @@ def _absolute(path):
     return str(path.resolve())
 
 
-def _compile(top, plan, trace, debug, events, console):
+def _compile(top, plan, tcp, trace, debug, events, console):
     if debug and events:
         raise TrebuchetError("--gdb and --events exclude each other")
+    if debug and tcp is not None:
+        raise TrebuchetError("--gdb and --tcp exclude each other")
     with console.status("Generating the Verilog …"):
         files = debug_files(top, plan) if debug else None
-        made = files.source if files else source(top, plan, events)
+        made = files.source if files else source(top, plan, events, tcp)
     with console.status("Compiling the simulator (once for each version of it) …"):
         return made, build(made, trace=trace), files
 
@@ -104,6 +113,7 @@ def sim(
     engine: EngineOption = None,
     plan: PlanOption = None,
     roles: RolesOption = None,
+    tcp: TcpOption = None,
     command: Annotated[
         str | None,
         typer.Option(
@@ -195,6 +205,7 @@ def sim(
             "--flash": flash,
             "--gdb": gdb is not None,
             "--max-rate": max_rate,
+            "--tcp": tcp,
         }
         _refuse_for_many("fabric" if fabric else top, one_only, {**links, "delay": delay})
         many = choose(boards, topology)
@@ -207,6 +218,7 @@ def sim(
     made, binary, files = _compile(
         top,
         chosen,
+        tcp_of(tcp),
         trace is not None,
         gdb is not None,
         events is not None,

@@ -59,15 +59,16 @@ def _addresses():
     return mac, int.from_bytes(bytes(map(int, IP.split("."))), "big")
 
 
-def board_source(plan=None, peers=0, events=False, managed=True):
+def board_source(plan=None, peers=0, events=False, managed=True, tcp=None):
     """The whole SoC of ``boards/sim.py`` with its firmware, with its own plan or another.
 
     ``peers``: how many other boards LTL may join it with; 0: it has no LTL. ``events``: the TCP
-    engine prints its trace events. ``managed``: it has a CPU.
+    engine prints its trace events. ``managed``: it has a CPU. ``tcp``: another TCP engine, a
+    :class:`~trebuchet.boards.presets.TcpChoice`.
     """
     from ..soc.build import build_sim
 
-    files = build_sim(plan=plan, peers=peers, events=events, managed=managed)
+    files = build_sim(plan=plan, peers=peers, events=events, managed=managed, tcp=tcp)
     return Source("board", files.top, {}, files.sources, files.folder, ready_port=7)
 
 
@@ -75,10 +76,10 @@ def _unmanaged_source():
     return board_source(managed=False)
 
 
-def _bridge_source(plan=None, events=False):
+def _bridge_source(plan=None, events=False, tcp=None):
     from .bridge import bridge_source
 
-    return bridge_source(plan, events)
+    return bridge_source(plan, events, tcp=tcp)
 
 
 def fabric_source(tcp=None, csr=None, shell=None, **memory):
@@ -150,19 +151,25 @@ def toe_source(tcp, csr=None, **memory):
     return dataclasses.replace(emit(Toe(tcp, *_addresses(), page), options), ready_port=8080)  # type: ignore[call-arg]
 
 
-def fabric_with_plan(plan, events=False):
-    """The shell with ``plan``, as large as on the simulated board with it."""
+def fabric_with_plan(plan=None, events=False, tcp=None):
+    """The shell with ``plan`` and ``tcp``, as large as on the simulated board with them.
+
+    Left out they are the fabric's own plan, and 64 sessions or as many as fit.
+    """
     from ..cores.tcp.config import TcpConfig
     from ..soc.plans import sim_board
 
-    board = sim_board(plan)
-    tcp = TcpConfig(
+    plan = DEFAULT if plan is None else plan
+    board = sim_board(plan, tcp=tcp)
+    engine = TcpConfig(
         width=board.data_width,
         sessions=board.sessions,
+        cache=board.cache or None,
+        segments=board.segments or None,
         segment_log2=board.segment_bytes.bit_length() - 1,
         trace=events,
     )
-    return fabric_source(tcp, shell={"plan": plan})
+    return fabric_source(engine, shell={"plan": plan})
 
 
 def _mirror_source():
@@ -194,24 +201,26 @@ _PLAN_TOPS: dict[str, Callable] = {
 }
 
 
-def source(name, plan=None, events=False):
+def source(name, plan=None, events=False, tcp=None):
     """The :class:`~trebuchet.sim.build.Source` of top ``name``, with another plan than its own.
 
-    ``events``: its TCP engine prints what happens to its sessions.
+    ``events``: its TCP engine prints what happens to its sessions. ``tcp``: another TCP engine.
     """
     if name not in TOPS:
         raise TrebuchetError(f"the top to simulate must be one of {', '.join(TOPS)}, not {name!r}")
-    if plan is None and not events:
+    if plan is None and not events and tcp is None:
         return TOPS[name]()
     if name not in _PLAN_TOPS:
         tops = ", ".join(_PLAN_TOPS)
+        if tcp is not None:
+            raise TrebuchetError(f"only {tops} have a TCP engine of another size, not {name}")
         if plan is None:
             raise TrebuchetError(f"only {tops} have a TCP engine that tells events, not {name}")
         raise TrebuchetError(f"roles go into {tops}, not into {name!r}")
     if plan is not None and plan.engines and name != "bridge":
         raise TrebuchetError(f"engines lie in the bridge: the top must be bridge, not {name!r}")
-    if plan is None and name == "fabric":
+    if plan is None and tcp is None and name == "fabric":
         from ..cores.tcp.config import TcpConfig
 
         return fabric_source(TcpConfig(trace=True))
-    return _PLAN_TOPS[name](plan, events=events)
+    return _PLAN_TOPS[name](plan, events=events, tcp=tcp)

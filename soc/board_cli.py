@@ -13,8 +13,15 @@ from rich.table import Column, Table
 from ..boards import NAMES, load_board
 from ..models.errors import TrebuchetError
 from ..models.ledger import ROOT, Ledger
-from .plan_options import EngineOption, PlanOption, RoleOption, RolesOption, ServiceOption
-from .plans import plan_of
+from .plan_options import (
+    EngineOption,
+    PlanOption,
+    RoleOption,
+    RolesOption,
+    ServiceOption,
+    TcpOption,
+)
+from .plans import plan_of, tcp_of
 
 __all__ = ["app"]
 
@@ -70,12 +77,13 @@ def check(
     engine: EngineOption = None,
     plan: PlanOption = None,
     roles: RolesOption = None,
+    tcp: TcpOption = None,
 ) -> None:
     """Say what is wrong with a board file, or missing in it, before anything is built."""
     from .check import check as steps
 
     chosen = plan_of(role or (), service or (), plan, roles or (), engine or (), board)
-    for what, finding in steps(board, fit=fit, plan=chosen):
+    for what, finding in steps(board, fit=fit, plan=chosen, tcp=tcp_of(tcp)):
         typer.echo(f"{what}: {finding}")
     typer.echo(f"build it with: trebuchet build {board}")
 

@@ -27,7 +27,7 @@ from .own_folder import check_own
 from .pins import check_pins, check_xdc
 from .place import Placement, pack, usage
 from .placed import place_unless_kept
-from .plans import build_label, sim_board, with_plan
+from .plans import build_label, sim_board, with_choices
 from .reports import is_whole, read_report, write_report
 from .rom import fill
 from .soc import TrebuchetSoC
@@ -66,7 +66,8 @@ def shell_config(board, trace=False, check=True):
         engine,
         width=board.data_width,
         sessions=board.sessions,
-        segments=None,
+        cache=board.cache or None,
+        segments=board.segments or None,
         half_open=None,
         counter_width=board.counter_width,
         lut_ram=board.lut_ram,
@@ -195,6 +196,7 @@ def build_sim(
     events=False,
     managed=True,
     bridge=False,
+    tcp=None,
 ):
     """Generate Verilog and firmware of a simulated board; return its :class:`SimFiles`.
 
@@ -220,12 +222,15 @@ def build_sim(
         ``peers`` nor ``debug``.
     bridge : bool
         It lies between a host and the network; the build is ``…_bridge``.
+    tcp : TcpChoice
+        Another TCP engine, and memory for it; the build is ``build/NAME_PLAN_TCP``.
     """
     if events and shell is not None:
         raise TrebuchetError("a shell that is given prints events or not by itself")
-    board = load_board(name) if plan is None else sim_board(plan, bridge)
+    chosen = plan is not None or tcp is not None
+    board = sim_board(plan, bridge, tcp) if chosen else load_board(name)
     source = board.source
-    label = build_label(board.name, plan)
+    label = build_label(board.name, plan, tcp)
     own = () if board.source is None else (files_of(board),)
     if not managed:
         board = without_cpu(board)
@@ -243,6 +248,7 @@ def build_sim(
         label += "_events"
     directory = Path(directory or ROOT / "build" / label).resolve()
     options = ("sim", label, board.plan.describe(), *own)
+    options += () if tcp is None else (board.describe(),)
     with locked(directory), importable(source):
         return _build_sim(directory, shell, board, events, options)
 
@@ -290,7 +296,14 @@ _OPTIONS = {"trellis": _FLOW_OPTIONS, "vivado": {}}
 
 
 def build_board(
-    name, directory=None, shell=None, synth_only=False, seeds=None, fresh=False, plan=None
+    name,
+    directory=None,
+    shell=None,
+    synth_only=False,
+    seeds=None,
+    fresh=False,
+    plan=None,
+    tcp=None,
 ):
     """Build the bitstream of a board, or with ``synth_only`` its netlist; return the report.
 
@@ -316,11 +329,13 @@ def build_board(
         board's own if left out. It is enough that one of several comes to an end.
     plan : Plan or None
         Other roles and services than the board's own; the folder is ``build/NAME_PLAN`` then.
+    tcp : TcpChoice or None
+        Another TCP engine than the board's own; the folder is ``build/NAME_PLAN_TCP`` then.
     """
-    board = with_plan(load_board(name), plan)
+    board = with_choices(load_board(name), plan, tcp)
     if board.flow == "sim":
         raise TrebuchetError(f"board {name!r} is simulated; run it with: trebuchet sim")
-    label = build_label(board.name, plan)
+    label = build_label(board.name, plan, tcp)
     directory = Path(directory or ROOT / "build" / label).resolve()
     with locked(directory):
         if board.flow == "vivado":

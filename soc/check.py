@@ -8,7 +8,7 @@ from .build import ROOT, environment, generate_locked, locked, shell_config
 from .netlist import synthesise
 from .pins import check_pins, check_xdc
 from .place import check_room, usage
-from .plans import with_plan
+from .plans import sim_board, with_choices
 from .vivado import check_fit, map_design
 
 __all__ = ["SPARE", "check"]
@@ -17,19 +17,22 @@ __all__ = ["SPARE", "check"]
 SPARE = 0.1
 
 
-def check(name, fit=False, plan=None):
+def check(name, fit=False, plan=None, tcp=None):
     """Yield ``(what, finding)`` of each step that a board file passes; raise at the first fault.
 
     Nothing is compiled or synthesised, which takes half a minute; with ``fit`` the netlist is made
     as well, to say how much of the FPGA it takes: some minutes. ``plan``: other roles and services
-    than the board's own. No other check uses the folder
+    than the board's own; ``tcp``: another TCP engine. No other check uses the folder
     meanwhile, ``build/NAME.check``: no board's name has a dot.
     """
-    board = with_plan(load_board(name), plan)
+    board = load_board(name)
+    grows = board.flow == "sim" and tcp is not None
+    board = sim_board(plan, tcp=tcp) if grows else with_choices(board, plan, tcp)
     yield "board file", f"{board.title}: {board.device}, {board.sys_clk_hz / 1e6:g} MHz"
     free = board.dram_bytes // 2 - shell_config(board).memory.size
     roles = ", ".join(entry.name for entry in board.plan.roles) or "none"
-    sizes = f"{board.sessions} TCP sessions (preset {board.tcp}), roles {roles}"
+    where = f", {board.cache} of them on chip" if board.cache else ""
+    sizes = f"{board.sessions} TCP sessions (preset {board.tcp}{where}), roles {roles}"
     yield "sizes", f"{sizes}, {free >> 20} MiB unused"
     engines = [PlannedEngine(entry).name for entry in board.plan.engines]
     if engines:

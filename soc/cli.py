@@ -12,8 +12,15 @@ from ..boards import NAMES, load_board
 from ..models.errors import TrebuchetError
 from .flash_cli import check_board
 from .loader import explain_failure, run_loader
-from .plan_options import EngineOption, PlanOption, RoleOption, RolesOption, ServiceOption
-from .plans import plan_of
+from .plan_options import (
+    EngineOption,
+    PlanOption,
+    RoleOption,
+    RolesOption,
+    ServiceOption,
+    TcpOption,
+)
+from .plans import plan_of, tcp_of
 from .reports import bitstream_of
 from .timing import critical_paths
 from .toolchain import require_tool
@@ -81,14 +88,14 @@ def _timing(report):
     return table
 
 
-def _build_board(board, output, timing, synth_only, seeds, fresh, plan):
+def _build_board(board, output, timing, synth_only, seeds, fresh, plan, tcp):
     """The report of a build; with ``timing`` the longest paths of one that misses its clocks."""
     from .build import build_board
     from .place import ClocksMissed
 
     try:
         return build_board(
-            board, output, synth_only=synth_only, seeds=seeds, fresh=fresh, plan=plan
+            board, output, synth_only=synth_only, seeds=seeds, fresh=fresh, plan=plan, tcp=tcp
         )
     except ClocksMissed as missed:
         if timing:
@@ -145,12 +152,14 @@ def build(
     engine: EngineOption = None,
     plan: PlanOption = None,
     roles: RolesOption = None,
+    tcp: TcpOption = None,
 ) -> None:
     """Build the firmware and the bitstream of a board with open tools, or its Vivado project."""
     from .build import build_sim
 
     console = Console(stderr=True)
     chosen = plan_of(role or (), service or (), plan, roles or (), engine or (), board)
+    engine_size = tcp_of(tcp)
     found = load_board(board)
     given = {"--seed": seed, "--seeds": seeds > 1, "--timing": timing, "--synth-only": synth_only}
     given |= {"--fresh": fresh, "--json": as_json}
@@ -159,10 +168,12 @@ def build(
     tried = range(first, first + seeds)
     with console.status(f"building {board} (some minutes; logs are in its folder)"):
         if found.flow == "sim":
-            files = build_sim(output, name=board, plan=chosen)
+            files = build_sim(output, name=board, plan=chosen, tcp=engine_size)
             report = {"board": board, "top": files.top, "folder": str(files.folder)}
         else:
-            report = _build_board(board, output, timing, synth_only, tried, fresh, chosen)
+            report = _build_board(
+                board, output, timing, synth_only, tried, fresh, chosen, engine_size
+            )
     if as_json:
         typer.echo(json.dumps(report, indent=2))
     elif "project" in report:

@@ -5,7 +5,9 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["EngineOption", "PlanOption", "RoleOption", "RolesOption", "ServiceOption"]
+from ..boards.presets import TCP_PRESETS
+
+__all__ = ["EngineOption", "PlanOption", "RoleOption", "RolesOption", "ServiceOption", "TcpOption"]
 
 _PANEL = "Roles and services"
 
@@ -33,6 +35,16 @@ EngineOption = Annotated[
         rich_help_panel=_PANEL,
         help="A stream engine in the bridge, inbound or outbound, such as outbound=crc32c; again "
         "for the other direction. none: no engine.",
+    ),
+]
+TcpOption = Annotated[
+    str | None,
+    typer.Option(
+        "--tcp",
+        metavar="PRESET[:FIELD=VALUE,…]",
+        rich_help_panel=_PANEL,
+        help=f"Size of the TCP engine: {', '.join(TCP_PRESETS)}; with other values for fields of "
+        "the board, such as medium:sessions=2048,cache=64. Left out: the board's own.",
     ),
 ]
 PlanOption = Annotated[

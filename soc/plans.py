@@ -5,26 +5,35 @@ import json
 from dataclasses import replace
 
 from ..boards import load_board
+from ..boards.presets import TcpChoice
 from ..boards.sim import BOARD
 from ..models.errors import TrebuchetError
 from ..models.plan import EngineEntry, Plan, PlanError, RoleEntry, ServiceEntry, load_plan
 from ..models.role_folders import add_roles
 from ..models.smp_framing import MESSAGE_HEADER
 
-__all__ = ["build_label", "plan_label", "plan_of", "sim_board", "with_plan"]
+__all__ = ["build_label", "plan_label", "plan_of", "sim_board", "tcp_of", "with_choices"]
+
+#: Bytes of the largest memory that a simulated board may have, that of the memory map.
+_MOST_MEMORY = 1 << 30
 
 
-def sim_board(plan, bridge=False):
+def sim_board(plan=None, bridge=False, tcp=None):
     """The simulated board with ``plan``: segments for its largest operand, sessions that fit.
 
-    ``bridge``: with a second port, which a plan with engines needs.
+    ``plan``: None for its own. ``bridge``: with a second port, which a plan with engines needs.
+    ``tcp``: a :class:`~..boards.presets.TcpChoice`, whose sessions it has; its memory is as large
+    as they need.
     """
     from ..cores.roles.catalog import PlannedRole
     from .build import shell_config
 
+    plan = BOARD.plan if plan is None else plan
     needs = [PlannedRole(entry).needs.operand for entry in plan.roles]
     largest = max([BOARD.segment_bytes - MESSAGE_HEADER, *needs])
     segment = 1 << (largest + MESSAGE_HEADER - 1).bit_length()
+    if tcp is not None:
+        return _sim_board_of(tcp, plan, bridge, segment)
     sessions = BOARD.sessions
     while sessions > 1:
         sizes = {"segment_bytes": segment, "sessions": sessions}
@@ -35,14 +44,41 @@ def sim_board(plan, bridge=False):
     raise PlanError(f"the simulated board's memory is too small for segments of {segment} bytes")
 
 
-def with_plan(board, plan):
-    """``board`` with another plan, unless that is None."""
-    return board if plan is None else board.variant(plan=plan)
+def _sim_board_of(tcp, plan, bridge, segment):
+    """The simulated board with the sessions of ``tcp``, and the smallest memory that takes it."""
+    from .build import shell_config
+
+    changes = {"segment_bytes": segment, **tcp.changes}
+    size = BOARD.dram_bytes
+    while size <= _MOST_MEMORY:
+        board = BOARD.variant(plan=plan, bridge=bridge, dram_bytes=size, **changes)
+        needed = shell_config(board, check=False).memory.size
+        if needed <= size // 2:
+            return board
+        size *= 2
+    raise PlanError(
+        f"the simulated board has at most {_MOST_MEMORY // 2} bytes for the shell; "
+        f"{board.sessions} sessions need {needed}: choose fewer with --tcp {tcp.preset}:sessions=N"
+    )
 
 
-def build_label(name, plan):
-    """Name of the folder that board ``name`` is built in; with another plan, unless it is None."""
-    return name if plan is None else f"{name}_{plan_label(plan)}"
+def with_choices(board, plan=None, tcp=None):
+    """``board`` with another plan and another TCP engine, unless those are None."""
+    changes = {} if plan is None else {"plan": plan}
+    changes |= {} if tcp is None else tcp.changes
+    return board.variant(**changes) if changes else board
+
+
+def tcp_of(text):
+    """The :class:`~..boards.presets.TcpChoice` of option ``--tcp``, or None if it is left out."""
+    return None if text is None else TcpChoice.parse(text)
+
+
+def build_label(name, plan, tcp=None):
+    """Name of the folder that board ``name`` is built in, with another plan and TCP engine."""
+    parts = [] if plan is None else [plan_label(plan)]
+    parts += [] if tcp is None else [tcp.label]
+    return "_".join((name, *parts))
 
 
 def plan_label(plan):
