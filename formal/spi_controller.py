@@ -5,7 +5,7 @@ under way; then the serial clock makes eight periods, low first, each half of ``
 cycles, and nothing else moves it; in period ``k``, for the whole of it, ``mosi`` is bit ``7 - k``
 of the byte; ``miso`` is taken in the last cycle of each high half, and only then; ``busy`` holds
 for those cycles; afterwards ``received`` is what was taken, until the next byte is written. Chip
-select is the register's, inverted.
+select is the register's, inverted. So it is a source of bytes for ``WordReader``.
 
 Not proved: other periods than those named; behaviour under a reset while running; that firmware
 keeps ``select`` while a byte is under way.
@@ -16,6 +16,7 @@ from amaranth.hdl import Array, Assert, Cat, Const, Cover, Elaboratable, Mux, Si
 from .proof import Mutant, Proof
 from .standins import elaborated
 from .stream import free, new_harness
+from .word_reader import byte_source_rules
 
 __all__ = ["PROOFS"]
 
@@ -57,6 +58,7 @@ class SpiControllerProof(Elaboratable):
             m.d.comb += Assert(dut.mosi == Array(reversed(list(sent)))[halves[1:4]])
         with m.If(~active & (halves == 16)):
             m.d.comb += Assert(dut.csr.received[:8] == got)
+        byte_source_rules(m, starts, busy, dut.csr.received[:8], Assert)
         self._covers(m, active, halves, sent)
         self._invariants(m, active, cycle, halves, sent, got)
         return m

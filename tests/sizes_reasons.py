@@ -46,6 +46,7 @@ REASONS = {
         **dict.fromkeys(("tcp.options.MssOption", "tcp.connect.ConnectPort"), ()),
         **dict.fromkeys(("tcp.notice.NoticePort", "tcp.speck.Speck"), ()),
         "spi_controller.SpiController": ["spi_controller"],
+        "spi_flash.SpiFlash": ["word_reader"],
         "tcp.estimator.CongestionWindow": ["tcp_units::test_congestion_window"],
         "tcp.judge.SegmentJudge": ["tcp_units::test_judge"],
         "tcp.window.WindowEdge": ["tcp_window"],

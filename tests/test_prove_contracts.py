@@ -112,7 +112,8 @@ WITHOUT = {
     *("roles.matmul.sequencer.Sequencer", "router.adapter.PacketsToFlits"),
     *("router.arbiter.RoundRobin", "router.buffer.ElasticBuffer", "router.credits.CreditCounter"),
     *("router.network.Network", "router.phit.PhitReceiver", "router.phit.PhitSender"),
-    *("router.router.Router", "spi_controller.SpiController", "tcp.application.ApplicationEngine"),
+    *("router.router.Router", "spi_controller.SpiController", "spi_flash.SpiFlash"),
+    *("tcp.application.ApplicationEngine", "word_reader.WordReader"),
     *("tcp.estimator.CongestionWindow", "tcp.estimator.FixedWindow"),
     *("tcp.estimator.RttEstimator", "tcp.judge.SegmentJudge"),
     *(
