@@ -274,8 +274,24 @@ _GATING = (
     Group(
         "firmware",
         "trebuchet.bench.firmware:size",
-        "size of the simulated board's firmware, and of the Versa's; a minute",
-        ("firmware.code_bytes", "firmware.rom_bytes", "firmware.versa_ecp5_rom_bytes"),
+        "size of the simulated board's firmware, and of the Versa's, with its boot ROM; a minute",
+        (
+            "firmware.code_bytes",
+            "firmware.rom_bytes",
+            "firmware.versa_ecp5_boot_rom_bytes",
+            "firmware.versa_ecp5_image_bytes",
+        ),
+    ),
+    Group(
+        "boot",
+        "trebuchet.bench.boot:cycles",
+        "cycles to `ready` and to an interrupt's handler, with and without a boot ROM; a minute",
+        (
+            "boot.ready_cycles",
+            "boot.interrupt_cycles",
+            "boot.rom_ready_cycles",
+            "boot.rom_interrupt_cycles",
+        ),
     ),
     *(
         Group(

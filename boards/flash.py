@@ -36,6 +36,9 @@ class Flash:
         Slot of an application firmware. The last sector of a slot is for the image's header.
     config : tuple
         The two copies of the configuration block, :data:`CONFIG_BYTES`.
+    golden_firmware : tuple
+        Slot of the golden firmware of a board whose firmware is in external memory. Nothing on the
+        board ever writes here.
     max_hz : int
         Fastest serial clock for the plain read command (03h).
     part : str
@@ -47,13 +50,14 @@ class Flash:
     bitstream: tuple[int, int] = (0, 0)
     firmware: tuple[int, int] = (0, 0)
     config: tuple[int, int] = (0, 0)
+    golden_firmware: tuple[int, int] = (0, 0)
     max_hz: int = 25_000_000
     part: str = ""
 
     @property
     def parts(self):
         """The parts by name, without those that are empty."""
-        names = ("golden", "bitstream", "firmware", "config")
+        names = ("golden", "bitstream", "firmware", "config", "golden_firmware")
         return {name: getattr(self, name) for name in names if getattr(self, name) != (0, 0)}
 
     def half_period(self, sys_clk_hz):
@@ -85,7 +89,7 @@ class Flash:
             end[name] = (offset, offset + length)
         if self.config != (0, 0) and self.config[1] != CONFIG_BYTES:
             yield "config", f"{CONFIG_BYTES} bytes", self.config
-        for name in ("bitstream", "firmware"):
+        for name in ("bitstream", "firmware", "golden_firmware"):
             if name in end and self.parts[name][1] < 2 * SECTOR:
                 yield name, "two sectors or more", self.parts[name]
         if "bitstream" in end and self.bitstream[0] % BITSTREAM_ALIGNMENT:
@@ -100,14 +104,16 @@ class Flash:
                 )
 
 
-def flash_layout(size, start=0, bitstream_bytes=ECP5_BITSTREAM, **others):
+def flash_layout(
+    size, start=0, bitstream_bytes=ECP5_BITSTREAM, with_golden_firmware=False, **others
+):
     """The usual :class:`Flash` of ``size`` bytes: from ``start`` on, one part behind the other.
 
     First the golden bitstream and the application's, with ``bitstream_bytes`` for each; then the
-    firmware and the configuration. ``start`` is what lies below in bytes, like a bootloader;
-    ``others`` are fields of :class:`Flash`, also in the place of these (``bitstream=(0, 0)`` where
-    nothing could load the application's; its room stays free). What does not fit, the board that
-    it is given to refuses.
+    firmware and the configuration, and ``with_golden_firmware`` that, at a multiple of 64 KiB.
+    ``start`` is what lies below in bytes, like a bootloader; ``others`` are fields of
+    :class:`Flash`, also in the place of these (``bitstream=(0, 0)`` where nothing could load the
+    application's; its room stays free). What does not fit, the board that it is given to refuses.
     """
     application = start + bitstream_bytes
     firmware = application + bitstream_bytes
@@ -117,6 +123,9 @@ def flash_layout(size, start=0, bitstream_bytes=ECP5_BITSTREAM, **others):
         "firmware": (firmware, FIRMWARE_BYTES),
         "config": (firmware + FIRMWARE_BYTES, CONFIG_BYTES),
     }
+    if with_golden_firmware:
+        at = firmware + FIRMWARE_BYTES + BITSTREAM_ALIGNMENT
+        parts["golden_firmware"] = (at, FIRMWARE_BYTES)
     return Flash(size=size, **parts | others)
 
 

@@ -27,6 +27,12 @@ FLOWS = ("sim", "trellis", "vivado")
 #: UltraScale and UltraScale+, by Yosys' names.
 FAMILIES = ("xcu", "xcup")
 #: No processor, LiteX's, and those of ours in ``soc/cpu``.
+#: Where firmware runs: on-chip memory, or external memory, where a boot ROM puts it.
+FIRMWARES = ("rom", "memory")
+#: Variants with an instruction cache.
+CACHED = ("lite", "standard", "full", "trebuchet_cached")
+#: Bytes of the boot ROM.
+BOOT_ROM_BYTES = 0x2000
 CPU_VARIANTS = ("none", "minimal", "lite", "standard", "full", "trebuchet", "trebuchet_cached")
 #: Settings of the router, those of ``soc/toolchain.py``.
 ROUTERS = ("quick", "patient")
@@ -34,6 +40,7 @@ ROUTERS = ("quick", "patient")
 _CHOICES = {
     "flow": FLOWS,
     "cpu_variant": CPU_VARIANTS,
+    "firmware": FIRMWARES,
     "data_width": (32, 64),
     "router": ROUTERS,
 }
@@ -185,11 +192,16 @@ class Board:
         which everybody knows. Firmware writes a random one at each start; without a processor it
         is this one.
     cpu_variant : str
-        VexRiscv variant. Firmware runs from on-chip memory, so the smallest, without caches, does.
+        VexRiscv variant. If firmware runs from on-chip memory, the smallest, without caches, does.
         ``trebuchet`` and ``trebuchet_cached`` have instructions of ours (docs/cpu.md). ``none``:
         no processor, nothing that needs firmware, and SDRAM of single data rate (docs/porting.md).
+    firmware : str
+        Where firmware runs: ``"rom"``, on-chip memory that is part of the bitstream; ``"memory"``,
+        external memory, where a boot ROM of :data:`BOOT_ROM_BYTES` puts it from the flash. That
+        needs ``flash.firmware`` and ``flash.golden_firmware``, a CPU with an instruction cache, and
+        no ``multiboot`` (docs/firmware-boot.md).
     rom_bytes, sram_bytes : int
-        On-chip memories of the firmware.
+        On-chip memories of the firmware; ``rom_bytes`` does not count with a boot ROM.
     uart_baud : int
         Baud rate of the console.
     watchdog_ms : int
@@ -256,6 +268,7 @@ class Board:
     inspect: bool | None = None
     isn_key: int = 0
     cpu_variant: str = "minimal"
+    firmware: str = "rom"
     rom_bytes: int = 0x10000
     sram_bytes: int = 0x2000
     uart_baud: int = 115200
@@ -309,6 +322,7 @@ class Board:
         self._check_flash()
         self._check_multiboot()
         self._check_unmanaged()
+        self._check_firmware()
         self._check_bridge()
         self._check_addresses()
 
@@ -439,6 +453,18 @@ class Board:
         only = not parts.keys() - {"golden"}
         self._require("flash", only, "nothing but a golden bitstream with cpu_variant 'none'")
 
+    def _check_firmware(self):
+        """What a boot ROM needs."""
+        if not self.boot_rom:
+            return
+        parts = {} if self.flash is None else self.flash.parts
+        both = "firmware" in parts and "golden_firmware" in parts
+        self._require("firmware", both, "'rom' without flash.firmware and flash.golden_firmware")
+        cached = self.cpu_variant in CACHED
+        self._require("cpu_variant", cached, f"one of {CACHED} with firmware 'memory'")
+        alone = self.multiboot == "none"
+        self._require("multiboot", alone, "'none' with firmware 'memory'")
+
     def _check_bridge(self):
         """A frame leaves the bridge for a gigabit MAC without a pause."""
         fast = self.flow == "sim" or self.sys_clk_hz * self.data_width >= 1_100_000_000
@@ -459,6 +485,11 @@ class Board:
     def has_cpu(self):
         """There is a processor, and so firmware that manages the board."""
         return self.cpu_variant != "none"
+
+    @property
+    def boot_rom(self):
+        """Firmware is in external memory, and a boot ROM puts it there."""
+        return self.firmware == "memory"
 
     @property
     def mac_int(self):

@@ -28,7 +28,7 @@ from ..models.plan import Plan
 from .flash import Flash
 from .schema import HOST_DOMAINS, Board
 
-__all__ = ["BOARD", "with_bridge", "without_cpu"]
+__all__ = ["BOARD", "with_boot_rom", "with_bridge", "without_cpu"]
 
 #: SDRAM timings are those of this clock; they do not depend on how fast the simulation runs.
 SDRAM_CLK_HZ = 100_000_000
@@ -119,6 +119,7 @@ BOARD = Board(
     external_tick=True,
     flash=Flash(
         size=1 << 20,
+        golden_firmware=(0x40000, 0x40000),
         firmware=(0x80000, 0x40000),
         config=(0xFE000, 0x2000),
         max_hz=500_000,  # as fast as the controller goes
@@ -136,6 +137,11 @@ def without_cpu(board):
         inspect=False,
         flash=None,
     )
+
+
+def with_boot_rom(board):
+    """The simulated board ``board`` with its firmware in external memory."""
+    return board.variant(firmware="memory", cpu_variant="lite", sram_bytes=0x1000)
 
 
 def with_bridge(board):

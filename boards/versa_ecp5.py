@@ -49,7 +49,11 @@ BOARD = Board(
     tcp="lean",
     udp_services=False,  # with them the router does not come to an end
     seed=2,
-    flash=flash_layout(16 << 20),  # Micron N25Q128A, which also configures the FPGA
+    cpu_variant="lite",
+    firmware="memory",  # it would take a quarter of the block RAMs
+    sram_bytes=0x1000,
+    # Micron N25Q128A, which also configures the FPGA.
+    flash=flash_layout(16 << 20, with_golden_firmware=True),
     # openFPGALoader has no name for this board; its FT2232 is wired in the usual way.
     loader=("--cable", "ft2232"),
 )

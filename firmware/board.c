@@ -11,6 +11,7 @@
 static volatile bool woken = true;
 /* 0: timer 0 is the cycle counter. */
 static uint32_t period;
+static uint32_t period_cycles, latest;
 
 void board_wake(void)
 {
@@ -26,8 +27,19 @@ static void shell_isr(void)
 
 static void timer_isr(void)
 {
+	uint32_t late;
+
 	timer0_ev_pending_write(1);
+	timer0_update_value_write(1);
+	late = period_cycles - timer0_value_read();
+	if (late > latest)
+		latest = late;
 	board_wake();
+}
+
+uint32_t board_interrupt_cycles(void)
+{
+	return latest;
 }
 
 /* Timer 0 runs down from its largest value again and again. */
@@ -101,7 +113,8 @@ void board_wake_every(uint32_t milliseconds)
 	if (period != 0 && period <= milliseconds)
 		return;
 	period = milliseconds;
-	timer_start(CONFIG_CLOCK_FREQUENCY / 1000 * milliseconds - 1);
+	period_cycles = CONFIG_CLOCK_FREQUENCY / 1000 * milliseconds - 1;
+	timer_start(period_cycles);
 	timer0_ev_pending_write(1);
 	timer0_ev_enable_write(1);
 	irq_attach(TIMER0_INTERRUPT, timer_isr);

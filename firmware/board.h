@@ -26,6 +26,9 @@ void board_sleep(void);
  */
 void board_wake_every(uint32_t milliseconds);
 
+/* Clock cycles from the timer's expiry to its handler, the most since board_wake_every(). */
+uint32_t board_interrupt_cycles(void);
+
 /* While something that has no interrupt goes on: sleep until the next wake-up, if there are any. */
 void board_pause(void);
 

@@ -9,6 +9,7 @@
 #include "bulk.h"
 #include "crc32.h"
 #include "flash.h"
+#include "handover.h"
 #include "log.h"
 #include "log_status.h"
 #include "memory.h"
@@ -21,7 +22,20 @@ extern const char _ftext[]; /* where the linker put the first instruction */
 
 bool boot_is_golden(void)
 {
+#ifdef TREBUCHET_BOOT_ROM
+	return handover_found().from != HANDOVER_APPLICATION;
+#else
 	return (uintptr_t)_ftext - MAIN_RAM_BASE >= APPLICATION_BYTES;
+#endif
+}
+
+const char *boot_name(void)
+{
+#ifdef TREBUCHET_BOOT_ROM
+	if (handover_found().from == HANDOVER_RECEIVED)
+		return "received";
+#endif
+	return boot_is_golden() ? "golden" : "application";
 }
 
 struct slot boot_slot(enum image_kind kind)
@@ -45,6 +59,8 @@ uint8_t boot_check(const struct image *image)
 	return image->length <= APPLICATION_BYTES ? TREBUCHET_STATUS_OK : TREBUCHET_STATUS_TOO_LARGE;
 }
 
+#ifndef TREBUCHET_BOOT_ROM
+
 /* Copy to memory, and check what arrived there. */
 static uint8_t copy(struct slot slot, const struct image *image)
 {
@@ -60,6 +76,8 @@ static uint8_t copy(struct slot slot, const struct image *image)
 	return TREBUCHET_STATUS_OK;
 }
 
+#endif
+
 uint8_t boot_history(struct slot slot, struct slot_state state, uint32_t failures)
 {
 	if (!state.bad && state.confirmed && failures >= IMAGE_TRIALS) {
@@ -71,6 +89,23 @@ uint8_t boot_history(struct slot slot, struct slot_state state, uint32_t failure
 	log_warn("image", state.bad ? "it was given up" : "it was started 3 times and never confirmed");
 	return TREBUCHET_STATUS_ABORTED;
 }
+
+#ifdef TREBUCHET_BOOT_ROM
+
+void boot_application(const uint32_t key[4])
+{
+	struct handover found = handover_found();
+	struct slot slot = boot_slot(IMAGE_FIRMWARE);
+
+	(void)key;
+	if (found.application == HANDOVER_EMPTY)
+		return;
+	if (found.application == TREBUCHET_STATUS_ABORTED)
+		boot_history(slot, slot_state(slot), 0); /* it writes why */
+	log_status("image", "application", found.application);
+}
+
+#else
 
 /* The application takes over everything, stack and interrupts included. */
 static void jump(void)
@@ -111,6 +146,8 @@ void boot_application(const uint32_t key[4])
 	memory_leave_chance(key);
 	jump();
 }
+
+#endif
 
 void boot_confirm(void)
 {

@@ -1,5 +1,6 @@
 /*
- * Which firmware runs. The one in ROM is golden: it starts the application in flash, if there is a
+ * Which firmware runs. Where firmware is in external memory, the boot ROM has chosen it (rom/choose.h);
+ * else the firmware in ROM is golden: it starts the application in flash, if there is a
  * good one, and stays otherwise. An application confirms that it came up; one that does not, three
  * times, is not started again, and neither is one that came up once but has failed three times in a
  * row, within a minute of its start.
@@ -13,11 +14,14 @@
 
 #include "image.h"
 
-/* Whether the firmware that asks is the one in ROM. */
+/* Whether the firmware that asks is no application: the one in ROM, or what the boot ROM had instead. */
 bool boot_is_golden(void);
+/* "golden", "application", or "received" by the boot ROM. */
+const char *boot_name(void);
 /*
  * Golden firmware: start the application. Returns if there is none, or none that is good, which a
  * line on the console explains; `key` is the chance gathered so far, left for the application.
+ * With a boot ROM: only tell what that found in the application's slot.
  */
 void boot_application(const uint32_t key[4]);
 /* The application has come up. */

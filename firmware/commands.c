@@ -40,7 +40,9 @@ static uint8_t uptime(struct words *words, struct text *out)
 	text_plain(out, restart_cause_name());
 	text_plain(out, ", ");
 	text_unsigned(out, restart_count());
-	text_plain(out, " restarts\n");
+	text_plain(out, " restarts; interrupts at most ");
+	text_unsigned(out, board_interrupt_cycles());
+	text_plain(out, " cycles late\n");
 	return TREBUCHET_STATUS_OK;
 }
 

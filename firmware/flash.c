@@ -98,6 +98,20 @@ void flash_read(uint32_t address, void *to, size_t length)
 	flash_select(false);
 }
 
+#ifdef TREBUCHET_BOOT_ROM
+
+uint32_t flash_load(uint32_t address, uint32_t *to, size_t length)
+{
+	uint32_t crc;
+
+	command(READ, address);
+	crc = flash_words(to, length);
+	flash_select(false);
+	return crc;
+}
+
+#endif
+
 uint8_t flash_erase(uint32_t address, uint32_t length)
 {
 	uint32_t end = address + length;

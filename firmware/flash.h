@@ -13,6 +13,11 @@
 /* Make the flash listen, and wait for a write that a restart has cut off from us. */
 uint8_t flash_start(void);
 void flash_read(uint32_t address, void *to, size_t length);
+/*
+ * Read whole words, the last one filled up with zeros, as fast as the flash gives them; returns the
+ * CRC-32 of the `length` bytes. For boards with a boot ROM.
+ */
+uint32_t flash_load(uint32_t address, uint32_t *to, size_t length);
 /* Erase the sectors from `address` on that hold `length` bytes. Not read back. */
 uint8_t flash_erase(uint32_t address, uint32_t length);
 /* Clear the bits that are 0 in `from`, and read back: FLASH_ERROR unless the flash now equals it. */

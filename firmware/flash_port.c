@@ -1,5 +1,6 @@
 #include "flash_port.h"
 
+#include <generated/soc.h>
 #include <generated/trebuchet_regs.h>
 
 #include "board.h"
@@ -25,6 +26,24 @@ uint8_t flash_byte(uint8_t byte)
 	while (received & RECEIVED_BUSY);
 	return (uint8_t)received;
 }
+
+#ifdef TREBUCHET_BOOT_ROM
+
+uint32_t flash_words(uint32_t *to, size_t length)
+{
+	const uint32_t *end = to + (length + 3) / 4;
+
+	trebuchet_flash_words_count_write(length);
+	while (to != end) {
+		while (!trebuchet_flash_words_valid_read())
+			;
+		*to++ = trebuchet_flash_words_word_read();
+		trebuchet_flash_words_next_write(1);
+	}
+	return trebuchet_flash_words_crc_read();
+}
+
+#endif
 
 #else /* no flash: it reads as blank, and takes nothing */
 

@@ -69,7 +69,9 @@ static void start(void)
 	watchdog_start(TREBUCHET_WATCHDOG_MS > 0 ? START_MS : 0);
 	serial_string("\nTrebuchet " TREBUCHET_VERSION " on " TREBUCHET_BOARD "\nstart: ");
 	serial_string(restart_cause_name());
-	serial_string(boot_is_golden() ? "\nfirmware: golden\n" : "\nfirmware: application\n");
+	serial_string("\nfirmware: ");
+	serial_string(boot_name());
+	serial_string("\n");
 	console_log();
 	log_debug("start", restart_cause_name());
 	if (restart_cause() == RESTART_CRASH || restart_cause() == RESTART_WATCHDOG)

@@ -13,8 +13,8 @@
 void memory_gather_chance(uint32_t key[4]);
 
 /*
- * Initialise the SDRAM and test it; false when it does not work. An application runs from it, so that
- * it works already.
+ * Initialise the SDRAM and test it; false when it does not work. Firmware that runs from it finds it
+ * working.
  */
 bool memory_start(void);
 

@@ -6,4 +6,7 @@
 /* The first of them, which a version finds that another one has left. */
 #define NOINIT_RECORD __attribute__((section(".noinit.record")))
 
+/* Behind it, what the boot ROM leaves (handover.h). */
+#define NOINIT_HANDOVER __attribute__((section(".noinit.handover")))
+
 #endif

@@ -1,4 +1,4 @@
-"""`trebuchet image pack|show`: images of firmware and bitstreams for a board's flash.
+"""`trebuchet image pack|show|send`: images of firmware and bitstreams for a board's flash.
 
 What an image is: :mod:`trebuchet.models.image`.
 """
@@ -39,6 +39,28 @@ def pack_command(
         raise TrebuchetError(f"{source}: {error}") from error
     write_file(output, data)
     typer.echo(f"{output}: {kind.name} {version} for {board}, {len(contents)} bytes of contents")
+
+
+@app.command("send")
+def send_command(
+    device: Annotated[Path, typer.Argument(help="Serial line of the board, like /dev/ttyUSB1.")],
+    source: Annotated[Path, typer.Argument(metavar="FILE", help="An image of firmware.")],
+) -> None:
+    """Send firmware to a board whose boot ROM asks for an image on its console."""
+    from .uart import send_image
+
+    data = read_file(source)
+    try:
+        image = Image.unpack(data)
+        if image.kind is not Kind.firmware:
+            raise TrebuchetError("this is no firmware, but a bitstream: BAD_DATA")
+        check_firmware(image)
+    except TrebuchetError as error:
+        raise TrebuchetError(f"{source}: {error}") from error
+    status = send_image(device, data)
+    if status != "OK":
+        raise TrebuchetError(f"the board refused {source}: {status}")
+    typer.echo(f"{source}: the board starts it")
 
 
 @app.command("show")

@@ -4,6 +4,7 @@
 name       what
 =========  ======================================================================================
 board      the whole LiteX SoC with its firmware
+bootrom    the same with a boot ROM, and its firmware in flash and external memory
 fabric     the shell and a memory model, without CPU: for long protocol tests and benchmarks
 unmanaged  the SoC of a board without CPU: with LiteX's MAC and memory, which ``fabric`` has not
 mirror     sends back what it gets (:mod:`trebuchet.sim.mirror`): for tests of the simulator
@@ -59,17 +60,23 @@ def _addresses():
     return mac, int.from_bytes(bytes(map(int, IP.split("."))), "big")
 
 
-def board_source(plan=None, peers=0, events=False, managed=True, tcp=None):
+def board_source(plan=None, peers=0, events=False, managed=True, tcp=None, boot_rom=False):
     """The whole SoC of ``boards/sim.py`` with its firmware, with its own plan or another.
 
     ``peers``: how many other boards LTL may join it with; 0: it has no LTL. ``events``: the TCP
     engine prints its trace events. ``managed``: it has a CPU. ``tcp``: another TCP engine, a
-    :class:`~trebuchet.boards.presets.TcpChoice`.
+    :class:`~trebuchet.boards.presets.TcpChoice`. ``boot_rom``: its firmware is in external memory.
     """
     from ..soc.build import build_sim
 
-    files = build_sim(plan=plan, peers=peers, events=events, managed=managed, tcp=tcp)
+    files = build_sim(
+        plan=plan, peers=peers, events=events, managed=managed, tcp=tcp, boot_rom=boot_rom
+    )
     return Source("board", files.top, {}, files.sources, files.folder, ready_port=7)
+
+
+def _boot_rom_source():
+    return board_source(boot_rom=True)
 
 
 def _unmanaged_source():
@@ -187,6 +194,7 @@ TOPS: dict[str, Callable] = {
     "board": board_source,
     "bridge": _bridge_source,
     "fabric": fabric_source,
+    "bootrom": _boot_rom_source,
     "unmanaged": _unmanaged_source,
     "mirror": _mirror_source,
     "wire": _wire_source,

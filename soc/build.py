@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import hashlib
 import os
 import shutil
 import time
@@ -12,7 +11,7 @@ from pathlib import Path
 from ..boards import load_board
 from ..boards.neighbours import importable
 from ..boards.presets import TCP_PRESETS
-from ..boards.sim import with_bridge, without_cpu
+from ..boards.sim import with_boot_rom, with_bridge, without_cpu
 from ..boards.sim_debug import with_debug_port
 from ..models.ending import catch_termination
 from ..models.errors import TrebuchetError
@@ -28,7 +27,7 @@ from .pins import check_pins, check_xdc
 from .place import Placement, pack, usage
 from .placed import place_unless_kept
 from .plans import build_label, sim_board, with_choices
-from .reports import is_whole, read_report, write_report
+from .reports import IMAGE, bitstream_entries, is_whole, read_report, write_report
 from .rom import fill
 from .soc import TrebuchetSoC
 from .toolchain import own_tools, provide_tools, require_tool, tool_names
@@ -197,6 +196,7 @@ def build_sim(
     managed=True,
     bridge=False,
     tcp=None,
+    boot_rom=False,
 ):
     """Generate Verilog and firmware of a simulated board; return its :class:`SimFiles`.
 
@@ -224,6 +224,8 @@ def build_sim(
         It lies between a host and the network; the build is ``…_bridge``.
     tcp : TcpChoice
         Another TCP engine, and memory for it; the build is ``build/NAME_PLAN_TCP``.
+    boot_rom : bool
+        Its firmware is in external memory, where a boot ROM puts it; the build is ``…_bootrom``.
     """
     if events and shell is not None:
         raise TrebuchetError("a shell that is given prints events or not by itself")
@@ -244,6 +246,9 @@ def build_sim(
     if bridge:
         board = with_bridge(board)
         label += "_bridge"
+    if boot_rom:
+        board = with_boot_rom(board)
+        label += "_bootrom"
     if events:
         label += "_events"
     directory = Path(directory or ROOT / "build" / label).resolve()
@@ -403,14 +408,6 @@ def _finished(board, path, options, fresh):
     return inputs, None
 
 
-def _bitstream(path):
-    """What a report says of a bitstream."""
-    if path is None:
-        return {"bitstream": None}
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    return {"bitstream": str(path), "bitstream_sha256": digest}
-
-
 def _build_board(board, directory, shell, synth_only, seeds, fresh):
     seeds = seeds or (board.seed,)
     names = ("yosys",) if synth_only else ("yosys", "nextpnr-ecp5", "ecppack")
@@ -447,8 +444,9 @@ def _build_board(board, directory, shell, synth_only, seeds, fresh):
         "placement_kept": kept,
         **usage(placement, routed=not synth_only),
         "lut4_available": board.lut4_budget,
-        **_bitstream(None if synth_only else placement.path(".bit")),
+        **bitstream_entries(None if synth_only else placement.path(".bit")),
         "application": None if application is None else str(application),
+        "firmware": str(directory / IMAGE) if board.boot_rom else None,
         "floorplan": None if synth_only else str(placement.path(".svg")),
         "minutes": round((time.monotonic() - began) / 60, 2),
         "peak_bytes": max(placement.peaks, default=0),
@@ -488,7 +486,7 @@ def _build_project(board, directory, shell, synth_only, fresh):
         "used": used,
         "available": {name: getattr(board.capacity, name) for name in used},
         "lint_waived": {} if with_vivado else WAIVED,
-        **_bitstream(project.path(".bit") if with_vivado else None),
+        **bitstream_entries(project.path(".bit") if with_vivado else None),
         "application": str(project.path("_application.bin")) if with_vivado and chip else None,
     }
     write_report(report_path, report)

@@ -73,6 +73,8 @@ def _show_project(report):
 
 
 def _show_application(report):
+    if report.get("firmware"):
+        typer.echo(f"golden firmware (docs/firmware-boot.md): {report['firmware']}")
     if report.get("application"):
         typer.echo(f"application's bitstream (docs/multiboot.md): {report['application']}")
 
@@ -252,3 +254,5 @@ def load(
         otherwise = "is it connected, powered, and may this user open its USB device?"
         reason = explain_failure(said, otherwise)
         raise TrebuchetError(f"openFPGALoader could not load the board; {reason}")
+    if found.boot_rom and not flash:
+        typer.echo(f"its firmware is that in the flash; this build's: trebuchet flash {board}")

@@ -14,17 +14,22 @@ from pathlib import Path
 from litex.build.tools import write_to_file
 from litex.soc.integration.builder import Builder
 
+from .. import __version__
 from ..cores.roles.contract import role_block
+from ..models.files import write_whole
+from ..models.image import MAIN_RAM, Image, Kind, slot_bytes
 from ..models.kept import kept
 from ..models.status import DESCRIPTIONS, Status
 from .csr_export import c_header, json_map, register_offsets, register_words, svd
 from .inputs import ROOT, input_hash
 from .peers import peers_header
 from .processes import run_group
+from .reports import IMAGE
 from .toolchain import require_tool, version_of
 
 #: Read-only registers that say nothing about the board.
 _NO_GAUGES = {("mailbox", "rx_data"), ("nic", "rx_data")}
+_NO_GAUGES |= {("flash_words", "word"), ("flash_words", "crc")}
 
 __all__ = [
     "FIRMWARE_DIR",
@@ -40,6 +45,9 @@ PACKAGES = ("libc", "libcompiler_rt", "libbase", "liblitedram")
 #: Those of them that know nothing of the SoC, and what the rest of their makefiles goes on from.
 #: LiteX compiles them anew for each SoC, which takes longer than the firmware itself.
 SHARED = {"libc": ("cross.txt", "picolibc.h", "__libc.a"), "libcompiler_rt": ("*.o", "*.a")}
+
+#: What the simulated board's flash holds instead of nothing, in the gateware's folder.
+FLASH = "flash.bin"
 
 FIRMWARE_DIR = Path(__file__).resolve().parent.parent / "firmware"
 
@@ -147,7 +155,8 @@ class FirmwareBuilder(Builder):
     def _get_variables_contents(self):
         """As LiteX's, and the linker can leave out functions of LiteX's libraries, too."""
         separate = "CPUFLAGS += -ffunction-sections -fdata-sections"
-        return f"{super()._get_variables_contents()}\n{separate}\n"
+        boot_rom = f"BOOT_ROM={int(self.soc.board.boot_rom)}"
+        return f"{super()._get_variables_contents()}\n{separate}\n{boot_rom}\n"
 
     def _generate_rom_software(self, compile_bios=True):
         """As LiteX's, but :data:`SHARED` packages are compiled once for each kind of CPU.
@@ -160,6 +169,20 @@ class FirmwareBuilder(Builder):
             for name, source in self.software_packages:
                 if compile_bios or name != "bios":
                     _run_make(Path(self.software_dir) / name, Path(source) / "Makefile")
+            if compile_bios and self.soc.board.boot_rom:
+                self._pack_firmware()
+
+    def _pack_firmware(self):
+        """Write :data:`IMAGE`, and for the simulator a flash with it."""
+        board, output = self.soc.board, Path(self.output_dir)
+        code = (Path(self.software_dir) / "bios" / "application.bin").read_bytes()
+        image = Image(Kind.firmware, board.name, __version__, code, MAIN_RAM).pack()
+        write_whole(output / IMAGE, image)
+        if board.flow == "sim":
+            offset, length = board.flash.golden_firmware
+            flash = bytearray(b"\xff" * board.flash.size)
+            flash[offset : offset + length] = slot_bytes(image, length)
+            write_whole(Path(self.gateware_dir) / FLASH, bytes(flash))
 
     def _share(self, name, patterns):
         """Leave in the build what is compiled of a package for CPUs like this one."""

@@ -11,7 +11,7 @@ from ..models.files import make_folder, read_file, writing_to
 from ..models.image import HEADER_BYTES, Image, check_firmware, slot_bytes
 from .loader import explain_failure, run_loader
 from .multiboot import jump_page
-from .reports import bitstream_of
+from .reports import IMAGE, bitstream_of
 from .toolchain import require_tool
 
 __all__ = ["check_board", "flash", "golden_pieces", "slot_pieces"]
@@ -55,8 +55,10 @@ def golden_pieces(board, bitstream):
     yield offset, bitstream
 
 
-def slot_pieces(board, image):
+def slot_pieces(board, image, slot=None):
     """``(offset, bytes)`` to be written one by one, for an ``image`` (bytes), which must be good.
+
+    ``slot``: the part of the flash that it goes into; that of its kind if left out.
 
     The first takes away the image that is in the slot, the last has the header at its end: wherever
     that is broken off, the slot has no image.
@@ -67,7 +69,7 @@ def slot_pieces(board, image):
             f"the image is for board {found.board!r}, not {board.name!r}: WRONG_BOARD"
         )
     check_firmware(found)
-    offset, room = _aligned(board, found.kind.name)
+    offset, room = _aligned(board, slot or found.kind.name)
     data = slot_bytes(image, room)
     last = room - BLOCK
     yield offset + last, b"\xff" * BLOCK
@@ -123,6 +125,17 @@ def _pieces_of(board, paths):
     return pieces
 
 
+def _golden_firmware(board, folder):
+    """Pieces of the golden firmware that the build left, for a board with a boot ROM."""
+    if not board.boot_rom:
+        return
+    path = folder / IMAGE
+    try:
+        yield from slot_pieces(board, read_file(path, board.flash.size), "golden_firmware")
+    except TrebuchetError as error:
+        raise TrebuchetError(f"{error}; build it with: trebuchet build {board.name}") from error
+
+
 def _flash_with_vivado(name, board, folder):
     """The golden bitstream, by the project's own script."""
     if board.flash is None:
@@ -152,6 +165,8 @@ def flash(
 ) -> None:
     """Write the flash of a board that is connected to this machine.
 
+    Without images: the golden bitstream, and the golden firmware if it is not in the bitstream.
+
     With images (`trebuchet image pack`) the golden bitstream is not touched. All are checked before
     anything is written, and what is cut off leaves a slot without an image.
     """
@@ -171,6 +186,6 @@ def flash(
         pieces = _pieces_of(found, images)
     else:
         golden = Path(bitstream_of(board, found, folder)).read_bytes()
-        pieces = list(golden_pieces(found, golden))
+        pieces = [*_golden_firmware(found, folder), *golden_pieces(found, golden)]
     _write(found, pieces, folder / "flash")
     typer.echo(f"{found.title}: {sum(len(data) for _, data in pieces)} bytes written and read back")

@@ -1,15 +1,19 @@
 """What builds leave beside their results: a report by which the next one knows them again."""
 
+import hashlib
 import json
 import os
 
 from ..models.errors import TrebuchetError
 from ..models.files import write_whole, writing_to
 
-__all__ = ["bitstream_of", "is_whole", "read_report", "write_report"]
+__all__ = ["IMAGE", "bitstream_entries", "bitstream_of", "is_whole", "read_report", "write_report"]
+
+#: The golden firmware of a board with a boot ROM, in the build's folder: an image for its slot.
+IMAGE = "firmware.img"
 
 #: Entries of a report that are paths, or None.
-_PATHS = ("bitstream", "application", "floorplan", "project")
+_PATHS = ("bitstream", "application", "firmware", "floorplan", "project")
 
 
 def read_report(path):
@@ -54,3 +58,11 @@ def bitstream_of(name, board, folder):
             f"{report.get('device')!r}, not of {board.name!r} for {board.device!r}"
         )
     return report["bitstream"]
+
+
+def bitstream_entries(path):
+    """What a report says of the bitstream at ``path``; None: there is none."""
+    if path is None:
+        return {"bitstream": None}
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    return {"bitstream": str(path), "bitstream_sha256": digest}

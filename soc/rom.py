@@ -21,7 +21,8 @@ PLACED = "_placed.config"
 #: Words of a row of block RAMs that are used with 9 bits.
 ROW = 2048
 
-#: Words in which one bit is told apart: those of a block RAM in its widest shape.
+#: Words in which one bit is told apart: those of a block RAM in its widest shape. A ROM of at most
+#: a row, a boot ROM, is made of such.
 _PIECE = 512
 #: Shapes of a block RAM: bits of a word, and how many of each 9 in the configuration they lie in.
 _SHAPES = ((1, 8), (2, 8), (4, 8), (9, 9), (18, 9), (36, 9))
@@ -31,11 +32,14 @@ _BLOCK_RAM = re.compile(r"^(?P<head>\.bram_init \d+\n)(?P<words>(?:[0-9a-f ]+\n)
 def stand_in(words):
     """Contents for a ROM that is to have ``words`` words of 32 bits: whole rows of such words.
 
+    Or whole pieces, if one row is enough.
+
     The same each time, and random, so that each bit of 512 words has a pattern that is nowhere
     else.
     """
-    rows = -(-words // ROW)
-    octets = hashlib.shake_128(b"stand-in for the firmware").digest(4 * ROW * rows)
+    step = _PIECE if words <= ROW else ROW
+    size = -(-words // step) * step
+    octets = hashlib.shake_128(b"stand-in for the firmware").digest(4 * size)
     return [int.from_bytes(octets[at : at + 4], "big") for at in range(0, len(octets), 4)]
 
 

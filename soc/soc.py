@@ -9,11 +9,13 @@ from litex.soc.interconnect.packet import Arbiter
 from migen import If, Record
 
 from .. import __version__
+from ..boards.schema import BOOT_ROM_BYTES
 from ..cores.cluster.contract import WINDOW
 from ..cores.ltl.config import UDP_PORT
 from ..cores.net.frame_port import FramePort
 from ..cores.roles.mailbox_copy import REQUEST_BYTES
 from ..cores.spi_controller import SpiController
+from ..cores.spi_flash import SpiFlash
 from .board_calls import attach
 from .bridge import packet_description
 from .cpu import CORES
@@ -61,7 +63,7 @@ class TrebuchetSoC(FabricSoC):
             ident=f"Trebuchet {__version__} on {board.title}",
             cpu_type="vexriscv",
             cpu_variant=ours.base if ours else board.cpu_variant,
-            integrated_rom_size=board.rom_bytes,
+            integrated_rom_size=BOOT_ROM_BYTES if board.boot_rom else board.rom_bytes,
             integrated_sram_size=board.sram_bytes,
             uart_baudrate=board.uart_baud,
             with_uart=board.flow != "sim",
@@ -70,6 +72,8 @@ class TrebuchetSoC(FabricSoC):
             self.cpu.use_external_variant(str(ours.verilog))
             self.add_config("CPU_HUMAN_NAME", ours.name, check_duplicate=False)
             self.add_constant("TREBUCHET_CPU_CKSUM")  # it has the instructions of cksum.h
+        if board.boot_rom and board.flow == "trellis":
+            self._spare_block_rams()
         self._slice_data_bus()
         attach(board, self)
         if "main_ram" in self.bus.slaves:
@@ -90,6 +94,14 @@ class TrebuchetSoC(FabricSoC):
         self.shell_irq = IrqLine(self.fabric.ports[("irq",)] | self.frame_port.ports[("irq",)])
         self.irq.add("shell_irq", use_loc_if_exists=True)
         self._add_constants(shell)
+
+    def _spare_block_rams(self):
+        """The CPU's small memories into LUT RAM: VexRiscv's Verilog asks for three block RAMs."""
+        small = " ".join(f"*/m:{name}" for name in ("RegFilePlugin_regFile", "ways_0_tags"))
+        self.platform.toolchain._yosys_cmds += [
+            "hierarchy -top {build_name}",
+            f'setattr -set ram_style "distributed" {small}',
+        ]
 
     def _slice_data_bus(self):
         """A register before VexRiscv's data bus, which is LiteX's `cpu_bus1`.
@@ -195,7 +207,8 @@ class TrebuchetSoC(FabricSoC):
         if flash is None:
             return
         half_period = flash.half_period(self.board.sys_clk_hz)
-        self.spi_controller = self._convert(SpiController(half_period), "spi_controller")
+        controller = (SpiFlash if self.board.boot_rom else SpiController)(half_period)
+        self.spi_controller = self._convert(controller, "spi_controller")
         ports, pads = self.spi_controller.ports, self.flash_pads
         self.comb += [
             pads.clk.eq(ports[("sck",)]),
@@ -204,6 +217,8 @@ class TrebuchetSoC(FabricSoC):
             ports[("miso",)].eq(pads.miso),
         ]
         self.add_constant("TREBUCHET_FLASH_SIZE", flash.size)
+        if self.board.boot_rom:
+            self.add_constant("TREBUCHET_BOOT_ROM")
         for name, (offset, length) in flash.parts.items():
             self.add_constant(f"TREBUCHET_FLASH_{name.upper()}", offset)
             self.add_constant(f"TREBUCHET_FLASH_{name.upper()}_BYTES", length)

@@ -17,6 +17,7 @@ __all__ = [
     "Piece",
     "build",
     "build_boot",
+    "build_rom",
     "map_memory",
 ]
 
@@ -133,6 +134,23 @@ def build_boot(root, folder, multiboot=False, size=1 << 20, golden=0, bitstream=
     names = ("boot.c", "update.c", "image.c", "crc32.c", "flash.c", "text.c", "multiboot.c")
     fake = "main_host.c" if multiboot else "boot_host.c"
     return build(root, folder, *names, fakes=[root / "tests" / fake])
+
+
+def build_rom(root, folder, golden):
+    """The library of ``rom_host.c``: the boot ROM's choice, and what the firmware makes of it.
+
+    ``golden``: offset and bytes of the golden firmware's slot.
+    """
+    generated(folder)
+    for name, text in _BOOT_HEADERS.items():
+        (folder / name).write_text(text)
+    names = ("SIZE", "GOLDEN_FIRMWARE", "GOLDEN_FIRMWARE_BYTES")
+    with (folder / "generated" / "soc.h").open("a") as header:
+        header.write("#define TREBUCHET_BOOT_ROM\n")
+        for name, value in zip(names, (1 << 20, *golden), strict=True):
+            header.write(f"#define TREBUCHET_FLASH_{name} {value:#x}u\n")
+    parts = ("rom/choose.c", "boot.c", "update.c", "image.c", "crc32.c", "flash.c", "text.c")
+    return build(root, folder, *parts, "multiboot.c", fakes=[root / "tests" / "rom_host.c"])
 
 
 _mapped = []

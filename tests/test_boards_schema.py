@@ -139,8 +139,8 @@ def test_wrong_values_are_refused(changes, message):
         ({"firmware": (0, 4096)}, "firmware must be two sectors or more, not (0, 4096)"),
         ({"bitstream": (4096, 8192)}, "bitstream must be at a multiple of 65536, not (4096, 8192)"),
         (
-            {"golden": (0, 0x80000 + 4096)},
-            "firmware must be behind golden, which ends at 0x81000, not (524288, 262144)",
+            {"golden": (0, 0x40000 + 4096)},
+            "golden_firmware must be behind golden, which ends at 0x41000, not (262144, 262144)",
         ),
     ],
 )
@@ -368,3 +368,38 @@ def test_a_board_with_another_bitstream_has_both_parts():
     for board in map(load_board, NAMES):
         assert board.multiboot == "none" or {"golden", "bitstream"} <= set(board.flash.parts)
     assert {load_board(name).multiboot for name in NAMES} == {"none", "pin", "icap"}
+
+
+MEMORY = {"firmware": "memory", "cpu_variant": "lite"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"firmware": "flash"}, "firmware must be one of ('rom', 'memory'), not 'flash'"),
+        (
+            {"cpu_variant": "minimal"},
+            "cpu_variant must be one of ('lite', 'standard', 'full', 'trebuchet_cached') with "
+            "firmware 'memory', not 'minimal'",
+        ),
+        (
+            {"flash": None},
+            "firmware must be 'rom' without flash.firmware and flash.golden_firmware, not 'memory'",
+        ),
+        (
+            {"flash": dataclasses.replace(SIM.flash, golden_firmware=(0, 0))},
+            "firmware must be 'rom' without flash.firmware and flash.golden_firmware, not 'memory'",
+        ),
+    ],
+)
+def test_what_a_boot_rom_needs(changes, message):
+    assert SIM.variant(**MEMORY).boot_rom
+    with pytest.raises(BoardError, match=f"^Board 'sim': {re.escape(message)}$"):
+        SIM.variant(**MEMORY | changes)
+
+
+def test_a_boot_rom_is_for_one_bitstream():
+    flash = dataclasses.replace(ULX3S.flash, golden_firmware=(0x800000, 0x80000))
+    flash = dataclasses.replace(flash, size=1 << 24)
+    with pytest.raises(BoardError, match="multiboot must be 'none' with firmware 'memory', not 'p"):
+        ULX3S.variant(**MEMORY, flash=flash)

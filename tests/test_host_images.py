@@ -2,12 +2,15 @@
 
 import ipaddress
 import os
+import pty
 import threading
+from pathlib import Path
 
 import pytest
 from trebuchet.host import config
 from trebuchet.host.cli import main
 from trebuchet.host.image import Image
+from trebuchet.host.uart import send_image
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.models.image import APPLICATION_BYTES
 from trebuchet.sim.fleet.topology import PEERS, uniform
@@ -231,3 +234,51 @@ def test_no_cluster_of_these(capsys, tmp_path, boards, message):
     code, _, err = _run(capsys, "config", "cluster", *boards, "-o", tmp_path / "out")
     assert (code, err) == (1, f"trebuchet: {message}\n")
     assert not (tmp_path / "out").exists()
+
+
+# --- over the serial line -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def board():
+    """A terminal, and a function that answers once so many bytes have come there."""
+    near, far = pty.openpty()
+
+    def answer(count, text):
+        def run():
+            came = b""
+            while len(came) < count:
+                came += os.read(near, 4096)
+            os.write(near, text)
+            got.append(came)
+
+        got = []
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        return got, thread
+
+    yield Path(os.ttyname(far)), answer
+    os.close(near)
+    os.close(far)
+
+
+def test_an_image_goes_over_the_serial_line_as_it_is(board):
+    """Every byte value, whatever a terminal makes of it by default."""
+    device, answer = board
+    data = bytes(range(256)) * 20
+    got, thread = answer(len(data), b"boot: send an image\r\nboot: received: BAD_DATA\r\n")
+    assert send_image(device, data) == "BAD_DATA"
+    thread.join()
+    assert b"".join(got) == data
+
+
+def test_a_line_without_an_answer(board, tmp_path):
+    device, answer = board
+    answer(3, b"trebuchet> ")
+    with pytest.raises(TrebuchetError, match="^the board did not answer: its boot ROM takes"):
+        send_image(device, b"abc", silence=0.2)
+    with pytest.raises(TrebuchetError, match=r"no/such: No such file or directory$"):
+        send_image(tmp_path / "no" / "such", b"abc")
+    (tmp_path / "file").touch()
+    with pytest.raises(TrebuchetError, match=r"file is no serial line that works: "):
+        send_image(tmp_path / "file", b"abc")

@@ -64,7 +64,9 @@ STAND_IN = stand_in(3 * ROW - 5)
 
 def test_a_stand_in_has_whole_rows_and_is_always_the_same():
     assert len(STAND_IN) == 3 * ROW
-    assert stand_in(1) == STAND_IN[:ROW]
+    assert stand_in(ROW) == STAND_IN[:ROW]
+    assert stand_in(1) == STAND_IN[:512], "a boot ROM: a block RAM for each 512 words"
+    assert len(stand_in(513)) == 1024
     assert stand_in(0) == []
     columns = {
         tuple(word >> bit & 1 for word in STAND_IN[at : at + 512])

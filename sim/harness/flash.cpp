@@ -33,11 +33,21 @@ constexpr uint64_t kProgramCycles = 300, kEraseCycles = 3000;
     throw UserError("flash file '" + path + "': " + why);
 }
 
-// A new file is blank: ones.
+// A flash that was never written to: blank, or as the build has left one in the working folder.
+Bytes fresh() {
+    Bytes contents(Flash::kBytes, 0xff);
+    if (FILE* file = fopen("flash.bin", "rb")) {
+        const size_t n = fread(contents.data(), 1, contents.size(), file);
+        fclose(file);
+        if (n != contents.size()) fail("flash.bin", "must have " + std::to_string(Flash::kBytes) + " bytes, not " + std::to_string(n));
+    }
+    return contents;
+}
+
 void fill(int fd, const std::string& path) {
-    const Bytes ones(Flash::kBytes, 0xff);
-    for (size_t done = 0; done < ones.size();) {
-        const ssize_t n = ::write(fd, ones.data() + done, ones.size() - done);
+    const Bytes contents = fresh();
+    for (size_t done = 0; done < contents.size();) {
+        const ssize_t n = ::write(fd, contents.data() + done, contents.size() - done);
         if (n <= 0) {
             const int reason = errno;
             // Not a file of another size, which the next run would refuse.
@@ -66,7 +76,7 @@ uint8_t* map_file(const std::string& path) {
 Flash::Flash(const Options& o)
     : protect_(o.flash_protect), left_(o.flash_stop), limited_(o.flash_stops) {
     if (o.flash.empty()) {
-        own_.assign(kBytes, 0xff);
+        own_ = fresh();
         data_ = own_.data();
     } else {
         data_ = map_file(o.flash);

@@ -1,7 +1,8 @@
 // A serial NOR flash at the board's pins: SPI mode 0, commands 03, 9F, 05, 06, 04, 02, 20, D8.
 //
 // Its contents are a file, mapped, so that they outlive the run and the board's own restarts; without
-// one they are blank at each start. Programming clears bits only, within a page of 256 bytes. Both
+// one they are new at each start: blank, or what `flash.bin` in the working folder has, which a build
+// of a board with a boot ROM leaves there. So is a file that is made. Programming clears bits only, within a page of 256 bytes. Both
 // ways to write take a while, shorter than a real flash, in which only the status can be read.
 #pragma once
 

@@ -183,6 +183,7 @@ Table option_table(Options& o) {
     add("--idle-sleep", "", "sleep between bursts while nothing happens",
         [](Options& o, const std::string&) { o.idle_sleep = true; });
     add("--time", "MODE", "millisecond ticks: wall, cycles:N or soc (its own divider)", parse_time);
+    text("--until", "TEXT", o.until, "stop in the cycle in which the UART has printed this");
     text("--uart", "WHERE", o.uart, "none, stdout, stdio, pty or file:PATH");
     text("--tap", "NAME", o.tap, "connect the link to this TAP device");
     text("--address", "IP/LEN", o.address, "of the TAP device (default 192.0.2.1/24)");

@@ -44,6 +44,7 @@ struct Options {
     double line_rate = 0;   // fabric: bytes a cycle on the wire, each way; 0: as the streams go
     double stall = 0;       // fabric: chance of a gap or of back-pressure in each cycle
     std::string uart = "none";
+    std::string until;  // text on the UART that ends the simulation
     std::string tap;
     std::string address = "192.0.2.1/24";
     std::string board_ip = "192.0.2.2";

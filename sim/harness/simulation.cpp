@@ -78,6 +78,7 @@ ExitCode Simulation::run() {
         move_frames();
         dut_->cycle(tick);
         ++cycle_;
+        if (!options_.until.empty() && dut_->uart_out.size() > looked_at_) look_at_uart();
         if (options_.cycles && cycle_ >= options_.cycles) stop("cycle limit");
     }
     pcap_.close();
@@ -91,6 +92,13 @@ ExitCode Simulation::run() {
 
 void Simulation::stop(const char* reason) {
     if (!reason_) reason_ = reason;
+}
+
+// What was printed, its end only, so that the text is found when its last byte comes.
+void Simulation::look_at_uart() {
+    for (; looked_at_ < dut_->uart_out.size(); ++looked_at_) printed_ += char(dut_->uart_out[looked_at_]);
+    if (printed_.size() > options_.until.size()) printed_.erase(0, printed_.size() - options_.until.size());
+    if (printed_ == options_.until) stop("text printed");
 }
 
 void Simulation::move_frames() {
@@ -145,6 +153,7 @@ void Simulation::poll_seldom() {
     if (dut_->finished()) stop("$finish");
     for (uint8_t byte : dut_->uart_out) uart_.put(byte);
     dut_->uart_out.clear();
+    looked_at_ = 0;
     uint8_t byte;
     while (dut_->uart_in.size() < kUartBacklog && uart_.get(byte)) dut_->uart_in.push_back(byte);
     uart_.flush();

@@ -30,6 +30,7 @@ class Simulation {
     void poll_often();
     void poll_seldom();
     void read_tap();
+    void look_at_uart();
     std::string answer(const std::string& command);
     void keep_rate(double now);
     void nap();
@@ -58,6 +59,8 @@ class Simulation {
     uint64_t last_traffic_ = 0;
     uint64_t dropped_fcs_ = 0;
     bool tracing_ = false, healed_ = false;
+    std::string printed_;   // the end of what the UART has printed, for --until
+    size_t looked_at_ = 0;  // bytes of `uart_out` that are in it
     const char* reason_ = nullptr;
 };
 

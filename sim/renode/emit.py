@@ -85,8 +85,13 @@ def resc(
         if library is not None:
             lines += [f"sysbus.gateware SimulationFilePathLinux @{_quote(library)}"]
         # The ROM is as it was when the machine starts anew, and so is everything in RAM.
-        lines += ["macro reset", '"""', "    sysbus LoadBinary $bin 0x0"]
-        lines += ["    sysbus LoadSymbolsFrom $elf", "    cpu PC 0x0", '"""', "runMacro $reset"]
+        lines += ["macro reset", '"""', f"    sysbus LoadBinary $bin 0x{build.entry:x}"]
+        lines += [
+            "    sysbus LoadSymbolsFrom $elf",
+            f"    cpu PC 0x{build.entry:x}",
+            '"""',
+            "runMacro $reset",
+        ]
         if gui:
             lines += ["showAnalyzer sysbus.uart"]
         if gdb is not None:

@@ -54,6 +54,12 @@ class Build:
     firmware: Path
 
     @property
+    def entry(self) -> int:
+        """Where the firmware lies and begins. There is no boot ROM here that would put it there."""
+        in_memory = "trebuchet_boot_rom" in self.constants
+        return int(self.memories["main_ram"]["base"]) if in_memory else 0
+
+    @property
     def elf(self) -> Path:
         return self.firmware.with_suffix(".elf")
 
@@ -117,6 +123,7 @@ def read_build(folder: Path) -> Build:
     """What lies in a build's folder (``build/sim``)."""
     csr, registers = _load(folder / "csr.json"), _load(folder / "registers.json")
     try:
+        program = "application" if "trebuchet_boot_rom" in csr["constants"] else "bios"
         build = Build(
             folder=folder,
             regions={name: int(base) for name, base in csr["csr_bases"].items()},
@@ -125,7 +132,7 @@ def read_build(folder: Path) -> Build:
             memories=csr["memories"],
             blocks=registers["blocks"],
             identifier=_identifier(folder, csr["constants"]),
-            firmware=folder / "software" / "bios" / "bios.bin",
+            firmware=folder / "software" / "bios" / f"{program}.bin",
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         what = f"{type(error).__name__} {error}"
