@@ -6,6 +6,7 @@
 #include <generated/soc.h>
 #include <irq.h>
 
+#include "fast.h"
 #include "serial.h"
 
 static volatile bool woken = true;
@@ -19,13 +20,13 @@ void board_wake(void)
 }
 
 /* The line stays up until the cause is served, so it is masked until the next wait. */
-static void shell_isr(void)
+FAST static void shell_isr(void)
 {
 	shell_irq_ev_enable_write(0);
 	board_wake();
 }
 
-static void timer_isr(void)
+FAST static void timer_isr(void)
 {
 	uint32_t late;
 

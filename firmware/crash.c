@@ -10,19 +10,21 @@
 #include "board.h"
 #include "buffer.h"
 #include "dump.h"
+#include "fast.h"
 #include "noinit.h"
 #include "restart.h"
 #include "serial.h"
 
 #define CANARY 0x57ac4e4du
 
-/* The stack grows down towards the end of the data. */
-extern uint32_t _ebss[];
+/* The stack grows down towards the end of what is in on-chip memory. */
+extern uint32_t _canary[];
 
 /* Addresses in the assembler below; crash_here is an illegal instruction. */
 void crash_entry(void);
 void crash_here(void);
 _Noreturn void crash_report(void);
+void crash_interrupt(void);
 
 static struct dump dump NOINIT;
 /* What crash_here means; 0: nothing but itself. */
@@ -34,10 +36,11 @@ _Static_assert(offsetof(struct dump, x) == 16, "the trap entry relies on it");
 
 /*
  * tp points to the dump all the time (nothing else has a use for it), so that a trap needs neither a
- * stack nor a free register. Interrupts go on to LiteX's crt0.
+ * stack nor a free register. Interrupts go on to LiteX's crt0, which is in external memory on boards
+ * that have their firmware there: these have what it does here.
  */
 __asm__(
-	".text\n"
+	FAST_SECTION
 	".balign 4\n"
 	".globl crash_entry\n"
 	"crash_entry:\n"
@@ -54,23 +57,62 @@ __asm__(
 	"	csrr x31, 0x343\n" /* mtval */
 	"	sw x31, 12(tp)\n"
 	"	la sp, _fstack\n"
-	"	j crash_report\n"
+	"	tail crash_report\n"
 	"1:	lw x31, 0(tp)\n"
+#ifdef TREBUCHET_BOOT_ROM
+	"	addi sp, sp, -64\n"
+	"	sw ra, 0(sp)\n"
+	"	.set at, 4\n"
+	"	.irp r, t0,t1,t2,a0,a1,a2,a3,a4,a5,a6,a7,t3,t4,t5,t6\n"
+	"	sw \\r, at(sp)\n"
+	"	.set at, at + 4\n"
+	"	.endr\n"
+	"	jal crash_interrupt\n"
+	"	lw ra, 0(sp)\n"
+	"	.set at, 4\n"
+	"	.irp r, t0,t1,t2,a0,a1,a2,a3,a4,a5,a6,a7,t3,t4,t5,t6\n"
+	"	lw \\r, at(sp)\n"
+	"	.set at, at + 4\n"
+	"	.endr\n"
+	"	addi sp, sp, 64\n"
+	"	mret\n"
+	".text\n"
+#else
 	"	j trap_entry\n"
+#endif
 	".globl crash_here\n"
 	"crash_here:\n"
 	"	.word 0\n");
+
+#ifdef TREBUCHET_BOOT_ROM
+
+/* LiteX's, by irq_attach. */
+extern struct {
+	isr_t isr;
+} irq_table[];
+
+/* What LiteX's isr() does, from on-chip memory. */
+FAST __attribute__((used)) void crash_interrupt(void)
+{
+	uint32_t pending = irq_pending() & irq_getmask();
+
+	for (unsigned irq = 0; pending != 0; irq++, pending >>= 1)
+		if (pending & 1)
+			irq_table[irq].isr();
+}
+
+#endif
 
 void crash_start(void)
 {
 	__asm__ volatile("mv tp, %0" : : "r"(&dump));
 	csrw(mtvec, crash_entry);
-	_ebss[0] = CANARY;
+	_canary[0] = CANARY;
 }
 
 void crash_check_stack(void)
 {
-	if (_ebss[0] == CANARY)
+	if (_canary[0] == CANARY)
 		return;
 	forced_cause = DUMP_STACK;
 	crash_here();

@@ -7,6 +7,7 @@
 #include <irq.h>
 
 #include "board.h"
+#include "fast.h"
 
 #define EVENT_TX 1u
 #define EVENT_RX 2u
@@ -58,7 +59,7 @@ static void send(void)
 	}
 }
 
-static void serial_isr(void)
+FAST static void serial_isr(void)
 {
 	uart_ev_pending_write(EVENT_TX);
 	send();
