@@ -16,23 +16,22 @@ from ..models.engine_folders import engine_names
 from ..models.errors import TrebuchetError
 from ..models.plan import Plan
 from ..models.role_folders import role_names
+from .capacity import Capacity
 from .ecp5_devices import DEVICES, ecp5_device
 from .flash import Flash
 from .presets import TCP_FIELDS, TCP_PRESETS
 
-__all__ = ["FLOWS", "HOST_DOMAINS", "Board", "BoardError", "Capacity"]
+__all__ = ["FLOWS", "HOST_DOMAINS", "Board", "BoardError"]
 
 #: Tool flows: Verilator; Yosys with nextpnr-ecp5; a Vivado project, checked with Yosys.
 FLOWS = ("sim", "trellis", "vivado")
-#: UltraScale and UltraScale+, by Yosys' names.
-FAMILIES = ("xcu", "xcup")
-#: No processor, LiteX's, and those of ours in ``soc/cpu``.
 #: Where firmware runs: on-chip memory, or external memory, where a boot ROM puts it.
 FIRMWARES = ("rom", "memory")
 #: Variants with an instruction cache.
 CACHED = ("lite", "standard", "full", "trebuchet_cached")
 #: Bytes of the boot ROM.
 BOOT_ROM_BYTES = 0x2000
+#: No processor, LiteX's, and those of ours in ``soc/cpu``.
 CPU_VARIANTS = ("none", "minimal", "lite", "standard", "full", "trebuchet", "trebuchet_cached")
 #: Settings of the router, those of ``soc/toolchain.py``.
 ROUTERS = ("quick", "patient")
@@ -107,34 +106,6 @@ def _shown(value):
     except Exception:  # a number of thousands of digits, a class of the user's own
         return f"this {type(value).__name__}, which cannot be printed"
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Capacity:
-    """What an UltraScale or UltraScale+ FPGA has of each resource, as its maker counts.
-
-    Attributes
-    ----------
-    family : str
-        What Yosys calls the architecture: ``xcu`` (UltraScale) or ``xcup`` (UltraScale+).
-    lut6, ff, bram36, dsp : int
-        LUTs of six inputs, flip-flops, block RAMs of 36 Kb, multipliers.
-    """
-
-    family: str
-    lut6: int
-    ff: int
-    bram36: int
-    dsp: int
-
-    def faults(self):
-        """``(field, what it must be, its value)`` of everything that is wrong."""
-        if self.family not in FAMILIES:
-            yield "family", f"one of {FAMILIES}", self.family
-        for name in ("lut6", "ff", "bram36", "dsp"):
-            value = getattr(self, name)
-            if type(value) is not int or value < 1:
-                yield name, "a positive integer", value
 
 
 @dataclass(frozen=True, kw_only=True)

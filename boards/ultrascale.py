@@ -1,7 +1,7 @@
 """What UltraScale boards have in common: the parts that their ``attach`` is made of."""
 
+from .capacity import Capacity
 from .flash import Flash
-from .schema import Capacity
 
 __all__ = ["KU040", "VU9P", "add_qsfp", "base_x", "ddr4", "flash", "mt25qu01g", "qsfp_base_x"]
 
