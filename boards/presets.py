@@ -7,14 +7,16 @@ name        FPGA                         what it is
 ``tiny``    ECP5 of 85,000, UltraScale   64 sessions; settings, connections opened, sessions
                                          listed
 ``small``   UltraScale, UltraScale+      1,024 sessions, four runs each behind a gap, SACK
-``compact`` with 32 MB                   1,024 sessions in external memory, 16 of them on chip
-``medium``  with 128 MB                  4,096 sessions in external memory, 256 of them on chip
-``full``    with more than 1 GB          131,072 sessions in external memory, 1,024 of them on
+``compact`` ECP5 of 25,000 LUTs or more  1,024 sessions in external memory, 16 of them on chip;
+                                         what the engine can do without is left out
+``medium``  ECP5 of 45,000 or more       4,096 sessions in external memory, 256 of them on chip
+``full``    ECP5 of 85,000, UltraScale   131,072 sessions in external memory, 1,024 of them on
                                          chip; SYN cookies, VLANs, four runs, SACK
 =========== ============================ =====================================================
 
-The memory is that of a board with role ECG. Most of it are the slots for results and responses
-that each session has; ``full`` fits a memory of 1 GB, the largest, with ``sessions=32768``.
+With sessions in external memory services have rows and slots for those at work only, as many as
+there are *places* (``cores/tcp/service.py``). ``trebuchet board check`` says how much memory is
+used.
 
 ``tiny``, ``small`` and ``full`` are named after the engine's own presets in
 ``cores/tcp/config.py``. How sessions lie in external memory: docs/tcp-store.md. No gateware is
@@ -46,6 +48,7 @@ class TcpPreset:
     sessions: int = 64
     cache: int = 0
     segments: int = 0
+    places: int = 0
     segment_bytes: int = 32768
     counter_width: int = 32
     lut_ram: int = 256
@@ -64,14 +67,23 @@ TCP_PRESETS = {
     ),
     "tiny": TcpPreset(),
     "small": TcpPreset(engine="SMALL", sessions=1024),
-    "compact": TcpPreset(sessions=1024, cache=16, segments=64),
-    "medium": TcpPreset(sessions=4096, cache=256, segments=256),
-    "full": TcpPreset(engine="FULL", sessions=1 << 17, cache=1024, segments=1024),
+    "compact": TcpPreset(
+        sessions=1024,
+        cache=16,
+        segments=64,
+        places=16,
+        counter_width=16,
+        programmable=False,  # so that boards without a processor can have it
+        active=False,
+        inspect=False,
+    ),
+    "medium": TcpPreset(sessions=4096, cache=256, segments=256, places=64),
+    "full": TcpPreset(engine="FULL", sessions=1 << 17, cache=1024, segments=512, places=256),
 }
 #: The fields of a board that a preset sets where its file does not.
 TCP_FIELDS = tuple(entry.name for entry in fields(TcpPreset) if entry.name != "engine")
 #: Those that say how many sessions there are and where: a choice never leaves them as they were.
-_STORE = ("sessions", "cache", "segments")
+_STORE = ("sessions", "cache", "segments", "places")
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,7 @@ class Board:
     data_width : int
         Data path of the shell, in bits.
     tcp : str
-        Size of the TCP engine, one of :data:`~.presets.TCP_PRESETS`. The nine fields from here to
+        Size of the TCP engine, one of :data:`~.presets.TCP_PRESETS`. The ten fields from here to
         ``inspect`` are the preset's where a file leaves them out, or says None; a board has them.
     sessions, segment_bytes : int
         TCP sessions, and the receive buffer of each; both powers of two.
@@ -147,6 +147,9 @@ class Board:
         memory then. 0: all are in block RAM, and there are 65,536 at most.
     segments : int
         Receive buffers for all sessions together, 1 to ``sessions``; 0: one each.
+    places : int
+        Sessions that a service can be at work for at a time, a power of two from 2; it has rows,
+        and slots in memory, for so many. 0: for each session.
     counter_width : int
         Bits of the TCP engine's event counters, which wrap.
     lut_ram : int
@@ -231,6 +234,7 @@ class Board:
     sessions: int | None = None
     cache: int | None = None
     segments: int | None = None
+    places: int | None = None
     segment_bytes: int | None = None
     counter_width: int | None = None
     lut_ram: int | None = None
@@ -351,6 +355,9 @@ class Board:
             self._require("cache", good, f"0 or a power of two from 2 to {self.sessions}")
             self._require("sessions", self.sessions >= 8, "at least 8 with a cache")
         self._range("segments", 0, self.sessions)
+        self._range("places", 0, self.sessions)
+        good = self.places == 0 or (self.places > 1 and _power_of_two(self.places))
+        self._require("places", good, f"0 or a power of two from 2 to {self.sessions}")
 
     def _check_device(self):
         luts = self._luts()

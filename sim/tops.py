@@ -173,6 +173,7 @@ def fabric_with_plan(plan=None, events=False, tcp=None):
         sessions=board.sessions,
         cache=board.cache or None,
         segments=board.segments or None,
+        places=board.places or None,
         segment_log2=board.segment_bytes.bit_length() - 1,
         trace=events,
     )

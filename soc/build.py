@@ -67,6 +67,7 @@ def shell_config(board, trace=False, check=True):
         sessions=board.sessions,
         cache=board.cache or None,
         segments=board.segments or None,
+        places=board.places or None,
         half_open=None,
         counter_width=board.counter_width,
         lut_ram=board.lut_ram,

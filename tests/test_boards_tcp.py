@@ -14,23 +14,32 @@ from trebuchet.soc.check import check
 from trebuchet.soc.map import MemoryMap
 from trebuchet.soc.plans import build_label, sim_board, tcp_of, with_choices
 
-#: Sessions, of which on chip, segments; and the MiB of the simulated board's memory.
+#: Sessions, of which on chip, segments, places; and the MiB of the simulated board's memory.
 IN_MEMORY = {
-    "compact": (1024, 16, 64, 32),
-    "medium": (4096, 256, 256, 128),
-    "full:sessions=32768": (32768, 1024, 1024, 1024),
+    "compact": (1024, 16, 64, 16, 16),
+    "medium": (4096, 256, 256, 64, 32),
+    "full": (131072, 1024, 512, 256, 128),
+    "full:places=0,sessions=32768": (32768, 1024, 512, 0, 1024),
+}
+#: Boards that take each.
+BOARDS = {
+    "compact": ("colorlight_i5", "colorlight_5a_75b"),
+    "medium": ("versa_ecp5", "colorlight_i9", "logicbone"),
+    "full": ("ecpix5", "butterstick", "trellisboard", "alveo_u200", "vcu118", "kcu105"),
 }
 
 
 @pytest.mark.parametrize("text", IN_MEMORY)
 def test_the_simulated_board_has_memory_for_its_sessions(text):
     board = sim_board(tcp=TcpChoice.parse(text))
-    sessions, cache, segments, mebibytes = IN_MEMORY[text]
+    sessions, cache, segments, places, mebibytes = IN_MEMORY[text]
     assert (board.sessions, board.cache, board.segments) == (sessions, cache, segments)
+    assert board.places == places
     assert board.dram_bytes == mebibytes << 20
     config = shell_config(board)
     tcp, state = config.tcp, config.memory["sessions"]
     assert (tcp.sessions, tcp.cache, tcp.pool_segments) == (sessions, cache, segments)
+    assert tcp.rows == (places or sessions)
     assert (state.base, state.size) == (tcp.state_base, tcp.state_size)
     assert state.base % 128 == 0
     regions = list(config.memory)
@@ -45,6 +54,14 @@ def test_receive_dma_and_sessions_are_served_first():
     beside = shell_config(load_board("sim"))
     assert Shell(beside)._arbiter.priority == (0, *(1,) * (len(priority) - 2))
     assert not any(region.name == "sessions" for region in beside.memory)
+
+
+@pytest.mark.parametrize(("name", "preset"), [(n, p) for p, names in BOARDS.items() for n in names])
+def test_boards_have_memory_for_their_sessions(name, preset):
+    board = with_choices(load_board(name), tcp=TcpChoice(preset))
+    config = shell_config(board)
+    assert config.tcp.sessions == TCP_PRESETS[preset].sessions
+    assert config.memory.size <= board.dram_bytes // 2
 
 
 def test_every_preset_is_a_board():
@@ -78,7 +95,8 @@ def test_builds_of_other_sizes_have_folders_of_their_own():
         ("medium:width=64", "TCP preset 'medium': a field must be one of sessions, cache, segment"),
         ("medium:cache", "a TCP engine must be PRESET or PRESET:FIELD=VALUE,FIELD=VALUE, not 'me"),
         ("medium:cache=many", "Board 'sim': cache must be an integer from 0 to 4096, not 'many'"),
-        ("full", "the simulated board has at most 536870912 bytes for the shell; 131072 sessions "),
+        ("medium:places=48", "Board 'sim': places must be 0 or a power of two from 2 to 4096, not"),
+        ("full:places=0", "the simulated board has at most 536870912 bytes for the shell; 131072 "),
     ],
 )
 def test_wrong_choices_are_refused_in_one_line(text, message):
@@ -91,7 +109,7 @@ def test_a_memory_that_is_too_small_is_told():
         r"^board 'versa_ecp5': 131072 sessions need \d+ bytes of external memory; 67108864 are "
     )
     with pytest.raises(TrebuchetError, match=message):
-        list(check("versa_ecp5", tcp=TcpChoice("full")))
+        list(check("versa_ecp5", tcp=tcp_of("full:segments=4096")))
     findings = dict(check("sim", tcp=TcpChoice("medium")))
     assert findings["sizes"].startswith("4096 TCP sessions (preset medium, 256 of them on chip)")
 
