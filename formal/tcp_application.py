@@ -351,10 +351,15 @@ SCALE_MUTANTS = (Mutant("never_scaled", "edge.scaled.eq(r.scaled)", "edge.scaled
 PLACES_MUTANTS = (
     Mutant("any_place_will_do", "& (r.place == place)", "", 14),
     Mutant("rests_with_bytes_unread", "free.rest & (ahead == inside)", "free.rest", 14),
-    Mutant("rests_unanswered", "quiet.eq((r.count == 0) & live", "quiet.eq(live", 14),
-    Mutant("rests_when_over", "live & ~r.fin_told", "~r.fin_told", 14),
-    Mutant("rests_after_fin", "live & ~r.fin_told", "live", 14),
-    Mutant("leaks_a_place", "give.eq(gives)", "give.eq(gives & ~self.port.record.released)", 14),
+    Mutant(
+        "rests_unanswered",
+        "return (record.count == 0) & ~over",
+        "return ~over",
+        14,
+        where="trebuchet.cores.tcp.places",
+    ),
+    Mutant("releases_unanswered", "answered.eq(may_release(r))", "answered.eq(1)", 14),
+    Mutant("leaks_a_place", "give.eq(gives)", "give.eq(0)", 14),
 )
 DELAY_MUTANTS = (
     Mutant("opens_in_silence", "tell = left < config.window // 2", "tell = left < 0", 14),

@@ -227,8 +227,8 @@ PROOFS = (
         depth=5,
         cover_depth=10,
         mutants=(
-            Mutant("opens_for_nothing", "due & self.place_valid", "self.place_valid", 14),
-            Mutant("opens_without_a_place", "due & self.place_valid", "due", 14),
+            Mutant("opens_for_nothing", "due(r) & self.place_valid", "self.place_valid", 14),
+            Mutant("opens_without_a_place", "due(r) & self.place_valid", "due(r)", 14),
             Mutant("tells_the_newest_at_once", "Mux(r.placed, newest, r.rcv_cons)", "newest", 14),
             Mutant("forgets_our_fin", "event.ok.eq(~r.fin_queued)", "event.ok.eq(1)", 14),
             Mutant("takes_it_unsaid", "[w.placed.eq(1), w", "[w.placed.eq(0), w", 14),

@@ -37,7 +37,7 @@ HEAD = """\
 """
 #: Parameters that are no sizes: addresses, keys, names.
 NO_SIZES = {"base", "pool_base", "state_base", "slots_base", "scratch", "isn_key", "isn_start"}
-NO_SIZES |= {"trace", "source", "ports", "peer", "src_loc_at"}
+NO_SIZES |= {"trace", "source", "ports", "peer", "src_loc_at", "rest"}
 #: Of a configuration, times and thresholds are none either.
 OF_CONFIG = {"width", "tag_width", "sessions", "segment_log2", "rx_buffer", "wheel", "mss"}
 OF_CONFIG |= {"connections", "vcs", "slots", "window", "max_message", "buffer_beats", "seq_bits"}

@@ -22,7 +22,7 @@ field          width  meaning
 ``role``       5      which role it is for: its number in the shell's plan, or
                       :data:`NO_ROLE`; of no concern to the role itself
 ``source``     4      who asked; the answer goes back there
-``session``    17     the session it belongs to, opaque to the role
+``session``    17     the session it belongs to, or its place; opaque to the role
 ``id``         32     which job this is, opaque to the role
 ``base``       32     start of the ring the operand lies in, a multiple of the ring's size
 ``offset``     20     where in the ring the operand begins

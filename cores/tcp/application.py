@@ -5,6 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..arbiter import StreamArbiter
+from .places import may_release, may_rest
 from .record import (
     KILL_WRITES,
     CheckoutSignature,
@@ -207,12 +208,11 @@ class ApplicationEngine(wiring.Component):
         r, bits = self.port.record, self.config.place_width
         self.place = place = Signal(SESSION_WIDTH)
         self.answered, self.quiet = Signal(), Signal()
-        live = (r.phase != Phase.CLOSED) & (r.phase != Phase.TIME_WAIT)
         m.d.comb += self.given.eq(Cat(place[:bits], service))
         m.d.sync += [
             self.mine.eq(r.placed & (r.service == service) & (r.place == place)),
-            self.answered.eq((r.count == 0) & ~r.ev_closed),
-            self.quiet.eq((r.count == 0) & live & ~r.fin_told),
+            self.answered.eq(may_release(r)),
+            self.quiet.eq(may_rest(r)),
             self.give.eq(0),
         ]
 

@@ -4,6 +4,7 @@ from amaranth.hdl import Array, C, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from .places import due
 from .record import CheckoutSignature, Handback, Phase, descriptor_layout, opening
 from .service import EventKind, EventLayout
 
@@ -173,11 +174,10 @@ class EventEngine(wiring.Component):
         if not self.config.places:
             m.d.comb += [w.ev_open.eq(0), strobe.eq(1), event.ok.eq(1)]
             return
-        due = r.ev_data | r.ev_eof | r.ev_closed  # no descriptor: those are posted at a place
         m.d.comb += [
             event.ok.eq(~r.fin_queued),
-            self.take.eq(due & self.place_valid),
-            self.count.places_short.eq(due & ~self.place_valid),
+            self.take.eq(due(r) & self.place_valid),
+            self.count.places_short.eq(due(r) & ~self.place_valid),
             strobe.eq(self.take),
         ]
         with m.If(self.take):

@@ -6,8 +6,25 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from .number_lists import placed
+from .record import Phase
 
-__all__ = ["PlacePools"]
+__all__ = ["PlacePools", "due", "may_release", "may_rest"]
+
+
+def due(record):
+    """Whether there is something to tell of a session without a place: why it gets one."""
+    return record.ev_data | record.ev_eof | record.ev_closed
+
+
+def may_rest(record):
+    """Whether a session may give its place back, all of whose bytes are consumed."""
+    over = (record.phase == Phase.CLOSED) | (record.phase == Phase.TIME_WAIT)
+    return (record.count == 0) & ~over & ~record.fin_told
+
+
+def may_release(record):
+    """Whether a session that is over may be released: everything was told."""
+    return (record.count == 0) & ~record.ev_closed
 
 
 class PlacePools(wiring.Component):
