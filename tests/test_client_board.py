@@ -86,8 +86,8 @@ def test_jobs_of_a_batch_are_under_way_together(connect, seed):
 
 
 @pytest.mark.parametrize("in_flight", [1, 2, 5])
-def test_no_more_messages_are_in_flight_than_allowed(connect, in_flight):
-    """The fake answers nothing before it has as many as there may be."""
+def test_as_many_messages_are_in_flight_as_allowed(connect, in_flight):
+    """The fake answers nothing before it has them. That there are no more: client_dispatch."""
     held = []
 
     def hold(connection, message, answer):

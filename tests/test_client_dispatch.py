@@ -1,12 +1,15 @@
 """The dispatcher without I/O: which link gets which job, when links open and close. No clock."""
 
 import pytest
-from trebuchet.client import Batch, ConnectionLost
+from trebuchet.client import Batch, ConnectionLost, TooLarge
 from trebuchet.client.dispatch import Dispatcher
 from trebuchet.client.jobs import Service
 from trebuchet.client.link import LinkState
 from trebuchet.client.owner import make_member
-from trebuchet.models.smp_framing import data_message
+from trebuchet.client.smp import MessageType
+from trebuchet.models import progress
+from trebuchet.models.smp_framing import data_message, error_message
+from trebuchet.models.status import Status
 
 
 def call(count=1, pure=True):
@@ -133,6 +136,7 @@ def test_no_link_has_more_than_its_limit_and_all_are_used(in_flight):
     boards.take()
     while not task.done:
         busy = [link for link in boards.links if boards.waiting[link]]
+        assert max(len(waiting) for waiting in boards.waiting.values()) <= in_flight
         left = 60 - sum(boards.given.values())
         if left:
             assert [len(boards.waiting[link]) for link in boards.links] == [in_flight] * 3
@@ -191,3 +195,72 @@ def test_a_job_that_was_not_sent_whole_is_repeated_though_not_pure():
     boards.take()
     boards.answer(link)
     assert task.outcome() == [b"\0"]
+
+
+def test_nothing_is_sent_behind_a_refusal_by_the_header():
+    """The board reads no more, and closes soon: what was sent there would be lost."""
+    boards = opened(1)
+    (link,) = boards.links
+    refused = boards.start(call())
+    boards.take()
+    link.received(error_message(Status.TOO_LARGE))
+    with pytest.raises(TooLarge):
+        refused.outcome()
+    task = boards.start(call(pure=False))
+    boards.take()
+    assert boards.given[link] == 1
+    boards.open()
+    boards.take()
+    boards.waiting[link].pop(0)  # what was refused
+    boards.answer(link)
+    assert task.outcome() == [b"\0"]
+
+
+def record(mark):
+    kind = MessageType.STREAM
+    return (yield Batch(None, [mark] * 5, kind, pure=True, together=True))
+
+
+def test_two_records_are_not_mixed_on_a_connection():
+    """A board has the state of one record for a connection."""
+    boards = opened(1)
+    (link,) = boards.links
+    tasks = [boards.start(record(mark)) for mark in (b"a", b"b")]
+    boards.take()
+    order = []
+    while boards.waiting[link]:
+        order.append(boards.waiting[link][0][1])
+        boards.answer(link)
+    assert order == [b"a"] * 5 + [b"b"] * 5
+    assert all(task.done for task in tasks)
+
+
+def test_a_record_stays_on_its_connection():
+    boards = opened(2)
+    task = boards.start(record(b"a"))
+    boards.take()
+    while not task.done:
+        boards.answer(next(link for link in boards.links if boards.waiting[link]))
+    assert sorted(boards.given.values()) == [0, 5]
+
+
+def test_what_the_peer_takes_of_the_kernel_s_buffer_is_progress(monkeypatch):
+    """All was given to the kernel; the clock is the test's."""
+    now = [1000.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    boards = Boards(1)
+    (link,) = boards.links
+    boards.start(call())
+    left = [900]
+    link.opening()
+    link.opened(lambda: left[0])
+    boards.dispatcher.poll()
+    boards.take()
+    for left[0] in (800, 500, 20):
+        now[0] += link.timeout + 1
+        assert link.pause() == link.timeout
+        assert link.state == LinkState.OPEN
+    now[0] += link.timeout + 1
+    link.pause()
+    assert link.state == LinkState.CLOSED
+    assert str(link.error) == "board0:4000 sent nothing for 30 s"

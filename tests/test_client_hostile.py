@@ -253,8 +253,8 @@ def test_a_slow_board_in_simulation_is_waited_for(connect, tmp_path, monkeypatch
     over = threading.Event()
 
     def silent(connection, message, answer):
-        simulator.advance(1)
-        over.wait(20)
+        while not over.wait(0.02):  # as a simulator does: not once, maybe before the wait begins
+            simulator.advance(0.1)
         return answer
 
     with FakeBoard(tamper=silent) as fake:
@@ -345,6 +345,14 @@ def test_bytes_of_chance_never_break_a_session(seed):
         answered = [ticket for ticket, _ in found]
         assert len(set(map(id, answered))) == len(answered)
         assert len(answered) + len(session.lost()) == 3
+
+
+@pytest.mark.parametrize("answer", [data_message(2, b""), error_message(Status.BUSY, 2)])
+def test_an_answer_to_what_was_never_asked_ends_a_session(answer):
+    session = SmpSession("b", Numbers())
+    session.submit(Ticket(b"x"), None)
+    with pytest.raises(ProtocolError, match="^b: it answered message 2, which is not under way"):
+        list(session.received(answer))
 
 
 @pytest.mark.parametrize("start", [0, 0xFFFFFFFD])

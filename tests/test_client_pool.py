@@ -61,28 +61,6 @@ def test_each_job_is_done_once(connect, ordered):
         assert sum(len(fake.jobs) for fake in boards.fakes) == 200
 
 
-@pytest.mark.parametrize("limit", [1, 3])
-def test_no_board_has_more_in_flight_than_allowed(connect, limit):
-    held = {}
-
-    def hold(key):
-        def tamper(connection, message, answer):
-            mine = held.setdefault(key, [])
-            mine.append(answer)
-            assert len(mine) <= limit
-            time.sleep(0.001)
-            said = b"".join(mine)
-            mine.clear()
-            return said
-
-        return tamper
-
-    with Boards(FakeBoard(tamper=hold(0)), FakeBoard(tamper=hold(1))) as boards:
-        with connect(boards.addresses, in_flight=limit, **ONE) as pool:
-            items = pieces(60)
-            assert list(pool.map(pool.role("echo").call, items)) == items
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_pure_jobs_of_a_lost_board_are_done_by_others(connect, seed):
     """At a moment of chance one board loses its power."""

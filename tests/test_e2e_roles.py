@@ -9,6 +9,7 @@ import json
 import random
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 from e2e_board import assert_drained, know_address, quiet_counters, status, status_counters
@@ -80,6 +81,13 @@ def test_messages_name_a_role(board):
     done = board.run([*TREBUCHET, *words, "--role", "sums"], 60 * PATIENCE)
     assert done.returncode == 1
     assert done.stderr.endswith(" has no role 'sums'; its roles are: ecg, matmul, loopback\n")
+
+
+def test_the_client_library_uses_all_of_the_board(board):
+    """Typed calls, streams, asyncio, a pool of two connections, management."""
+    script = Path(__file__).with_name("client_on_board.py")
+    done = board.run([sys.executable, str(script), board.ip], 300 * PATIENCE)
+    assert (done.returncode, done.stdout) == (0, "right\n"), done.stderr
 
 
 def test_an_instance_is_switched_off_alone(board):
