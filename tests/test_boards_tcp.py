@@ -24,7 +24,7 @@ IN_MEMORY = {
 #: Boards that take each.
 BOARDS = {
     "compact": ("colorlight_i5", "colorlight_5a_75b"),
-    "medium": ("versa_ecp5", "colorlight_i9", "logicbone"),
+    "medium": ("versa_ecp5", "logicbone"),
     "full": ("ecpix5", "butterstick", "trellisboard", "alveo_u200", "vcu118", "kcu105"),
 }
 
