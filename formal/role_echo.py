@@ -273,7 +273,6 @@ PROOFS = (
         cover_depth=30,
         mutants=(
             Mutant("rests_unanswered", "(state.out == 1) & same", "same"),
-            Mutant("rests_unsent", "(state.out == 1) & same", "(state.out == 1)"),
             Mutant("begins_at_nothing", "state.posted.eq(event.position)", "state.posted.eq(0)"),
         ),
         assumes="the stream rules; session numbers in range, opened anew only after their release",

@@ -53,6 +53,7 @@ class SingleReplyProof(Elaboratable):
         self.now = Signal(EventLayout)  # the event in work
         self.mine = Signal()  # it is the chosen session's
         self.post, self.free_, self.release, self.full = (Signal(name=f"owes{k}") for k in range(4))
+        self.rests = Signal(name="rests")  # nothing of the session is left to be done
         self.age = Signal(range(4), init=3)  # cycles since it was taken
         flags = self.flags
         m.d.comb += [
@@ -84,8 +85,16 @@ class SingleReplyProof(Elaboratable):
                 self.release.eq(release),
                 self.free_.eq(release | (event.kind == EventKind.DATA)),
             ]
+            if self.dut.rest:
+                sent = event.kind == EventKind.SENT
+                m.d.sync += self.free_.eq(release | (event.kind == EventKind.DATA) | sent)
+                opened = event.kind == EventKind.OPEN
+                out = (flags.unanswered | post) & ~sent & ~opened
+                m.d.sync += self.rests.eq(~out & ~release)
             with m.If(event.kind == EventKind.OPEN):
                 m.d.sync += Value.cast(flags).eq(0)
+                if self.dut.rest:  # what it has closed stays closed
+                    m.d.sync += flags.posted.eq(~event.ok)
             with m.If(post):
                 m.d.sync += [flags.posted.eq(1), flags.unanswered.eq(1)]
             with m.If(event.kind == EventKind.SENT):
@@ -111,13 +120,21 @@ class SingleReplyProof(Elaboratable):
             with m.Elif(~begun):
                 m.d.comb += Assert(tx.payload.addr == past_addr)
                 m.d.comb += Assert(tx.payload.length == past_length)
+        drawn = free_.payload.release | (now.kind == EventKind.DATA)
+        if self.dut.rest:
+            sent = now.kind == EventKind.SENT
+            drawn |= sent
         with m.If(free_.valid):
             m.d.comb += [
                 Assert(free_.payload.session == now.session),
                 Assert(~mine | self.free_),
                 Assert(~mine | (free_.payload.release == self.release)),
-                Assert(free_.payload.release | (now.kind == EventKind.DATA)),
+                Assert(drawn),
             ]
+            if self.dut.rest:
+                m.d.comb += Assert(~mine | (free_.payload.rest == self.rests))
+                m.d.comb += Assert(~(free_.payload.rest & free_.payload.release) | ~mine)
+                m.d.comb += Cover(mine & free_.payload.rest & sent & ~self.flags.unanswered)
             with m.If(~free_.payload.release):
                 m.d.comb += Assert(free_.payload.position == now.position)
         with m.If(mine & (self.age >= 2)):
@@ -178,8 +195,14 @@ class SingleReplyProof(Elaboratable):
             (kind == EventKind.CLOSED) & ~before.unanswered
         )
         after = Signal(FLAGS, name="after")
+        posted = (before.posted | post) & (kind != EventKind.OPEN)
+        frees = release | (kind == EventKind.DATA)
+        if self.dut.rest:
+            posted |= (kind == EventKind.OPEN) & ~self.now.ok
+            frees |= kind == EventKind.SENT
+            m.d.comb += Assert(self.rests == (~after.unanswered & ~release))
         m.d.comb += [
-            after.posted.eq((before.posted | post) & (kind != EventKind.OPEN)),
+            after.posted.eq(posted),
             after.unanswered.eq(
                 (before.unanswered | post) & (kind != EventKind.OPEN) & (kind != EventKind.SENT)
             ),
@@ -187,10 +210,14 @@ class SingleReplyProof(Elaboratable):
             Assert(Value.cast(self.flags) == Value.cast(after)),
             Assert(self.post == post),
             Assert(self.release == release),
-            Assert(self.free_ == (release | (kind == EventKind.DATA))),
+            Assert(self.free_ == frees),
         ]
 
 
+REST_MUTANTS = (
+    Mutant("rests_unanswered", "rest.eq(~new.unanswered & ~release)", "rest.eq(~release)", 16),
+    Mutant("closes_again", "new.posted.eq(~event.ok)", "new.posted.eq(0)", 16),
+)
 MUTANTS = (
     Mutant("replies_again", "post.eq(~old.posted)", "post.eq(1)", 16),
     Mutant("releases_early", "release.eq(~old.unanswered)", "release.eq(1)", 16),
@@ -241,6 +268,18 @@ PROOFS = (
                 where="trebuchet.cores.roles.discard",
             ),
         ),
+        assumes="the stream rules on the inputs; session numbers in range",
+    ),
+    Proof(
+        name="service_discard_rest",
+        core="cores.roles.discard.Discard(2 places)",
+        says="the same; rest with every free while no descriptor is unanswered; OPEN restores what "
+        "was closed",
+        module="trebuchet.cores.roles.discard",
+        build=lambda cores: SingleReplyProof(cores.Discard(2, rest=True), False),
+        depth=2,
+        cover_depth=26,
+        mutants=REST_MUTANTS,
         assumes="the stream rules on the inputs; session numbers in range",
     ),
 )
