@@ -14,7 +14,7 @@ from .jobs import Batch, Call, Service
 from .operation import operation
 from .smp import Configuration, MessageType, parse_reply
 
-__all__ = ["MAX_LINE", "Management", "Reply"]
+__all__ = ["MAX_LINE", "MAX_SESSIONS", "Management", "Reply"]
 
 #: Bytes of the longest command.
 MAX_LINE = 127
@@ -123,13 +123,13 @@ class Management:
         return reply.text.splitlines()
 
     @operation
-    def sessions(self) -> Call[list[dict[str, Any]]]:
+    def sessions(self, start: int = 0, limit: int | None = None) -> Call[list[dict[str, Any]]]:
         """The board's TCP sessions by number; one row is our own.
 
-        Keys are the columns of the firmware's command ``sessions`` (docs/firmware.md): numbers but
+        ``start``: those from this number on. ``limit``: so many at most, None: all. Keys are the columns of the firmware's command ``sessions`` (docs/firmware.md): numbers but
         for ``state`` and ``peer``; times in milliseconds, windows in bytes.
         """
-        return (yield from _sessions(self._member.name))
+        return (yield from _sessions(self._member.name, start, limit))
 
     @operation
     def work(self, operand: bytes) -> Call[bytes]:
@@ -167,14 +167,14 @@ def _ask(line: str) -> Call[Reply]:
     return Reply(*parse_reply(payload))
 
 
-def _sessions(board: str) -> Call[list[dict[str, Any]]]:
+def _sessions(board: str, start: int, limit: int | None) -> Call[list[dict[str, Any]]]:
     found: list[dict[str, Any]] = []
-    start: int | None = 0
-    least = 0
-    while start is not None:
-        reply = yield from _ask(f"sessions {start}")
-        columns, lines, after = _listed(reply, board, start)
-        least = max(least, start)
+    following: int | None = start
+    least = start
+    while following is not None and (limit is None or len(found) < limit):
+        reply = yield from _ask(f"sessions {following}")
+        columns, lines, after = _listed(reply, board, following)
+        least = max(least, following)
         for row in _rows(board, columns, lines):
             if found and list(row) != list(found[0]):
                 raise ProtocolError(f"{board} changed the columns of its list of sessions")
@@ -186,8 +186,8 @@ def _sessions(board: str) -> Call[list[dict[str, Any]]]:
                 )
             least = session + 1
             found.append(row)
-        start = after
-    return found
+        following = after
+    return found if limit is None else found[:limit]
 
 
 def _listed(reply: Reply, board: str, start: int) -> tuple[list[str], list[str], int | None]:

@@ -78,9 +78,19 @@ static void row(struct text *out, uint32_t session, uint32_t state)
 	text_char(out, '\n');
 }
 
+/* No session from this number on was ever used. */
+static uint32_t high(void)
+{
+#ifdef TREBUCHET_TCP_SESSIONS_HIGH_ADDR
+	return trebuchet_read32(TREBUCHET_TCP_SESSIONS_HIGH_ADDR);
+#else
+	return trebuchet_tcp_sessions_read();
+#endif
+}
+
 static uint8_t list(uint32_t from, struct text *out)
 {
-	uint32_t slots = trebuchet_tcp_sessions_read();
+	uint32_t slots = high();
 
 	text_plain(out, "session state peer port unacknowledged unread snd.una rcv.nxt rto snd.nxt "
 			"peer-window window rtt cwnd queue\n");

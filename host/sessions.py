@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..client.management import MAX_SESSIONS
 from .manage import TIMEOUT
 from .options import Seconds, open_board
 
@@ -27,10 +28,15 @@ _TITLES = {
 }
 
 
-def fetch_sessions(board: str, timeout: float = TIMEOUT) -> list[dict[str, Any]]:
-    """The sessions of ``board``, ``HOST`` or ``HOST:PORT``, by number; one row is our own."""
+def fetch_sessions(
+    board: str, timeout: float = TIMEOUT, start: int = 0, limit: int | None = None
+) -> list[dict[str, Any]]:
+    """The sessions of ``board``, ``HOST`` or ``HOST:PORT``, by number; one row is our own.
+
+    ``start``: those from this number on. ``limit``: so many at most, None: all.
+    """
     with open_board(board, timeout) as opened:
-        return opened.sessions()
+        return opened.sessions(start, limit)
 
 
 def _columns(found: list[dict[str, Any]]) -> Iterator[str]:
@@ -43,9 +49,16 @@ def _columns(found: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def sessions(
-    board: Annotated[str, typer.Option(help="Address of the board, HOST or HOST:PORT.")],
+    board: Annotated[str, typer.Argument(help="Address of the board, HOST or HOST:PORT.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print a list of objects only.")] = False,
     timeout: Seconds = TIMEOUT,
+    start: Annotated[
+        int,
+        typer.Option("--from", metavar="N", min=0, max=MAX_SESSIONS - 1, help="Begin with this."),
+    ] = 0,
+    limit: Annotated[
+        int | None, typer.Option(metavar="M", min=1, help="Show so many at most.")
+    ] = None,
 ) -> None:
     """Show the TCP sessions of a running board.
 
@@ -53,7 +66,7 @@ def sessions(
     SND.UNA, RCV.NXT, SND.NXT, both windows, time-out, round trip, congestion window, and transmit
     descriptors not answered.
     """
-    found = fetch_sessions(board, timeout)
+    found = fetch_sessions(board, timeout, start, limit)
     if as_json:
         typer.echo(json.dumps(found, indent=2))
         return
@@ -61,3 +74,5 @@ def sessions(
         typer.echo("no session")
         return
     typer.echo("\n".join(_columns(found)))
+    if limit is not None and len(found) == limit and found[-1]["session"] + 1 < MAX_SESSIONS:
+        typer.echo(f"go on with: trebuchet sessions {board} --from {found[-1]['session'] + 1}")

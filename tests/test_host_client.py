@@ -44,7 +44,7 @@ def client(root, tmp_path_factory):
     "command",
     [
         ("status", "127.0.0.1:1"),
-        ("sessions", "--board", "127.0.0.1:1"),
+        ("sessions", "127.0.0.1:1"),
         ("manage", "127.0.0.1:1", "version"),
     ],
 )

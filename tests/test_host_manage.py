@@ -151,7 +151,7 @@ def test_without_standard_input_a_command_is_needed(capsys, monkeypatch):
 @pytest.mark.parametrize(
     "command",
     [
-        *("manage x help", "update x y", "status x", "sessions --board x"),
+        *("manage x help", "update x y", "status x", "sessions x"),
         *("matmul run x", "ecg run x", "ecg weights load x y", "demo"),
     ],
 )

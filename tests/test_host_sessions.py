@@ -75,6 +75,30 @@ def test_a_list_goes_on_until_the_board_has_no_more(board, capsys):
     }  # fmt: skip
 
 
+def test_pages_of_a_long_list(board, capsys):
+    """No command is sent for what is not shown."""
+    board(
+        _7=(Status.OK, HEADING, row(9), row(10), "more: sessions 11"),
+        _11=(Status.OK, HEADING, row(12), row(15), "more: sessions 16"),
+    )
+    rows = command.fetch_sessions("10.0.0.2", start=7, limit=3)
+    assert [entry["session"] for entry in rows] == [9, 10, 12]
+    command.sessions("10.0.0.2", start=7, limit=2)
+    *_, last, more = capsys.readouterr().out.splitlines()
+    assert last.split()[0] == "10"
+    assert more == "go on with: trebuchet sessions 10.0.0.2 --from 11"
+    command.sessions("10.0.0.2", start=7, limit=2, as_json=True)
+    assert len(json.loads(capsys.readouterr().out)) == 2
+
+
+def test_a_page_begins_where_it_is_to(board):
+    board(_7=(Status.OK, HEADING, row(6)))
+    with pytest.raises(
+        TrebuchetError, match=r"^10.0.0.2 told of session 6; the next one must be fr"
+    ):
+        command.fetch_sessions("10.0.0.2", start=7)
+
+
 def test_a_table_has_the_names_of_the_rfc(board, capsys):
     board(_0=(Status.OK, HEADING, row(1)))
     command.sessions("10.0.0.2")

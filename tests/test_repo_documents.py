@@ -27,7 +27,7 @@ INSTEAD = {
     "trebuchet run versa_ecp5 -- ecg run": ("needs the board", "trebuchet run --help"),
     "trebuchet console": ("needs the board on this machine", "trebuchet console --help"),
     "trebuchet status 192.168.1.50": ("needs the board on this network", "trebuchet status --help"),
-    "trebuchet sessions --board 192.168.1.50": (
+    "trebuchet sessions 192.168.1.50": (
         "needs the board on this network",
         "trebuchet sessions --help",
     ),

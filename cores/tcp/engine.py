@@ -452,6 +452,8 @@ class TcpEngine(wiring.Component):
             m.d.sync += together.eq(sum(strobes))
             register = getattr(csr, name)
             m.d.sync += register.eq(register + together)
+        if self.config.cache:
+            m.d.comb += csr.sessions_high.eq(self.store.high)
         m.d.comb += [
             csr.services.eq(len(self.config.ports)),
             csr.sessions.eq(self.config.sessions),

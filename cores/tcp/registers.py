@@ -106,6 +106,11 @@ def tcp_block(config):
             Register(f"places_free_{k}", "ro", 32, f"free places at service {k}")
             for k in range(n if config.places else 0)
         ),
+        *(
+            [Register("sessions_high", "ro", 32, "no session from this number on was ever used")]
+            if config.cache
+            else []
+        ),
         Register("half_open", "ro", 32, "sessions in SYN-RCVD"),
         Register("segments_free", "ro", 32, "free segments of the receive pool"),
         Register("descriptors_free", "ro", 32, "free transmit descriptors"),
