@@ -41,6 +41,7 @@ _PARTS = {
     "cluster": "Node of a cluster of four: router, LTL, callers, server",
     "bridge": "Bridge",
     "firmware": "Firmware",
+    "boot": "Start and interrupts of the firmware",
 }
 
 

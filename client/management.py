@@ -126,8 +126,9 @@ class Management:
     def sessions(self, start: int = 0, limit: int | None = None) -> Call[list[dict[str, Any]]]:
         """The board's TCP sessions by number; one row is our own.
 
-        ``start``: those from this number on. ``limit``: so many at most, None: all. Keys are the columns of the firmware's command ``sessions`` (docs/firmware.md): numbers but
-        for ``state`` and ``peer``; times in milliseconds, windows in bytes.
+        ``start``: those from this number on. ``limit``: so many at most, None: all. Keys are the
+        columns of the firmware's command ``sessions`` (docs/firmware.md): numbers but for
+        ``state`` and ``peer``; times in milliseconds, windows in bytes.
         """
         return (yield from _sessions(self._member.name, start, limit))
 

@@ -109,7 +109,7 @@ def test_a_command_and_one_that_is_unknown(board):
 
 def test_the_sessions_of_the_board(board):
     """Its own, that of another client with bytes on their way, and the names as a table."""
-    tool = [sys.executable, "-m", "trebuchet.host.cli", "sessions", "--board", board.ip]
+    tool = [sys.executable, "-m", "trebuchet.host.cli", "sessions", board.ip]
     with board.connect(7) as client:
         client.sendall(bytes(1000))
         assert len(client.recv(1000, socket.MSG_WAITALL)) == 1000
