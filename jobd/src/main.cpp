@@ -2,6 +2,8 @@
 #include <asio/post.hpp>
 #include <asio/signal_set.hpp>
 
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdio>
 #include <memory>
@@ -76,6 +78,9 @@ void run(const Options& options) {
     for (size_t i = 1; i < threads.size(); ++i)
         running.emplace_back([&t = *threads[i]] { t.worker.io.run(); });
     threads.front()->worker.io.run();
+    running.clear();
+    // They refer to event loops, which end with the threads.
+    for (const auto& node : registry.take(SIZE_MAX)) ::close(node.descriptor);
 }
 
 }  // namespace
