@@ -1,7 +1,9 @@
 """The dispatcher without I/O: which link gets which job, when links open and close. No clock."""
 
+from types import SimpleNamespace
+
 import pytest
-from trebuchet.client import Batch, ConnectionLost, TooLarge
+from trebuchet.client import BadData, Batch, ConnectionLost, TooLarge, aio, blocking
 from trebuchet.client.dispatch import Dispatcher
 from trebuchet.client.jobs import Service
 from trebuchet.client.link import LinkState
@@ -264,3 +266,85 @@ def test_what_the_peer_takes_of_the_kernel_s_buffer_is_progress(monkeypatch):
     link.pause()
     assert link.state == LinkState.CLOSED
     assert str(link.error) == "board0:4000 sent nothing for 30 s"
+
+
+def test_a_board_that_is_not_there_is_tried_again_while_others_work():
+    boards = Boards(2)
+    absent, there = boards.links
+    boards.start(call(20))
+    absent.opening()
+    absent.failed("refused")
+    there.opening()
+    there.opened()
+    boards.dispatcher.poll()
+    assert absent.hopeless(2)
+    assert absent in boards.dispatcher.wanted
+    absent.forgive()  # it need not rest
+    assert boards.dispatcher.openable() == [absent]
+
+
+def test_a_record_that_failed_leaves_its_connection():
+    """The board may still have its state."""
+    boards = opened(1)
+    (link,) = boards.links
+    task = boards.start(record(b"a"))
+    boards.take()
+    link.received(error_message(Status.BAD_DATA, boards.waiting[link][0][0]))
+    boards.dispatcher.poll()
+    with pytest.raises(BadData):
+        task.outcome()
+    assert link.state == LinkState.CLOSED
+
+
+class HungUp:
+    """A socket whose peer refused a message by its header and hung up before all was sent."""
+
+    def __init__(self):
+        self.said = [error_message(Status.TOO_LARGE), b""]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        pass
+
+    def setblocking(self, flag):
+        pass
+
+    def send(self, data):
+        raise ConnectionResetError(104, "Connection reset by peer")
+
+    def recv(self, size):
+        return self.said.pop(0)
+
+
+def one_job():
+    boards = Boards(1)
+    (link,) = boards.links
+    task = boards.start(call())
+    link.opening()
+    return boards, link, task
+
+
+def test_what_a_peer_said_is_received_when_sending_fails():
+    boards, link, task = one_job()
+    link.opened()
+    boards.dispatcher.poll()
+    wire = blocking._Wire(link)
+    wire.socket = HungUp()
+    wire.writable()
+    with pytest.raises(TooLarge):
+        task.outcome()
+
+
+def test_what_a_peer_said_is_received_when_a_transport_fails():
+    boards, link, task = one_job()
+    wires = SimpleNamespace(wires={}, kick=boards.dispatcher.poll)
+    wires.wires[link] = wire = aio._Wire(link, wires)
+    connected = SimpleNamespace(dup=HungUp)
+    wire.transport = SimpleNamespace(get_extra_info=lambda name: connected)
+    link.opened()
+    boards.dispatcher.poll()
+    wire.connection_lost(ConnectionResetError(104, "Connection reset by peer"))
+    with pytest.raises(TooLarge):
+        task.outcome()
