@@ -101,6 +101,17 @@ def test_firmware_comes_to_where_its_stand_in_was(request, monkeypatch):
 
 
 @pytest.mark.slow
+def test_a_boot_rom_takes_a_block_ram_for_each_512_words(request, monkeypatch):
+    placement = placed(request, monkeypatch, 3 * 512, stand_in(1100))
+    before = placement.path(PLACED).read_text()
+    assert len(bits_of(before)) == 3
+    fill(placement, firmware(6, 1100))
+    after = placement.path(".config").read_text()
+    assert after != before
+    assert without_block_rams(after) == without_block_rams(before)
+
+
+@pytest.mark.slow
 def test_a_rom_that_is_not_the_stand_ins_is_told(request, monkeypatch):
     placement = placed(request, monkeypatch, ROW, firmware(3, ROW))
     with pytest.raises(TrebuchetError, match=r"^of 2048 words .* 128 of 128 pieces are not .*\?$"):
