@@ -138,7 +138,7 @@ def test_a_reset_by_command(board, console):
     console.type("reset\r")
     console.until("restarting\r\n")
     _restarted(console, "command")
-    assert console.run("uptime").endswith(" s, started by command, 3 restarts\n")
+    assert " s, started by command, 3 restarts; " in console.run("uptime")
     with board.connect(7, timeout=60) as peer:
         peer.sendall(b"still here")
         assert peer.recv(100) == b"still here"
