@@ -155,7 +155,7 @@ class Echo(wiring.Component):
                 if self.rest:
                     m.d.sync += [
                         state.posted.eq(event.position),
-                        state.latest.eq(event.position[: self.segment_log2 + 1]),
+                        state.latest.eq(event.position[0 : self.segment_log2 + 1]),
                     ]
             with m.Case(EventKind.DATA):
                 m.d.sync += [
