@@ -122,7 +122,7 @@ PROOFS = (
         mutants=(
             Mutant(
                 "one_slot",
-                "2 * sessions * result_slot",
+                "2 * messages * result_slot",
                 "sessions * result_slot",
             ),
             Mutant(
@@ -131,7 +131,7 @@ PROOFS = (
                 "MAILBOX_SLOT, MAILBOX_SLOT",
             ),
             Mutant("no_header", "(RESULT_HEADER + result - 1)", "(result - 1)"),
-            Mutant("scratch_of_one_session", "sessions << log2", "1 << log2"),
+            Mutant("scratch_of_one_session", "messages << log2", "1 << log2"),
             Mutant("scratch_anywhere", "1 << log2)", "1)"),
         ),
         assumes="nothing",
