@@ -280,6 +280,8 @@ def test_a_user_that_takes_no_answers_stops_no_other():
     with serving(boards=2, node_options=BIG, configured=True) as server:
         server.wait_for_nodes(2)
         with server.user() as stalled, server.user() as good:
+            for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):  # or the kernel stores it all
+                stalled.socket.setsockopt(socket.SOL_SOCKET, option, 1 << 16)
             stalled.socket.setblocking(False)
             message, sent, quiet = smp.data_message(1, data).pack(), 0, 0
             while quiet < 20:
