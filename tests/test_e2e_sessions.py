@@ -16,7 +16,7 @@ from e2e_board import assert_drained, know_address, quiet_counters, status_count
 from e2e_clients import DISCARD, ECHO, PAGE_PORT, SMP, ecg_blocks, ecg_job, echo
 from patience import Patience, wait_until
 from sim_tops import needs_network
-from trebuchet.boards.presets import TcpChoice
+from trebuchet.boards.presets import TCP_PRESETS, TcpChoice
 from trebuchet.sim.build import build
 from trebuchet.sim.run import Board
 from trebuchet.sim.tops import source
@@ -24,6 +24,7 @@ from trebuchet.sim.tops import source
 pytestmark = needs_network
 
 MEDIUM = TcpChoice("medium")
+MEDIUM_PLACES = TCP_PRESETS["medium"].places
 #: Connections that open at the same time: their SYNs fit the board's receive buffer.
 AT_ONCE = 32
 #: Source addresses, in turn; the first one is the network's own.
@@ -129,6 +130,8 @@ def test_two_thousand_idle_connections(many_files):
         assert_drained(board.counters, fresh, seconds=60)
         now = board.counters()
         assert now["tcp.unknown"] == now["tcp.rst_tx"] == 0
+        free = [value for name, value in now.items() if name.startswith("tcp.places_free_")]
+        assert free == [MEDIUM_PLACES] * 5  # for each service, the mailbox among them
         assert board.stats()["link_errors"] == 0
 
 
@@ -152,7 +155,7 @@ def test_a_board_with_thousands_of_idle_connections(many_files):
 
         record = ("--record", "synthetic", "--minutes", "0.2", "--json", "--independent")
         assert run("ecg", "run", board.ip, *record)["differing_messages"] == 0
-        pages = ("sessions", "--board", board.ip, "--json", "--timeout", "300")
+        pages = ("sessions", board.ip, "--json", "--timeout", "300")
         first = run(*pages, "--limit", "30")
         assert len(first) == 30
         assert [row["state"] for row in first].count("ESTABLISHED") >= 28
