@@ -113,7 +113,7 @@ class ShellMemoryProof(Elaboratable):
 PROOFS = (
     Proof(
         name="shell_memory",
-        core="cores.shell_memory.ShellMemory: three configurations",
+        core="cores.shell_memory.ShellMemory: four configurations",
         says="no two of the shell's buffers share a byte, and all lie in its part of the memory",
         module="trebuchet.cores.shell_memory",
         build=ShellMemoryProof,
