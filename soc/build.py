@@ -435,6 +435,7 @@ def _build_board(board, directory, shell, synth_only, seeds, fresh):
             seed, kept = place_unless_kept(placement, board, seeds, fresh)
             fill(placement, soc.firmware)
             application = pack(placement, board)
+    image = directory / IMAGE
     report = {
         "board": board.name,
         "inputs": inputs,
@@ -447,7 +448,7 @@ def _build_board(board, directory, shell, synth_only, seeds, fresh):
         "lut4_available": board.lut4_budget,
         **bitstream_entries(None if synth_only else placement.path(".bit")),
         "application": None if application is None else str(application),
-        "firmware": str(directory / IMAGE) if board.boot_rom else None,
+        "firmware": str(image) if board.boot_rom and image.exists() else None,
         "floorplan": None if synth_only else str(placement.path(".svg")),
         "minutes": round((time.monotonic() - began) / 60, 2),
         "peak_bytes": max(placement.peaks, default=0),

@@ -224,7 +224,7 @@ def test_a_checkout_that_make_cannot_build_in_is_named_first(monkeypatch, capsys
     tree.mkdir()
     (tree / "pyproject.toml").touch()
     monkeypatch.setattr(cli, "TREE", tree)
-    words = {"build": ["sim"], "nightly": ["--list"]}.get(name, [])
+    words = {"build": ["sim"], "run": ["sim"], "nightly": ["--list"]}.get(name, [])
     with pytest.raises(SystemExit) as ended:
         cli.main([name, *words])
     assert ended.value.code == 1

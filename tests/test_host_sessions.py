@@ -33,9 +33,10 @@ class Board:
     def said(self, line):
         return self.replies[line]
 
-    def sessions(self):
+    def sessions(self, *where):
         """What the library's call returns; no connection is needed for that."""
-        call = Management.sessions.function(SimpleNamespace(_member=Member("10.0.0.2", {}, None)))
+        ours = SimpleNamespace(_member=Member("10.0.0.2", {}, None))
+        call = Management.sessions.function(ours, *where)
         try:
             batch = next(call)
             while True:
