@@ -76,7 +76,8 @@ def test_help_is_asked_for_by_h(words):
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_shells_can_complete_commands(shell):
-    script = run("--show-completion", shell).stdout
+    named = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}  # the shell is an argument then
+    script = run("--show-completion", shell, env=named).stdout
     assert "_TREBUCHET_COMPLETE" in script
     state = {"_TREBUCHET_COMPLETE": f"complete_{shell}", "_TYPER_COMPLETE_ARGS": "trebuchet sta"}
     state |= {"COMP_WORDS": "trebuchet sta", "COMP_CWORD": "1"}
