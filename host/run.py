@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -47,19 +46,13 @@ def command_for(words: list[str], address: str) -> list[str]:
     return [*words[:first], address, *words[first:]]
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """Options that say another plan than the board's, for the commands that take them."""
-
-    words: tuple[str, ...]
-
-    @classmethod
-    def of(cls, **options: Any) -> "_Plan":
-        words: list[str] = []
-        for name, values in options.items():
-            for value in values if isinstance(values, list) else [values]:
-                words += [f"--{name}", str(value)] if value is not None else []
-        return cls(tuple(words))
+def _plan_words(**options: Any) -> list[str]:
+    """Options that say another plan than the board's, as the commands that take them have them."""
+    words: list[str] = []
+    for name, values in options.items():
+        for value in values if isinstance(values, list) else [values]:
+            words += [f"--{name}", str(value)] if value is not None else []
+    return words
 
 
 def _call(words: list[str], **options: Any) -> "subprocess.CompletedProcess[str]":
@@ -72,11 +65,11 @@ def _call(words: list[str], **options: Any) -> "subprocess.CompletedProcess[str]
     return done
 
 
-def _built(name: str, plan: _Plan) -> Path:
+def _built(name: str, plan: list[str]) -> Path:
     """Build the board, unless that is done; the folder of the build."""
     with Step(f"building {name}", BUILD):
         done = _call(
-            ["build", name, "--json", *plan.words], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            ["build", name, "--json", *plan], stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
     report = json.loads(done.stdout)
     if not report.get("bitstream"):
@@ -117,7 +110,7 @@ def _wait_for(address: str, port: int) -> None:
         time.sleep(_PAUSE)
 
 
-def _loaded(name: str, board: Any, plan: _Plan, address: str | None, port: str | None) -> str:
+def _loaded(name: str, board: Any, plan: list[str], address: str | None, port: str | None) -> str:
     """Build and load a board; its address, once it answers."""
     managed = board.cpu_variant != "none"
     folder = _built(name, plan)
@@ -170,14 +163,14 @@ def run(
     The simulated board is compiled and started instead, and ends with the command. Exit code: the
     command's.
     """
-    chosen = _Plan.of(role=role or [], service=service or [], plan=plan, roles=roles or [])
+    chosen = _plan_words(role=role or [], service=service or [], plan=plan, roles=roles or [])
     found = importlib.import_module("trebuchet.boards").load_board(board)
     words = command or (["status"] if found.cpu_variant != "none" else [])
     if found.flow == "sim":
         if address or port:
             raise TrebuchetError("the simulated board has neither --address nor --port")
         inner = shlex.join(trebuchet(*command_for(words, found.ip)))
-        os.execv(sys.executable, trebuchet("sim", *chosen.words, "--exec", inner))
+        os.execv(sys.executable, trebuchet("sim", *chosen, "--exec", inner))
     address = _loaded(board, found, chosen, address, port)
     typer.echo(f"{board} is at {address}", err=True)
     if words:

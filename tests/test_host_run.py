@@ -140,7 +140,7 @@ def test_the_reason_of_another_command_is_given(monkeypatch):
     fails = SimpleNamespace(returncode=1, stdout="", stderr="x\ntrebuchet: no clock\n")
     monkeypatch.setattr(run.subprocess, "run", lambda *_, **__: fails)
     with pytest.raises(TrebuchetError, match="^trebuchet build versa_ecp5 --json: no clock$"):
-        run._built("versa_ecp5", run._Plan(()))
+        run._built("versa_ecp5", [])
 
 
 def test_the_simulated_board_is_started_by_its_own_command(monkeypatch):
