@@ -9,6 +9,7 @@ import time
 import urllib.request
 
 import pytest
+import smp_streams
 from jobd_bench import PATIENCE, JobServer, Nodes, benchmarking, serving
 from streams import make_rng, seeds
 from trebuchet.client import smp
@@ -37,25 +38,8 @@ def talk(port, stream, pieces=()):
     return received
 
 
-def random_stream(rng, messages, types=(0, 2, 4, 5, 255)):
-    """Messages back to back, now and then a bad one, perhaps cut off in the middle."""
-    stream = b""
-    for _ in range(messages):
-        kind, ident = rng.random(), rng.getrandbits(32)
-        longest = SEGMENT - 12
-        if kind < 0.04:
-            stream += struct.pack("<BBBBI", rng.choice(types), 1, 2, 3, 5)
-        elif kind < 0.08:
-            stream += struct.pack("<B3xI", 3, rng.choice([SEGMENT - 7, 1 << 16, 0xFFFFFFFF]))
-        elif kind < 0.16:
-            size = rng.randrange(4)
-            stream += struct.pack("<B3xI", 3, size) + rng.randbytes(size)
-        else:
-            length = rng.choice([0, 1, 4, longest, rng.randint(0, longest), rng.randint(0, 60)])
-            stream += data_message(ident, rng.randbytes(length))
-    if rng.random() < 0.3:
-        stream = stream[: rng.randrange(len(stream) + 1)]
-    return stream
+def random_stream(rng, messages):
+    return smp_streams.random_stream(rng, messages, SEGMENT, 0.04, (0, 2, 4, 5, 255))
 
 
 def random_pieces(rng):

@@ -3,6 +3,7 @@
 import struct
 
 import pytest
+import smp_streams
 from memory_bench import Driven, plainly, raw
 from placed_model import PlacedModel
 from service_model import Connection, EngineModel
@@ -164,25 +165,7 @@ class Bench:
 
 
 def random_stream(rng, messages):
-    """Messages back to back, now and then a bad one, perhaps cut off in the middle."""
-    stream = b""
-    for _ in range(messages):
-        kind = rng.random()
-        ident = rng.getrandbits(32)
-        longest = SEGMENT - 12
-        if kind < 0.03:
-            stream += struct.pack("<BBBBI", rng.choice([0, 1, 2, 4, 255]), 1, 2, 3, 5)
-        elif kind < 0.06:
-            stream += struct.pack("<B3xI", 3, rng.choice([SEGMENT - 7, 1 << 16, 0xFFFFFFFF]))
-        elif kind < 0.12:
-            size = rng.randrange(4)
-            stream += struct.pack("<B3xI", 3, size) + rng.randbytes(size)
-        else:
-            length = rng.choice([0, 1, 4, longest, rng.randint(0, longest), rng.randint(0, 60)])
-            stream += data_message(ident, rng.randbytes(length))
-    if rng.random() < 0.3:
-        stream = stream[: rng.randrange(len(stream) + 1)]
-    return stream
+    return smp_streams.random_stream(rng, messages, SEGMENT, 0.03, (0, 1, 2, 4, 255))
 
 
 def check(conn):
