@@ -17,15 +17,15 @@ from .memory_arbiter import MemoryArbiter, connect_narrow
 from .roles.array import RoleArray
 from .roles.catalog import PlannedRole
 from .roles.contract import NO_ROLE, JobKind
-from .roles.discard import Discard
-from .roles.echo import Echo
-from .roles.framer import SMP_BLOCK, SmpFramer
-from .roles.mailbox import MAILBOX_BLOCK, Mailbox
 from .roles.needs import RolePlace
-from .roles.responder import Responder
-from .roles.service_merge import ServiceMerge
 from .roles.slot import RoleSlot
-from .roles.sweep import PERIOD_WIDTH, RequestClock
+from .services.discard import Discard
+from .services.echo import Echo
+from .services.framer import SMP_BLOCK, SmpFramer
+from .services.mailbox import MAILBOX_BLOCK, Mailbox
+from .services.merge import ServiceMerge
+from .services.responder import Responder
+from .services.sweep import PERIOD_WIDTH, RequestClock
 from .shell_memory import RESULT_SLOT, ShellMemory, slot_for
 from .stream import PacketSignature
 from .tcp.config import TINY, TcpConfig

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What the mailbox gives at most (cores/roles/mailbox_copy.py); it takes a quarter of that. */
+/* What the mailbox gives at most (cores/services/mailbox_copy.py); it takes a quarter of that. */
 #define MAILBOX_RESPONSE_BYTES 4096u
 
 /* Switch the mailbox and its interrupt on. */

@@ -1,4 +1,4 @@
-"""Proof of ``Mailbox`` in ``cores/roles/mailbox.py``: two sessions, segments of 256 bytes.
+"""Proof of ``Mailbox`` in ``cores/services/mailbox.py``: two sessions, segments of 256 bytes.
 
 One session's record is in work at a time: for an event, for what the desk reports, or because the
 session is listed. :class:`~trebuchet.formal.mailbox_step.MailboxStep` specifies one such piece of
@@ -423,10 +423,10 @@ class _Seen:
 PROOFS = (
     Proof(
         name="mailbox",
-        core="cores.roles.mailbox.Mailbox(32, 2 sessions, segments of 256 bytes)",
+        core="cores.services.mailbox.Mailbox(32, 2 sessions, segments of 256 bytes)",
         says="one request at a time is shown, then answered, dropped or lost, once; records, list "
         "and descriptors are those of its session",
-        module="trebuchet.cores.roles.mailbox",
+        module="trebuchet.cores.services.mailbox",
         build=MailboxProof,
         depth=1,
         cover_depth=40,

@@ -1,4 +1,4 @@
-"""Proofs of the mailbox's copiers, ``cores/roles/mailbox_copy.py``.
+"""Proofs of the mailbox's copiers, ``cores/services/mailbox_copy.py``.
 
 Request: it reads beat by beat from where the request begins, around the ring's end; the bytes in
 the on-chip memory are the ring's (an arbitrary one); it stops at the end of the request, or of
@@ -273,9 +273,9 @@ class ResponseCopierProof(Elaboratable):
 PROOFS = (
     Proof(
         name="mailbox_request",
-        core="cores.roles.mailbox_copy.RequestCopier(32, 5), 16 bytes",
+        core="cores.services.mailbox_copy.RequestCopier(32, 5), 16 bytes",
         says="copies the ring's bytes up to the end of the request, and says where it stopped",
-        module="trebuchet.cores.roles.mailbox_copy",
+        module="trebuchet.cores.services.mailbox_copy",
         build=RequestCopierProof,
         depth=2,
         cover_depth=28,
@@ -308,9 +308,9 @@ PROOFS = (
     ),
     Proof(
         name="mailbox_response",
-        core="cores.roles.mailbox_copy.ResponseCopier(64)",
+        core="cores.services.mailbox_copy.ResponseCopier(64)",
         says="the words appended go to memory in order, as many as the length needs, then `done`",
-        module="trebuchet.cores.roles.mailbox_copy",
+        module="trebuchet.cores.services.mailbox_copy",
         build=ResponseCopierProof,
         depth=2,
         cover_depth=26,

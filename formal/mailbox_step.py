@@ -1,6 +1,6 @@
 """What the mailbox does with a session's record, once: the specification for its proof.
 
-Written from the data sheet in ``cores/roles/mailbox.py``.
+Written from the data sheet in ``cores/services/mailbox.py``.
 """
 
 from amaranth.hdl import Mux, Signal, Value

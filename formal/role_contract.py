@@ -153,9 +153,9 @@ PROOFS = (
     ),
     Proof(
         name="smp_tables",
-        core="cores.roles.smp_registers: types, counted statuses, bounds",
+        core="cores.services.smp_registers: types, counted statuses, bounds",
         says="types, counters and bounds are those of SMP; what is just out of bounds is refused",
-        module="trebuchet.cores.roles.smp_registers",
+        module="trebuchet.cores.services.smp_registers",
         build=lambda cores: Table(_smp(cores)),
         depth=1,
         cover_depth=3,

@@ -1,4 +1,4 @@
-"""Proof of ``Echo`` in ``cores/roles/echo.py``: two sessions, segments of 256 bytes.
+"""Proof of ``Echo`` in ``cores/services/echo.py``: two sessions, segments of 256 bytes.
 
 The service works on one session's record at a time, for an event or because the session is listed.
 :class:`EchoStep` specifies one such piece of work: what the record becomes, what descriptor is
@@ -265,9 +265,9 @@ class EchoProof(Elaboratable):
 PROOFS = (
     Proof(
         name="service_echo_rest",
-        core="cores.roles.echo.Echo(2 places, segments of 256 bytes)",
+        core="cores.services.echo.Echo(2 places, segments of 256 bytes)",
         says="the same, from where the session left off; rest with the last byte's SENT, no sooner",
-        module="trebuchet.cores.roles.echo",
+        module="trebuchet.cores.services.echo",
         build=lambda cores: EchoProof(cores, rest=True),
         depth=1,
         cover_depth=30,
@@ -280,9 +280,9 @@ PROOFS = (
     ),
     Proof(
         name="service_echo",
-        core="cores.roles.echo.Echo(2 sessions, segments of 256 bytes)",
+        core="cores.services.echo.Echo(2 sessions, segments of 256 bytes)",
         says="descriptors cover what came, without gap; each frees its bytes; FIN with the last",
-        module="trebuchet.cores.roles.echo",
+        module="trebuchet.cores.services.echo",
         build=EchoProof,
         depth=1,
         cover_depth=30,

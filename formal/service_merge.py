@@ -1,4 +1,4 @@
-"""Proof of ``ServiceMerge`` in ``cores/roles/service_merge.py``: three ports.
+"""Proof of ``ServiceMerge`` in ``cores/services/merge.py``: three ports.
 
 Each event of a port leaves once, unaltered, with the port's number, which stays until it is taken;
 a descriptor, or what is freed, goes to the port that is named, once, and to no other.
@@ -65,9 +65,9 @@ class ServiceMergeProof(Elaboratable):
 PROOFS = (
     Proof(
         name="service_merge",
-        core="cores.roles.service_merge.ServiceMerge(3 ports)",
+        core="cores.services.merge.ServiceMerge(3 ports)",
         says="each event leaves once, with its port's number; tx and free go to the port named",
-        module="trebuchet.cores.roles.service_merge",
+        module="trebuchet.cores.services.merge",
         build=ServiceMergeProof,
         depth=2,
         cover_depth=6,

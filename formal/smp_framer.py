@@ -1,4 +1,4 @@
-"""Proof of ``SmpFramer`` in ``cores/roles/framer.py``: two sessions, segments of 256 bytes.
+"""Proof of ``SmpFramer`` in ``cores/services/framer.py``: two sessions, segments of 256 bytes.
 
 The framer works on one session's record at a time: for an answer of the role, for an event, or
 because the session is listed. :class:`Step` is the specification of one such piece of work,
@@ -21,7 +21,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..cores.memory import MemorySignature
 from ..cores.roles.contract import JobLayout
-from ..cores.roles.smp_registers import COUNTED
+from ..cores.services.smp_registers import COUNTED
 from ..cores.tcp.service import EventKind, EventLayout
 from .inside import Inside, RegisterFifo, patched
 from .proof import Mutant, Proof
@@ -457,10 +457,10 @@ MUTANTS = (
 PROOFS = (
     Proof(
         name="smp_framer",
-        core="cores.roles.framer.SmpFramer(32, 2 sessions, segments of 256 bytes)",
+        core="cores.services.framer.SmpFramer(32, 2 sessions, segments of 256 bytes)",
         says="each message is a job or an error, once; answers, descriptors and records are those "
         "of its session; none is listed twice",
-        module="trebuchet.cores.roles.framer",
+        module="trebuchet.cores.services.framer",
         build=SmpFramerProof,
         depth=1,
         cover_depth=40,

@@ -1,4 +1,4 @@
-"""Proof of ``SmpHeaderReader`` in ``cores/roles/smp_header.py``: 32 bits a beat, 32 bytes a ring.
+"""Proof of ``SmpHeaderReader`` in ``cores/services/smp_header.py``: a ring of 32 bytes.
 
 Contract, over public ports: it asks for exactly the four beats that can hold the header, in order,
 each at its place in the ring; from ``done`` until the next start ``header`` has the message's first
@@ -108,9 +108,9 @@ class SmpHeaderProof(Elaboratable):
 PROOFS = (
     Proof(
         name="smp_header",
-        core="cores.roles.smp_header.SmpHeaderReader(32, 5)",
+        core="cores.services.smp_header.SmpHeaderReader(32, 5)",
         says="header and ID are read byte by byte, whatever their place in the ring",
-        module="trebuchet.cores.roles.smp_header",
+        module="trebuchet.cores.services.smp_header",
         build=lambda cores: SmpHeaderProof(cores.SmpHeaderReader(32, LOG2)),
         depth=2,
         cover_depth=26,

@@ -1,6 +1,6 @@
 """What the SMP framer does with a session's record, once: the specification for its proof.
 
-Written from the numbered rules of ``cores/roles/framer.py`` and from ``models/smp_framing.py``.
+Written from the numbered rules of ``cores/services/framer.py`` and from ``models/smp_framing.py``.
 """
 
 from amaranth.hdl import Cat, Const, Mux, Signal, Value

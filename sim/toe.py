@@ -12,8 +12,8 @@ from amaranth.lib.wiring import In, Out
 from ..cores.csr import CsrSignature
 from ..cores.memory import MemorySignature
 from ..cores.memory_arbiter import MemoryArbiter, connect_narrow
-from ..cores.roles.discard import Discard
-from ..cores.roles.responder import Responder
+from ..cores.services.discard import Discard
+from ..cores.services.responder import Responder
 from ..cores.stream import PacketSignature
 from ..cores.tcp.engine import TcpEngine
 from ..cores.tcp.line_side import LineSide, line_side_blocks

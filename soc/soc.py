@@ -13,7 +13,7 @@ from ..boards.schema import BOOT_ROM_BYTES
 from ..cores.cluster.contract import WINDOW
 from ..cores.ltl.config import UDP_PORT
 from ..cores.net.frame_port import FramePort
-from ..cores.roles.mailbox_copy import REQUEST_BYTES
+from ..cores.services.mailbox_copy import REQUEST_BYTES
 from ..cores.spi_controller import SpiController
 from ..cores.spi_flash import SpiFlash
 from .board_calls import attach

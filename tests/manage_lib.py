@@ -6,7 +6,7 @@ import subprocess
 from firmware_host import generated
 from firmware_lib import BITSTREAM_SLOT, FIRMWARE_SLOT, FLAGS, PORT, RAM, SANITIZE, map_memory
 from trebuchet.cores.roles.contract import role_block
-from trebuchet.cores.roles.mailbox import MAILBOX_BLOCK
+from trebuchet.cores.services.mailbox import MAILBOX_BLOCK
 from trebuchet.soc.csr_export import c_header
 from trebuchet.soc.firmware import roles_header, status_table_header
 

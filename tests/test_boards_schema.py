@@ -8,7 +8,7 @@ from trebuchet.boards import NAMES, load_board, schema
 from trebuchet.boards.flash import Flash, flash_layout
 from trebuchet.boards.presets import TCP_FIELDS, TCP_PRESETS
 from trebuchet.boards.schema import BoardError
-from trebuchet.cores.roles.mailbox import Mailbox
+from trebuchet.cores.services.mailbox import Mailbox
 from trebuchet.cores.shell import ShellConfig
 from trebuchet.cores.shell_memory import MAILBOX_SLOT, RESULT_SLOT
 from trebuchet.cores.tcp import config

@@ -35,8 +35,8 @@ from e2e_raw import ACK, RST, SYN, RawPeer, tcp_frame
 from patience import PATIENCE
 from sim_tops import needs_network
 from trebuchet.cores.net.classify import CLASSIFIER_BLOCK
-from trebuchet.cores.roles.framer import SMP_BLOCK
-from trebuchet.cores.roles.mailbox import MAILBOX_BLOCK
+from trebuchet.cores.services.framer import SMP_BLOCK
+from trebuchet.cores.services.mailbox import MAILBOX_BLOCK
 from trebuchet.cores.tcp.parser import PARSER_BLOCK
 from trebuchet.cores.tcp.registers import COUNTERS
 from trebuchet.cores.tcp.sender import SENDER_BLOCK

@@ -12,7 +12,7 @@ from firmware_lib import BITSTREAM_SLOT, FIRMWARE_SLOT, RAM, FlashPort, build_bo
 from manage_lib import MAILBOX_BASE, ROLE, ROLE_BASE, build_manage, bus_functions
 from trebuchet.client.smp import Configuration, Core, Decoder, Message, MessageType
 from trebuchet.cores.multiboot.start import KEY
-from trebuchet.cores.roles.mailbox import MAILBOX_BLOCK
+from trebuchet.cores.services.mailbox import MAILBOX_BLOCK
 from trebuchet.host.image import HEADER_BYTES, SECTOR, Image, Kind
 from trebuchet.models.status import Status
 from trebuchet.soc.csr_export import register_offsets

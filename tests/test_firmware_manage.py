@@ -14,8 +14,8 @@ import numpy
 import pytest
 from manage_lib import IMAGE_AT, MAILBOX_BASE, ROLE, ROLE_BASE, build_manage, bus_functions
 from service_model import Connection
-from test_roles_late import sweeping
-from test_roles_mailbox import Bench, Firmware
+from test_services_late import sweeping
+from test_services_mailbox import Bench, Firmware
 from trebuchet.client.smp import (
     Configuration,
     Core,
@@ -26,7 +26,7 @@ from trebuchet.client.smp import (
     parse_reply,
     parse_response,
 )
-from trebuchet.cores.roles.mailbox import MAILBOX_BLOCK
+from trebuchet.cores.services.mailbox import MAILBOX_BLOCK
 from trebuchet.models.ecg import model
 from trebuchet.models.ecg.synthetic import synthesise
 from trebuchet.models.status import Status

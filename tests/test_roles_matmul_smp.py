@@ -6,9 +6,9 @@ from amaranth.lib.wiring import In, Out
 from service_model import Connection, EngineModel
 from streams import MemoryResponder, make_rng, run, seeds
 from trebuchet.cores.memory_arbiter import MemoryArbiter
-from trebuchet.cores.roles.framer import SmpFramer
 from trebuchet.cores.roles.matmul.role import MatmulRole
 from trebuchet.cores.roles.slot import RoleSlot
+from trebuchet.cores.services.framer import SmpFramer
 from trebuchet.cores.tcp.service import ServiceSignature
 from trebuchet.models import matmul
 from trebuchet.models.smp_framing import data_message, frame

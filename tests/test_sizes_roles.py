@@ -7,13 +7,13 @@ of them has more bytes than its segment.
 from part_sizes import at_sizes
 from service_model import Connection, EngineModel
 from streams import MemoryResponder, make_rng, packet_get, run, stream_get, stream_put
-from test_roles_mailbox import Firmware
-from trebuchet.cores.roles.discard import Discard
-from trebuchet.cores.roles.echo import Echo
+from test_services_mailbox import Firmware
 from trebuchet.cores.roles.fetch import OperandReader, ResultWriter
-from trebuchet.cores.roles.framer import SmpFramer
-from trebuchet.cores.roles.mailbox import Mailbox
-from trebuchet.cores.roles.responder import Responder
+from trebuchet.cores.services.discard import Discard
+from trebuchet.cores.services.echo import Echo
+from trebuchet.cores.services.framer import SmpFramer
+from trebuchet.cores.services.mailbox import Mailbox
+from trebuchet.cores.services.responder import Responder
 from trebuchet.models.smp_framing import data_message, frame
 from trebuchet.models.status import Status
 
@@ -54,7 +54,7 @@ def _payloads(sessions, longest):
     return [rng.randbytes(length) for length in lengths]
 
 
-@at_sizes("roles.echo.Echo", sessions=64, segment_log2=15)
+@at_sizes("services.echo.Echo", sessions=64, segment_log2=15)
 def test_echo(size):
     segment = 1 << size["segment_log2"]
     bench = Bench(Echo(**size), _payloads(size["sessions"], segment + 5000), **size)
@@ -64,14 +64,14 @@ def test_echo(size):
         assert conn.freed == len(conn.payload)
 
 
-@at_sizes("roles.discard.Discard", sessions=64)
+@at_sizes("services.discard.Discard", sessions=64)
 def test_discard(size):
     bench = Bench(Discard(**size), _payloads(size["sessions"], 70_000), **size)
     bench.run()
     assert all(conn.freed == len(conn.payload) for conn in bench.conns)
 
 
-@at_sizes("roles.responder.Responder", sessions=64)
+@at_sizes("services.responder.Responder", sessions=64)
 def test_responder(size):
     """The longest page, at the end of the memory's low 4 MiB."""
     bench = Bench(Responder(**size), _payloads(size["sessions"], 40), **size)
@@ -87,7 +87,7 @@ def test_responder(size):
     assert all(conn.received == page for conn in bench.conns)
 
 
-@at_sizes("roles.mailbox.Mailbox", sessions=64, segment_log2=15)
+@at_sizes("services.mailbox.Mailbox", sessions=64, segment_log2=15)
 def test_mailbox(size):
     """Each request to firmware, each response from the slot of its session."""
     sessions = size["sessions"]
@@ -154,7 +154,7 @@ class _Role:
             await stream_put(ctx, dut.answer, answer | {"status": 0, "length": 4})
 
 
-@at_sizes("roles.framer.SmpFramer", sessions=64, segment_log2=15, slot_bytes=2048)
+@at_sizes("services.framer.SmpFramer", sessions=64, segment_log2=15, slot_bytes=2048)
 def test_framer(size):
     """The longest message that the engine can hold; one of all sizes around the ring."""
     sessions, segment = size["sessions"], 1 << size["segment_log2"]

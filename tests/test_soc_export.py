@@ -12,7 +12,7 @@ from litex.soc.integration.soc import SoCCSRRegion
 from soc_placeholder import SHELL_BLOCK
 from trebuchet.cores.csr import Field, Register, RegisterBlock
 from trebuchet.cores.roles.contract import role_block
-from trebuchet.cores.roles.framer import SMP_BLOCK
+from trebuchet.cores.services.framer import SMP_BLOCK
 from trebuchet.models.status import Status
 from trebuchet.soc.bridge import CsrBank
 from trebuchet.soc.csr_export import (

@@ -1,4 +1,4 @@
-// The mailbox (cores/roles/mailbox.py). The TCP engine in front of it is not modelled; its service
+// The mailbox (cores/services/mailbox.py). The TCP engine in front of it is not modelled; its service
 // is: a connection of the host to 127.0.0.1:`port` is one to the board's port 80. `port` 0 takes
 // any free one (property Port); without the property nothing listens (-1).
 using System;

@@ -3,9 +3,9 @@
 import pytest
 from service_model import Connection, EngineModel
 from streams import make_rng, run, seeds
-from trebuchet.cores.roles.discard import Discard
-from trebuchet.cores.roles.echo import Echo
-from trebuchet.cores.roles.responder import Responder
+from trebuchet.cores.services.discard import Discard
+from trebuchet.cores.services.echo import Echo
+from trebuchet.cores.services.responder import Responder
 
 
 def received_fin(conn):

@@ -1,17 +1,17 @@
 """Services with rows for few sessions, against the engine's model of many that come and go."""
 
 import pytest
-import test_roles_framer
-import test_roles_mailbox
+import test_services_framer
+import test_services_mailbox
 from placed_model import PlacedModel
 from service_model import Connection
 from streams import make_rng, run, seeds
-from test_roles_mailbox import random_request
-from test_roles_simple import random_connections
+from test_services_mailbox import random_request
+from test_services_simple import random_connections
 from trebuchet.cores.roles.contract import JobKind
-from trebuchet.cores.roles.discard import Discard
-from trebuchet.cores.roles.echo import Echo
-from trebuchet.cores.roles.responder import Responder
+from trebuchet.cores.services.discard import Discard
+from trebuchet.cores.services.echo import Echo
+from trebuchet.cores.services.responder import Responder
 from trebuchet.models.smp_framing import data_message
 
 
@@ -76,23 +76,23 @@ def test_responder(seed):
 @seeds(2)
 def test_framer(seed):
     """Messages, bad ones after which the connection is closed, and ends in the middle of one."""
-    bench = test_roles_framer.Bench(seed, sessions=2, rest=True)
+    bench = test_services_framer.Bench(seed, sessions=2, rest=True)
     rng, conns = bench.rng, []
     for _ in range(10):
-        payload = test_roles_framer.random_stream(rng, rng.randint(0, 4))
+        payload = test_services_framer.random_stream(rng, rng.randint(0, 4))
         conns.append(conn := Connection(payload, chunk=200, fin=late_fin(rng, 0.002)))
         if rng.random() < 0.2:
-            conn.vanish = test_roles_framer.vanish_after(rng, rng.randint(0, len(payload)))
+            conn.vanish = test_services_framer.vanish_after(rng, rng.randint(0, len(payload)))
     bench.run(conns, limit=150_000)
     used(bench.engine)
     for conn in conns:
-        test_roles_framer.check(conn)
+        test_services_framer.check(conn)
     assert bench.counters["messages"] == len(bench.role.seen)
 
 
 def test_a_stream_keeps_its_place():
     """``first`` of a stream message depends on those before: their session does not rest."""
-    bench = test_roles_framer.Bench(1, sessions=2, kinds=(JobKind.STREAM,), rest=True)
+    bench = test_services_framer.Bench(1, sessions=2, kinds=(JobKind.STREAM,), rest=True)
     rng = bench.rng
     stream = b"".join(data_message(k, rng.randbytes(20)) for k in range(3))
     streams = [Connection(b"\4" + stream[1:], fin=late_fin(rng, 0.002)) for _ in range(2)]
@@ -101,14 +101,14 @@ def test_a_stream_keeps_its_place():
     bench.run(streams)
     assert bench.engine.rests == 0
     others = [Connection(stream, fin=late_fin(rng, 0.002)) for _ in range(6)]
-    bench = test_roles_framer.Bench(1, sessions=2, kinds=(JobKind.STREAM,), rest=True)
+    bench = test_services_framer.Bench(1, sessions=2, kinds=(JobKind.STREAM,), rest=True)
     bench.run(others)
     used(bench.engine)
 
 
 @seeds(1)
 def test_mailbox(seed):
-    bench = test_roles_mailbox.Bench(seed, rest=True)
+    bench = test_services_mailbox.Bench(seed, rest=True)
     rng, conns = bench.rng, []
     for _ in range(12):
         payload = b"".join(random_request(rng) for _ in range(rng.randint(0, 3)))
@@ -121,4 +121,4 @@ def test_mailbox(seed):
     bench.run(conns, limit=250_000)
     used(bench.engine)
     for conn in conns:
-        test_roles_mailbox.check(conn)
+        test_services_mailbox.check(conn)

@@ -9,7 +9,7 @@ __all__ = ["SmpReply"]
 
 
 class SmpReply:
-    """Methods of :class:`~trebuchet.cores.roles.framer.SmpFramer`.
+    """Methods of :class:`~trebuchet.cores.services.framer.SmpFramer`.
 
     ``reply`` says what is answered, ``total`` how many bytes of the ring that is the answer to.
     """

@@ -6,7 +6,7 @@ __all__ = ["SessionWork"]
 
 
 class SessionWork:
-    """Methods of services: :class:`~trebuchet.cores.roles.framer.SmpFramer`, for one.
+    """Methods of services: :class:`~trebuchet.cores.services.framer.SmpFramer`, for one.
 
     The service has ``read``, ``write``, ``active``, ``more``, ``unread`` and ``released`` as these
     two use them, ``rest`` (sessions are places), and a method ``_idle(state)``: with all consumed

@@ -4,7 +4,7 @@ import pytest
 from placed_model import PlacedModel
 from service_model import Connection, EngineModel
 from streams import MemoryResponder, make_rng, run, seeds
-from trebuchet.cores.roles.mailbox import Mailbox
+from trebuchet.cores.services.mailbox import Mailbox
 
 SEGMENT_LOG2 = 11
 SESSIONS = 3

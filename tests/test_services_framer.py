@@ -9,7 +9,7 @@ from placed_model import PlacedModel
 from service_model import Connection, EngineModel
 from streams import MemoryResponder, make_rng, run, seeds, stream_checker
 from trebuchet.cores.roles.contract import JobKind
-from trebuchet.cores.roles.framer import SmpFramer
+from trebuchet.cores.services.framer import SmpFramer
 from trebuchet.models.smp_framing import (
     TYPE_CONFIGURATION,
     TYPE_DATA,

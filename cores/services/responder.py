@@ -22,7 +22,7 @@ class Responder(SingleReplyService):
     ``length``   In    its bytes; 0 closes without an object
     ===========  ====  ==========================================================================
 
-    Other ports, parameters and timing: :class:`~trebuchet.cores.roles.discard.SingleReplyService`.
+    Other ports, parameters and timing: :class:`~.discard.SingleReplyService`.
     """
 
     def __init__(self, sessions, rest=False):

@@ -3,8 +3,8 @@
 import pytest
 from service_model import Connection
 from streams import seeds
-from test_roles_mailbox import CLOSE, GO, PARTIAL, PENDING, SESSIONS, Bench, Firmware
-from trebuchet.cores.roles.mailbox import Mailbox
+from test_services_mailbox import CLOSE, GO, PARTIAL, PENDING, SESSIONS, Bench, Firmware
+from trebuchet.cores.services.mailbox import Mailbox
 
 LIMIT = 1024
 LENGTH_BITS = 11

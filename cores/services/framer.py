@@ -14,9 +14,9 @@ from trebuchet.models.status import Status
 from ..buffers import NO_COLLISIONS, BlockFifo
 from ..csr import CsrSignature
 from ..memory import ADDR_WIDTH, MemorySignature
+from ..roles.contract import AnswerLayout, JobKind, JobLayout, check_kinds
 from ..stream import check_data_width
 from ..tcp.service import LENGTH_WIDTH, POSITION_WIDTH, EventKind, ServiceSignature
-from .contract import AnswerLayout, JobKind, JobLayout, check_kinds
 from .discard import check_sessions
 from .echo import check_segment_log2
 from .rest import SessionWork

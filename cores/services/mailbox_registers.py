@@ -1,4 +1,4 @@
-"""What the mailbox tells the CPU, and is told; how they are used: ``cores/roles/mailbox.py``."""
+"""What the mailbox tells the CPU, and is told; how they are used: ``cores/services/mailbox.py``."""
 
 from ..csr import Field, Register, RegisterBlock, counter
 from ..tcp.service import SESSION_WIDTH

@@ -1,13 +1,13 @@
 """Requests and messages whose rest does not come: they are answered, and waited for no more."""
 
 import pytest
-import test_roles_framer as framer_bench
-import test_roles_mailbox as mailbox_bench
+import test_services_framer as framer_bench
+import test_services_mailbox as mailbox_bench
 from part_sizes import at_sizes
 from service_model import Connection
 from streams import Simulation, make_rng, seeds
-from test_roles_mailbox_binary import message
-from trebuchet.cores.roles.sweep import RequestClock, Sweeper
+from test_services_mailbox_binary import message
+from trebuchet.cores.services.sweep import RequestClock, Sweeper
 from trebuchet.models.smp_framing import data_message, error_message
 from trebuchet.models.status import Status
 
@@ -66,7 +66,7 @@ def test_mailbox_shows_the_half_of_a_late_request(seed):
 @seeds(2)
 def test_a_header_without_its_payload_is_late(seed):
     """The firmware has asked for bytes of which none comes."""
-    from test_roles_mailbox_binary import BinaryBench
+    from test_services_mailbox_binary import BinaryBench
 
     bench = BinaryBench(seed)
     conn = Connection(message(3, b"x" * 40)[:8], fin=lambda c: c.got_fin)
@@ -170,7 +170,7 @@ def test_request_clock(period):
     assert sweeps == list(range(period - 1, 30, period))
 
 
-@at_sizes("roles.sweep.Sweeper", sessions=1)
+@at_sizes("services.sweep.Sweeper", sessions=1)
 @pytest.mark.parametrize("other", [0, 1])
 def test_sweeper_visits_all_and_lets_others_in(size, other):
     sessions = size["sessions"]

@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..memory import ADDR_WIDTH, MemorySignature
-from .contract import NO_ROLE, ROLE_WIDTH
+from ..roles.contract import NO_ROLE, ROLE_WIDTH
 
 __all__ = ["RoleChoice", "SmpHeaderReader"]
 

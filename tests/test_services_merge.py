@@ -2,7 +2,7 @@
 
 import pytest
 from streams import make_rng, plain, run, seeds, stream_checker, stream_get, stream_put
-from trebuchet.cores.roles.service_merge import ServiceMerge
+from trebuchet.cores.services.merge import ServiceMerge
 from trebuchet.cores.tcp.service import EventKind, EventLayout, FreeLayout, TxLayout
 
 

@@ -4,8 +4,8 @@ from trebuchet.models.smp_framing import TYPE_CONFIGURATION, TYPE_DATA, TYPE_STR
 from trebuchet.models.status import Status
 
 from ..csr import Register, RegisterBlock, counter
+from ..roles.contract import SOURCE_CPU, JobKind
 from ..tcp.service import LENGTH_WIDTH
-from .contract import SOURCE_CPU, JobKind
 
 __all__ = [
     "COUNTED",
