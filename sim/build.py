@@ -9,6 +9,7 @@ traced builds the harness brings stand-ins for LZ4 and zlib where their headers 
 import hashlib
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -124,6 +125,14 @@ def _folder(kind, parts):
         h.update(f"{name}\0{len(content)}\0".encode())
         h.update(content)
     return build_folder() / f"{kind}-{h.hexdigest()[:20]}"
+
+
+def _without_remarks(verilog):
+    """Verilog without lines of comment: LiteX writes the time into some, which changes nothing.
+
+    Directives to Verilator are kept.
+    """
+    return re.sub(rb"(?m)^//(?!\s*verilator)[^\n]*\n", b"", verilog)
 
 
 @cache
@@ -263,7 +272,7 @@ def build(source, trace=False):
     library, runtime, tools = _make_libraries(harness_parts, trace)
     libraries = (library / "libharness.a", runtime / "libverilated.a")
     parts = [*harness_parts, *sorted(source.texts.items())]
-    parts += [(p.name, Path(p).read_bytes()) for p in source.files]
+    parts += [(p.name, _without_remarks(Path(p).read_bytes())) for p in source.files]
     parts += [("kind", source.kind), ("top", source.top), *tools]
     if source.main:
         parts += [(p.name, p.read_bytes()) for p in sorted(source.main.parent.iterdir())]

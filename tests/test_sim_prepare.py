@@ -91,3 +91,21 @@ def test_a_folder_with_a_space_is_refused_by_its_name(monkeypatch, tmp_path):
     with pytest.raises(TrebuchetError, match="^make cannot build in .*mein Ordner.*has a space"):
         build_sim(tmp_path / "mein Ordner" / "sim")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_comments_do_not_make_another_simulator(monkeypatch, tmp_path):
+    """LiteX writes the time of the build into comments; directives to Verilator do count."""
+    made = []
+    monkeypatch.setattr(build, "kept", lambda folder, make: made.append(folder) or folder)
+    texts = (
+        "// Date : yesterday\nmodule top;\nendmodule\n",
+        "// Date : today\nmodule top;\nendmodule\n",
+        "// Date : today\n// verilator lint_off WIDTH\nmodule top;\nendmodule\n",
+        "module top;\nwire a;\nendmodule\n",
+    )
+    found = []
+    for text in texts:
+        (tmp_path / "top.v").write_text(text)
+        found.append(build.build(build.Source("board", "top", {}, (tmp_path / "top.v",))))
+    assert found[0] == found[1]
+    assert len({found[1], found[2], found[3]}) == 3
