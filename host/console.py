@@ -10,7 +10,7 @@ from ..models.errors import TrebuchetError
 from ..models.progress import Deadline, current_simulation
 from .options import Seconds
 
-__all__ = ["BAUD", "SerialConsole", "console", "serial_ports"]
+__all__ = ["BAUD", "SerialConsole", "console", "send_image", "serial_ports"]
 
 #: Baud rate of boards, if their file says no other.
 BAUD = 115200
@@ -19,6 +19,10 @@ PROMPT = "trebuchet> "
 EXIT = "\x1d"
 #: Seconds between looks whether time is over.
 _LOOK = 0.1
+#: Bytes given to the operating system at a time.
+_PIECE = 256
+#: What a boot ROM says of an image.
+_RECEIVED = r"boot: received: (\w+)\r?\n"
 _COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
@@ -61,7 +65,7 @@ class SerialConsole:
 
         self.port, self.timeout, self._text = port, timeout, ""
         try:
-            self.serial: Any = serial.Serial(port, baud, timeout=_LOOK)
+            self.serial: Any = serial.Serial(port, baud, timeout=_LOOK, write_timeout=timeout)
         except (serial.SerialException, OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise TrebuchetError(f"cannot open serial port {port}: {reason}") from error
@@ -108,6 +112,30 @@ class SerialConsole:
         self.serial.write(command.encode() + b"\r")
         self.until(re.escape(command) + r"\r?\n")
         return self.until(re.escape(PROMPT)).removesuffix(PROMPT).replace("\r\n", "\n")
+
+
+def send_image(port: str, data: bytes, timeout: float = 10) -> str:
+    """Send an image to the boot ROM of the board at ``port``; return the status that it answers.
+
+    Raises :class:`TrebuchetError` if the port cannot be used, or the board takes or says nothing
+    for ``timeout`` seconds: it runs firmware, or is not there.
+    """
+    import serial
+
+    with SerialConsole(port, timeout=timeout) as found:
+        try:
+            for begin in range(0, len(data), _PIECE):
+                found.serial.write(data[begin : begin + _PIECE])
+        except (serial.SerialException, OSError) as error:
+            raise TrebuchetError(f"serial port {port} does not take the image: {error}") from error
+        try:
+            answer = found.until(_RECEIVED)
+        except TrebuchetError as error:
+            raise TrebuchetError(
+                f"{error} A boot ROM takes an image only while it prints that it has none that "
+                "is good"
+            ) from error
+    return re.search(_RECEIVED, answer)[1]  # type: ignore[index]
 
 
 def _at_the_keyboard(found: SerialConsole) -> None:

@@ -47,7 +47,7 @@ def send_command(
     source: Annotated[Path, typer.Argument(metavar="FILE", help="An image of firmware.")],
 ) -> None:
     """Send firmware to a board whose boot ROM asks for an image on its console."""
-    from .uart import send_image
+    from .console import send_image
 
     data = read_file(source)
     try:
@@ -57,7 +57,7 @@ def send_command(
         check_firmware(image)
     except TrebuchetError as error:
         raise TrebuchetError(f"{source}: {error}") from error
-    status = send_image(device, data)
+    status = send_image(str(device), data)
     if status != "OK":
         raise TrebuchetError(f"the board refused {source}: {status}")
     typer.echo(f"{source}: the board starts it")

@@ -4,13 +4,12 @@ import ipaddress
 import os
 import pty
 import threading
-from pathlib import Path
 
 import pytest
 from trebuchet.host import config
 from trebuchet.host.cli import main
+from trebuchet.host.console import send_image
 from trebuchet.host.image import Image
-from trebuchet.host.uart import send_image
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.models.image import APPLICATION_BYTES
 from trebuchet.sim.fleet.topology import PEERS, uniform
@@ -257,7 +256,7 @@ def board():
         thread.start()
         return got, thread
 
-    yield Path(os.ttyname(far)), answer
+    yield os.ttyname(far), answer
     os.close(near)
     os.close(far)
 
@@ -275,10 +274,16 @@ def test_an_image_goes_over_the_serial_line_as_it_is(board):
 def test_a_line_without_an_answer(board, tmp_path):
     device, answer = board
     answer(3, b"trebuchet> ")
-    with pytest.raises(TrebuchetError, match="^the board did not answer: its boot ROM takes"):
-        send_image(device, b"abc", silence=0.2)
-    with pytest.raises(TrebuchetError, match=r"no/such: No such file or directory$"):
-        send_image(tmp_path / "no" / "such", b"abc")
+    with pytest.raises(TrebuchetError, match="last line: 'trebuchet>'.* boot ROM takes an image"):
+        send_image(device, b"abc", timeout=0.2)
     (tmp_path / "file").touch()
-    with pytest.raises(TrebuchetError, match=r"file is no serial line that works: "):
-        send_image(tmp_path / "file", b"abc")
+    for name in ("no", "file"):
+        with pytest.raises(TrebuchetError, match=f"^cannot open serial port {tmp_path / name}: "):
+            send_image(str(tmp_path / name), b"abc")
+
+
+def test_a_line_that_takes_nothing(board):
+    """A terminal that nobody reads is full after some kilobytes."""
+    device, _ = board
+    with pytest.raises(TrebuchetError, match=f"^serial port {device} does not take the image: "):
+        send_image(device, bytes(1 << 17), timeout=0.2)
