@@ -149,7 +149,7 @@ def lock_of(root, extra):
     return root / ("requirements.lock" if extra == "development" else f"requirements/{extra}.lock")
 
 
-EXTRAS = ("client", "models", "simulation", "gateware", "proofs", "training", "development")
+EXTRAS = ("client", "models", "simulation", "gateware", "proofs", "training", "docs", "development")
 
 
 def test_every_extra_has_its_lock(root):
