@@ -18,14 +18,14 @@ FROM_PEERS, NOT_SHARED = 1, 2
 class JobShare(wiring.Component):
     """Hands out the clients' jobs to this board's role and to peers, and merges what comes back.
 
-    =================  ==========  ===============================================================
+    ==================  ==========  ===============================================================
     ``job`` ``answer``  In/Out      of this board's clients; ``source`` is 0
-    ``role_job``       Out         to this board's role; ``role_answer`` In, from there
-    ``jobs``           Out, array  to the callers, one for each peer; ``answers`` In, from there
-    ``peers_job``      In          from the server, ``source`` :data:`FROM_PEERS`;
-                                   ``peers_answer`` Out, to it
-    ``enable``         In          bit 0: this board's role gets jobs of its clients; bit p: peer p
-    =================  ==========  ===============================================================
+    ``role_job``        Out         to this board's role; ``role_answer`` In, from there
+    ``jobs``            Out, array  to the callers, one for each peer; ``answers`` In, from there
+    ``peers_job``       In          from the server, ``source`` :data:`FROM_PEERS`;
+                                    ``peers_answer`` Out, to it
+    ``enable``          In          bit 0: this board's role gets jobs of its clients; bit p: peer p
+    ==================  ==========  ===============================================================
 
     All are streams of :data:`~trebuchet.cores.roles.contract.JobLayout` and ``AnswerLayout``.
 

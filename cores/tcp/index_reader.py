@@ -23,20 +23,20 @@ class Burst(enum.IntEnum, shape=2):
 class IndexReader(wiring.Component):
     """Walks for several *slots*, each with a tuple's code; slot ``slots - 1`` also with a number.
 
-    ==============  ===  ===================================================================
-    ``codes``       In   the slots' codes, which stay as they are during the walk
-    ``wanted``      In   the number that the last slot looks for
-    ``spilled``     In   entries on the overflow list
-    ``ask``         In   begin a walk for slot ``who``; only while ``ready``
-    ``ready``       Out  a walk can begin
-    ``finished``    Out  strobe: the walk for slot ``whose`` is over, and this is what it found:
-    ``found``       Out  the tuple, with ``number``, is ``where``; index ``SPILLED``: on the
-                         overflow list, there at place ``index``
-    ``room``        Out  a place of its buckets is free: ``place``, in the emptier of the two
-    ``last_code``   Out  of the last entry of the overflow list that was read, and
-    ``last_number`` Out  its number
-    ``mem``         Out  memory port; it only reads
-    ==============  ===  ===================================================================
+    ===============  ===  ===================================================================
+    ``codes``        In   the slots' codes, which stay as they are during the walk
+    ``wanted``       In   the number that the last slot looks for
+    ``spilled``      In   entries on the overflow list
+    ``ask``          In   begin a walk for slot ``who``; only while ``ready``
+    ``ready``        Out  a walk can begin
+    ``finished``     Out  strobe: the walk for slot ``whose`` is over, and this is what it found:
+    ``found``        Out  the tuple, with ``number``, is ``where``; index ``SPILLED``: on the
+                          overflow list, there at place ``index``
+    ``room``         Out  a place of its buckets is free: ``place``, in the emptier of the two
+    ``last_code``    Out  of the last entry of the overflow list that was read, and
+    ``last_number``  Out  its number
+    ``mem``          Out  memory port; it only reads
+    ===============  ===  ===================================================================
 
     Parameters: ``layout``; ``slots``; ``width`` of the port, 32 or 64.
 

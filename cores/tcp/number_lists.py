@@ -21,14 +21,14 @@ def placed(bits, lut_ram):
 class NumberList(wiring.Component):
     """Holds up to ``depth`` numbers, in order.
 
-    =========  ===  ===================================================================
-    ``w_data`` In   with ``w_en``: goes in. With ``depth`` numbers inside it is *lost*, and all
-                    others with it: whoever writes knows how many there can be
-    ``w_rdy``  Out  there is room; for proofs and tests, since nobody has to ask
-    ``r_data`` Out  the oldest, if ``r_rdy``
-    ``r_en``   In   takes it out; ignored unless ``r_rdy``
-    ``level``  Out  how many are inside
-    =========  ===  ===================================================================
+    ==========  ===  ===================================================================
+    ``w_data``  In   with ``w_en``: goes in. With ``depth`` numbers inside it is *lost*, and all
+                     others with it: whoever writes knows how many there can be
+    ``w_rdy``   Out  there is room; for proofs and tests, since nobody has to ask
+    ``r_data``  Out  the oldest, if ``r_rdy``
+    ``r_en``    In   takes it out; ignored unless ``r_rdy``
+    ``level``   Out  how many are inside
+    ==========  ===  ===================================================================
 
     Parameters: ``width``, bits of a number; ``depth``, at least 2; ``lut_ram``, bits up to which it
     lies in LUT RAM. Latency 2 cycles; one number a cycle goes in and one comes out. Reset: empty.

@@ -17,19 +17,19 @@ _MOST = 14
 class MssOption(wiring.Component):
     """Walks the options of a TCP header as its words pass, ``lanes`` words a cycle.
 
-    ==========  ====  ===========  ===============================================================
-    member      dir   width        meaning
-    ==========  ====  ===========  ===============================================================
-    ``clear``   In    1            a new header begins: forget everything
-    ``en``      In    lanes        lane holds a word of options
-    ``more``    In    lanes        the word after it is one of options too
-    ``data``    In    32*lanes     the words
-    ``next``    In    32           the word that follows the top lane
-    ``mss``     Out   16           value of the MSS option, 0 if there was none
-    ``scaled``  Out   1            (``scaling`` only) there was a window scale option
-    ``scale``   Out   4            (``scaling`` only) its shift, at most 14
-    ``permits`` Out   1            (``sack`` only) there was a SACK-permitted option
-    ==========  ====  ===========  ===============================================================
+    ===========  ====  ===========  ===============================================================
+    member       dir   width        meaning
+    ===========  ====  ===========  ===============================================================
+    ``clear``    In    1            a new header begins: forget everything
+    ``en``       In    lanes        lane holds a word of options
+    ``more``     In    lanes        the word after it is one of options too
+    ``data``     In    32*lanes     the words
+    ``next``     In    32           the word that follows the top lane
+    ``mss``      Out   16           value of the MSS option, 0 if there was none
+    ``scaled``   Out   1            (``scaling`` only) there was a window scale option
+    ``scale``    Out   4            (``scaling`` only) its shift, at most 14
+    ``permits``  Out   1            (``sack`` only) there was a SACK-permitted option
+    ===========  ====  ===========  ===============================================================
 
     The walk ends at EOL, at an option whose length is 0 or 1, and at one whose length byte is
     outside the options. An option that has another length than it should have (MSS 4, window scale

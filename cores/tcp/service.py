@@ -4,13 +4,13 @@ A *service* is whatever sits behind one local TCP port: a framer that feeds a ro
 the CPU's mailbox. The engine knows nothing of it but this port. It has one stream out and two
 in (directions as the engine sees them):
 
-========  ====  =====================================================================
-member    dir   payload
-========  ====  =====================================================================
-``event`` Out   ``kind``, ``session``, ``ok``, ``tag``, ``base``, ``position``
-``tx``    In    ``session``, ``addr``, ``length``, ``push``, ``close``, ``abort``, ``tag``
-``free``  In    ``session``, ``position``, ``release``
-========  ====  =====================================================================
+=========  ====  =====================================================================
+member     dir   payload
+=========  ====  =====================================================================
+``event``  Out   ``kind``, ``session``, ``ok``, ``tag``, ``base``, ``position``
+``tx``     In    ``session``, ``addr``, ``length``, ``push``, ``close``, ``abort``, ``tag``
+``free``   In    ``session``, ``position``, ``release``
+=========  ====  =====================================================================
 
 **Stream positions.** The n-th payload byte that the peer sent on this connection (n from 0) has
 position ``n mod 2**32``. All unconsumed bytes of a session lie in one segment of the receive
@@ -19,17 +19,19 @@ segment size is a power of two and ``base`` a multiple of it.
 
 **Events**, in the order in which they happened to the session:
 
-``OPEN``     the connection is established, or is being opened by this side; it may then end
-             without ever being established. Nothing else comes for the session before it.
-``DATA``     in-order bytes up to (not including) ``position`` are in memory and were, or will
-             be, acknowledged; ``base`` is where. Several arrivals may be told by one event. The
-             latest event's ``base`` holds for every byte not yet consumed.
-``EOF``      the peer has sent FIN; ``position`` is final. The service may go on sending.
-``SENT``     the descriptor ``tag`` is done with: ``ok`` = 1 all its bytes (and its FIN) are
-             acknowledged; 0 it was given up. Its memory is the service's again.
-``CLOSED``   the session is over, both ways (``ok`` = 1) or by reset, time-out or abort (0).
-             Every descriptor posted before was answered by ``SENT`` before. The engine keeps
-             the session's number and its segment until the service releases it.
+==========  ================================================================================
+``OPEN``    the connection is established, or is being opened by this side; it may then end
+            without ever being established. Nothing else comes for the session before it.
+``DATA``    in-order bytes up to (not including) ``position`` are in memory and were, or will
+            be, acknowledged; ``base`` is where. Several arrivals may be told by one event. The
+            latest event's ``base`` holds for every byte not yet consumed.
+``EOF``     the peer has sent FIN; ``position`` is final. The service may go on sending.
+``SENT``    the descriptor ``tag`` is done with: ``ok`` = 1 all its bytes (and its FIN) are
+            acknowledged; 0 it was given up. Its memory is the service's again.
+``CLOSED``  the session is over, both ways (``ok`` = 1) or by reset, time-out or abort (0).
+            Every descriptor posted before was answered by ``SENT`` before. The engine keeps
+            the session's number and its segment until the service releases it.
+==========  ================================================================================
 
 **tx**: append ``length`` bytes at ``addr`` (any alignment) to what is sent. ``push`` sets PSH on
 the last segment. ``close`` sends FIN after it (``length`` may be 0); ``abort`` sends RST at once.

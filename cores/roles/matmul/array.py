@@ -81,16 +81,16 @@ class MacArray(wiring.Component):
     shape : Shape
         Sizes.
 
-    ===========  ====  ==========================================================================
-    member       dir   meaning
-    ===========  ====  ==========================================================================
-    ``store``    In    :func:`StoreLayout`: a beat of operand for one of the two halves
-    ``store_en`` In    ``store`` is to be stored
-    ``step``     In    :func:`StepLayout`: a step of a sweep; ``k`` counts from 0 to n - 1
-    ``step_en``  In    ``step`` is to be done
-    ``o``        Out   a beat of result: words of the row of C, in ascending order
-    ``o_en``     Out   ``o`` is there for this one cycle
-    ===========  ====  ==========================================================================
+    ============  ====  ==========================================================================
+    member        dir   meaning
+    ============  ====  ==========================================================================
+    ``store``     In    :func:`StoreLayout`: a beat of operand for one of the two halves
+    ``store_en``  In    ``store`` is to be stored
+    ``step``      In    :func:`StepLayout`: a step of a sweep; ``k`` counts from 0 to n - 1
+    ``step_en``   In    ``step`` is to be done
+    ``o``         Out   a beat of result: words of the row of C, in ascending order
+    ``o_en``      Out   ``o`` is there for this one cycle
+    ============  ====  ==========================================================================
 
     The beats of a sweep come in order, within ``n + 9 + sweep_beats + 2 * groups`` cycles of its
     first step. Sweeps begin at least ``shape.sweep`` cycles apart; steps of a sweep follow
