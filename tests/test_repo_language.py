@@ -77,7 +77,7 @@ def test_subjects_of_commits_are_imperative():
 
 
 @pytest.mark.parametrize(
-    "path", sorted((*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"))), ids=lambda path: path.name
+    "path", sorted((*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"))), ids=lambda path: path.name
 )
 def test_prose_fits_the_screen(path):
     found = list(long_lines(path.read_text()))
