@@ -17,7 +17,7 @@ TYPED   := client host models bench sim
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test check nightly fuzz lint format types fast prove boards bench lock clean
+.PHONY: help venv demo test check nightly fuzz lint format types fast prove boards bench lock docs clean
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
@@ -66,6 +66,9 @@ bench: venv ## measure what is new or changed; updates the ledger
 
 lock: venv ## requirements/*.in -> requirements.lock and requirements/*.lock
 	$(PYTHON) tools/lock.py
+
+docs: venv ## the documentation site, in build/site; needs no network
+	$(PYTHON) -m trebuchet.docs.site.build $(ARGS)
 
 clean: ## remove what was built; .venv stays
 	rm -rf build .pytest_cache .mypy_cache .ruff_cache

@@ -35,6 +35,7 @@ LONGEST = (
     "peer_stacks",
     "ecg_transaction",
     "repo_documents",
+    "repo_site",
     "tcp_hostile",
     "prove_runner",
     "soc_dhcp",

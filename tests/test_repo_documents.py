@@ -1,4 +1,4 @@
-"""README.md and CONTRIBUTING.md are true: their commands run, their links and paths exist."""
+"""Documents are true: links and anchors resolve, commands exist; those of the first three run."""
 
 import os
 import re
@@ -6,6 +6,17 @@ import subprocess
 import sys
 
 import pytest
+from document_lib import (
+    EVERY,
+    INCOMPLETE,
+    anchors,
+    broken_links,
+    fault_of,
+    named_commands,
+    shown_commands,
+    shown_lines,
+)
+from trebuchet.docs.site import pages
 from trebuchet.host.cli import COMMANDS
 from trebuchet.models.ledger import ROOT
 
@@ -97,19 +108,59 @@ def test_every_command_is_mentioned_somewhere():
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_paths_and_links_exist(document):
+def test_paths_exist(document):
     text = (ROOT / document).read_text()
-    folder = (ROOT / document).parent
-    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):
-        assert (folder / target).exists(), f"{document} links to {target}"
     top = {path.name for path in ROOT.iterdir() if path.is_dir()}
     for path in re.findall(r"`([\w./-]+/[\w.-]*)`", text):
         if path.split("/")[0] in top:
             assert (ROOT / path).exists(), f"{document} names {path}"
 
 
+@pytest.mark.parametrize("document", EVERY)
+def test_links_and_anchors_resolve(document):
+    assert list(broken_links(document)) == []
+
+
+def test_anchors_are_those_of_github():
+    text = "# A `b`: c, d\n```\n# no\n```\n## Places: *x* (y)\n## A `b`: c, d\n### [L](m.md) 2\n"
+    assert anchors(text) == ["a-b-c-d", "places-x-y", "a-b-c-d-1", "l-2"]
+
+
+@pytest.mark.parametrize("document", EVERY)
+def test_commands_of_documents_exist(document):
+    """All options and arguments are parsed, by the parser of the command itself; nothing runs."""
+    faults = {" ".join(words): fault_of(words) for words in shown_commands(document)}
+    for words in named_commands(document):
+        fault = fault_of(words)
+        faults[" ".join(words)] = None if fault and INCOMPLETE.search(fault) else fault
+    assert {command: fault for command, fault in faults.items() if fault} == {}
+
+
+@pytest.mark.parametrize("document", EVERY)
+def test_make_targets_of_documents_exist(document):
+    known = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.M))
+    lines = shown_lines((ROOT / document).read_text())
+    named = {match[1] for line in lines if (match := re.match(r"make ([a-z]+)\b", line))}
+    assert named <= known
+
+
+def test_bad_commands_are_found():
+    assert fault_of(("status",)) is not None
+    assert fault_of(("sim", "--gdb", "x")) is not None
+    assert fault_of(("board", "chek")) is not None
+    assert fault_of(("simulate",)) is not None
+    assert fault_of(("sim", "--nothing")) is not None
+    assert fault_of(("sim", "--exec", "true")) is None
+
+
+def test_every_document_is_in_the_navigation():
+    listed = [page for section in pages.sections() for _, page in section.pages]
+    names = [pages.page_of(path).removesuffix(".md") for path in pages.documents()[1:]]
+    assert sorted(listed) == sorted(names), "docs/index.md must list each document once"
+
+
 @pytest.mark.parametrize(
-    "target", ["venv", "demo", "test", "check", "nightly", "prove", "boards", "bench"]
+    "target", ["venv", "demo", "test", "check", "nightly", "prove", "boards", "bench", "docs"]
 )
 def test_make_knows_the_target(target):
     subprocess.run(["make", "-n", target], cwd=ROOT, check=True, capture_output=True)
