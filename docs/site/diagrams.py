@@ -113,7 +113,8 @@ def shell_plan(
     height = 34 * rows
     drawing.box(10, 40, 110, height, COLOURS[7])
     drawing.text(65, 40 + height / 2, "TCP engine", "middle", "bold")
-    at, place = 0, {}
+    at = 0
+    place: dict[str, list[int]] = {}
     for name, count in roles:
         for instance in range(max(count, 1)):
             y = 40 + 34 * at

@@ -77,7 +77,7 @@ def package_of(name: str) -> str:
     return name if is_package else name.rpartition(".")[0]
 
 
-def signature_of(component: type) -> str:
+def signature_of(component: Any) -> str:
     """Return the parameters of a class's constructor.
 
     Sphinx shows those of ``__new__`` where a class has both, which in Amaranth says nothing.

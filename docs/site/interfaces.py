@@ -5,7 +5,7 @@ from .rst import heading
 __all__ = ["CLIENT", "FORMATS", "pages"]
 
 #: Modules of the client library, as a program uses them.
-CLIENT = ("blocking", "aio", "management", "role", "operation", "jobs", "errors")
+CLIENT: tuple[str, ...] = ("blocking", "aio", "management", "role", "operation", "jobs", "errors")
 CLIENT += ("session", "smp", "status")
 #: Modules whose docstrings define a format, and what it is.
 FORMATS = {

@@ -162,11 +162,13 @@ def sheets() -> dict[str, str]:
     """Return the pages of the data sheets by name, with suffix."""
     proofs = Ledger(ROOT / "formal" / "ledger").rows
     found = modules()
-    pages = {}
-    for module in [None, *found]:
-        parent = PREFIX.removesuffix(".") if module is None else module.__name__
-        inner = [m for m in found if m.__name__.rpartition(".")[0] == parent]
-        lines = _package(module, inner) if module is None or is_package(module) else None
-        name = "reference/cores/index.rst" if module is None else f"{page(module)[1:]}.rst"
-        pages[name] = "\n".join(lines or _sheet(module, proofs)) + "\n"
-    return pages
+
+    def inside(package: str) -> list[ModuleType]:
+        return [module for module in found if module.__name__.rpartition(".")[0] == package]
+
+    pages = {"reference/cores/index.rst": _package(None, inside(PREFIX.removesuffix(".")))}
+    for module in found:
+        is_sheet = not is_package(module)
+        text = _sheet(module, proofs) if is_sheet else _package(module, inside(module.__name__))
+        pages[f"{page(module)[1:]}.rst"] = text
+    return {name: "\n".join(lines) + "\n" for name, lines in pages.items()}
