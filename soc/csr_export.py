@@ -10,6 +10,8 @@ A *map* is a list of ``(block, base address)``.
 import json
 from xml.etree import ElementTree
 
+from ..cores.csr_map import WORD_BITS, WORD_BYTES, block_size, register_offsets, register_words
+
 __all__ = [
     "WORD_BYTES",
     "block_size",
@@ -21,20 +23,7 @@ __all__ = [
     "word_fields",
 ]
 
-WORD_BITS = 32
-WORD_BYTES = WORD_BITS // 8
-
 _SVD_ACCESS = {"ro": "read-only", "rw": "read-write", "stb": "write-only", "w1c": "read-write"}
-
-
-def register_words(register):
-    """``(name, lowest bit, width)`` of each word of a register, the lowest first."""
-    if register.width <= WORD_BITS:
-        return [(register.name, 0, register.width)]
-    return [
-        (register.name, 0, WORD_BITS),
-        (f"{register.name}_high", WORD_BITS, register.width - WORD_BITS),
-    ]
 
 
 def word_fields(register, low, width):
@@ -49,20 +38,6 @@ def word_fields(register, low, width):
         if first < end:
             found.append((field.name, first - low, end - first, field.description))
     return found
-
-
-def register_offsets(block):
-    """Byte offset of every register of a block, by name."""
-    offsets, at = {}, 0
-    for register in block.registers:
-        offsets[register.name] = at
-        at += WORD_BYTES * len(register_words(register))
-    return offsets
-
-
-def block_size(block):
-    """Bytes that a block's registers take."""
-    return WORD_BYTES * sum(len(register_words(r)) for r in block.registers)
 
 
 def _comment(text):

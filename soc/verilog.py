@@ -1,7 +1,11 @@
 """Verilog of an Amaranth component, and a check of Verilog that others wrote."""
 
+import contextlib
+import os
 import re
+import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -12,7 +16,7 @@ from ..models.collector import no_collector
 from ..models.errors import TrebuchetError
 from ..models.files import make_folder
 from .processes import children_end_with_us
-from .toolchain import provide_tools, require_tool
+from .toolchain import LINKS, provide_tools, require_tool
 
 __all__ = ["check_verilog", "join_constants", "to_verilog"]
 
@@ -53,13 +57,29 @@ def check_verilog(files, tools):
 def to_verilog(component, name, ports=None):
     """The Verilog of ``component``, top module ``name``, without source locations.
 
-    ``ports`` are those of its signature unless given. Amaranth needs Yosys on PATH
-    (:func:`~.toolchain.provide_tools`).
+    ``ports`` are those of its signature unless given. Amaranth writes Verilog with Yosys: that of
+    the variable ``YOSYS``, that on PATH, or else the Python package's.
     """
-    with no_collector(), children_end_with_us():
+    with no_collector(), children_end_with_us(), _yosys_found():
         return verilog.convert(
             component, name=name, ports=ports, emit_src=False, strip_internal_attrs=True
         )
+
+
+@contextlib.contextmanager
+def _yosys_found():
+    """Within it ``YOSYS`` names the Python package's Yosys, unless another one can be found."""
+    packaged = shutil.which(LINKS["yosys"]) or shutil.which(
+        LINKS["yosys"], path=Path(sys.executable).parent
+    )
+    if "YOSYS" in os.environ or shutil.which("yosys") or packaged is None:
+        yield
+        return
+    os.environ["YOSYS"] = packaged
+    try:
+        yield
+    finally:
+        del os.environ["YOSYS"]
 
 
 #: A process without inputs: it assigns a constant to some bits of a signal.

@@ -220,6 +220,15 @@ def test_verilog_is_written_again_only_when_the_component_changed(root, tmp_path
     assert changed.stat().st_mtime_ns > before
 
 
+def test_a_library_user_needs_no_yosys_on_path(tmp_path, monkeypatch):
+    """That of the Python environment is found, and the environment is left as it was."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("YOSYS", raising=False)
+    path = emit_verilog(PlaceholderShell(), "placeholder", tmp_path)
+    assert "module placeholder(" in path.read_text()
+    assert "YOSYS" not in os.environ
+
+
 class HalfConstant(wiring.Component):
     """Some bits of its output are constant, others from a process, or with ``joined`` a sum."""
 
