@@ -231,12 +231,17 @@ def contract(where, make, mutants, *, more=None, size="", **rest):
     area = path.split(".")[0]
     options = {k: rest.pop(k) for k in ("keep", "loose", "quiet", "through") if k in rest}
     defaults = {"depth": 2, "cover_depth": 6}
+
+    def build(cores):
+        return ContractProof(make(getattr(cores, name)), more, **options)
+
+    build.__module__ = make.__module__  # the netlist depends on that one's source, too
     return Proof(
         name=f"contract_{area}_{snake}",
         core=f"cores.{where}({size})",
         says="every stream that goes out keeps the ready/valid contract, packets their borders",
         module=f"trebuchet.cores.{path}",
-        build=lambda cores: ContractProof(make(getattr(cores, name)), more, **options),
+        build=build,
         mutants=mutants,
         **{"not_proved": "rule 3; what the streams carry; a reset while running"},
         **(defaults | rest),

@@ -169,3 +169,10 @@ def test_the_command_elaborates_nothing_in_an_unchanged_tree():
         "runner.select(proofs, [], False)\n"
     )
     subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True)
+
+
+def test_a_proof_of_the_contract_depends_on_the_module_that_states_it():
+    """Its size and its invariants are there, not in `contracts`."""
+    proofs = [proof for proof in registry.PROOFS if proof.name.startswith("contract_")]
+    assert len(proofs) > 50
+    assert not [p.name for p in proofs if p.build.__module__ == "trebuchet.formal.contracts"]
