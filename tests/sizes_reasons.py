@@ -118,6 +118,7 @@ REASONS = {
         "tcp.receive.ReceiveEngine": ["tcp_thousand", "e2e_board"],
     },
     NONE: {
+        **dict.fromkeys(("axi.AxiMaster", "axi_lite.AxiLiteRegisters"), ["axi"]),
         "bridge.inline.InlineEngine": ["bridge_inline", "soc_inline"],
         "engines.crc32c.engine.Crc32cEngine": ["engines_stage", "soc_inline"],
         "engines.stage.EngineStage": ["engines_stage", "soc_inline"],
