@@ -6,7 +6,7 @@ from ...bench.registry import LEDGER, load_budgets
 from ...bench.resources import _PARTS as PARTS
 from ...bench.resources import number
 from ...boards import NAMES, load_board
-from ...models.ledger import Ledger
+from ...models.ledger import ROOT, Ledger
 from .diagrams import bars
 
 __all__ = ["pages"]
@@ -20,6 +20,11 @@ references and dates.
 BOARDS_HEAD = """# Boards
 
 Boards in the tree; [porting.md](../porting.md) adds another.
+"""
+FLOORPLANS_HEAD = """## Floor plans
+
+`trebuchet build BOARD` draws which component lies where on the FPGA. Of the boards that were built
+in this checkout:
 """
 #: Figures of a board that are plotted over all boards, with their titles.
 BOARD_PLOTS = {"sys_mhz": "clock that nextpnr reached", "lut_share": "share of the LUTs taken"}
@@ -84,6 +89,11 @@ def _boards() -> dict[str, str]:
                 data.append((board, value_of(row), bound.budget, number(value_of(row))))
         found[f"reference/boards_{figure}.svg"] = bars(data, title, bound.better == "lower")
         text.append(f"![{title}](boards_{figure}.svg)\n")
+    text.append(FLOORPLANS_HEAD)
+    for board in NAMES:
+        for path in sorted((ROOT / "build" / board / "gateware").glob("*.svg")):
+            found[f"reference/floorplan_{board}.svg"] = path.read_text()
+            text.append(f"![Floor plan of {board}](floorplan_{board}.svg)\n")
     return found | {"reference/boards.md": "\n".join(text)}
 
 
