@@ -88,6 +88,7 @@ COMMANDS = {
     ),
     "load": LazyEntry("trebuchet.soc.cli:load", "Load a bitstream into a board."),
     "flash": LazyEntry("trebuchet.soc.flash_cli:flash", "Write a connected board's flash."),
+    "core": LazyEntry("trebuchet.integration.cli:app", "Generate cores for other designs."),
     "role": LazyEntry(
         "trebuchet.soc.role_cli:app", "List roles, print registers, make a new one.", tree=True
     ),

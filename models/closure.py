@@ -19,6 +19,8 @@ from .sources import ROOT, files_below
 __all__ = ["PACKAGE", "closure", "module_path", "strings_of"]
 
 PACKAGE = "trebuchet"
+#: Its modules belong to the package itself, as its ``__init__.py`` says.
+PUBLIC = "integration/public"
 #: Calls that import what their first argument names.
 _IMPORTERS = ("import_module", "__import__", "run_module", "spec_from_file_location", "run_path")
 
@@ -30,11 +32,14 @@ def module_path(name: str, root: Path = ROOT) -> Path | None:
     parts = name.split(".")[1:]
     if not all(part.isidentifier() for part in parts):
         return None
-    path = root.joinpath(*parts)
-    if (path / "__init__.py").is_file():
-        return path / "__init__.py"
-    file = path.with_name(f"{path.name}.py") if parts else path / "__init__.py"
-    return file if file.is_file() else None
+    for top in (root, root / PUBLIC):
+        path = top.joinpath(*parts)
+        if (path / "__init__.py").is_file():
+            return path / "__init__.py"
+        file = path.with_name(f"{path.name}.py") if parts else path / "__init__.py"
+        if file.is_file():
+            return file
+    return None
 
 
 def closure(

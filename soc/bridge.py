@@ -7,27 +7,30 @@ instantiates it with one Migen signal per port. What a member of the signature b
 member                       attribute of :class:`AmaranthModule`
 ===========================  ====================================================================
 packet stream                ``packets[name]``: ``stream.Endpoint`` with LiteEth's ``data``,
-                             ``last_be``, ``error`` and LiteX's ``first``, ``last``
+                             ``last_be``, ``error`` and LiteX's ``first``, ``last``; what its
+                             beats have beyond those of a packet stream is in ``param``
 ``CsrSignature``             ``banks[name]``: :class:`CsrBank`, LiteX CSRs with the block's fields
                              and descriptions
 any port                     ``ports[path]``: Migen ``Signal``; ``path`` is the tuple of member
                              names (and indices) that leads to it; a struct payload is one vector
 ===========================  ====================================================================
 
-An ``In`` packet stream becomes an endpoint to be written to (a LiteX sink), an ``Out`` one an
-endpoint to be read (a source). ``first`` of a sink is ignored: LiteEth does not drive it, and the
-bridge derives it from ``last``. Packet streams and CSR ports are connected by the bridge; whoever
-uses it connects the others (ports left alone read as 0 inside the component).
+``name`` is that of the member; of member k of an array, or of an interface inside of another,
+it is ``name__k``. An ``In`` packet stream becomes an endpoint to be written to (a LiteX sink), an
+``Out`` one an endpoint to be read (a source). ``first`` of a sink is ignored: LiteEth does not
+drive it, and the bridge derives it from ``last``. Packet streams and CSR ports are connected by the
+bridge; whoever uses it connects the others (ports left alone read as 0 inside the component).
 
 Clock and reset are the ``sys`` domain's.
 """
 
+import itertools
 import re
 from pathlib import Path
 
 from amaranth.hdl import Shape
+from amaranth.lib import data, wiring
 from amaranth.lib import stream as am_stream
-from amaranth.lib import wiring
 from litex.gen import LiteXModule
 from litex.soc.interconnect import stream
 from litex.soc.interconnect.csr import (
@@ -68,23 +71,35 @@ def _verilog_ports(path, name):
     return {port.strip().lstrip("\\") for port in match.group(1).split(",") if port.strip()}
 
 
-def packet_description(width):
-    """LiteX's description of a packet stream: the one that LiteEth's MAC uses."""
+def packet_description(width, more=()):
+    """LiteX's description of a packet stream: the one that LiteEth's MAC uses.
+
+    ``more``: name and width of what stays the same from a packet's first to its last beat.
+    """
     n = width // 8
-    return stream.EndpointDescription([("data", width), ("last_be", n), ("error", n)])
+    payload = [("data", width), ("last_be", n), ("error", n)]
+    return stream.EndpointDescription(payload, list(more))
 
 
 def unflipped(signature):
     return signature.flip() if isinstance(signature, wiring.FlippedSignature) else signature
 
 
-def _packet_width(signature):
-    """Data path of a packet stream's signature in bits; None if it is something else."""
-    if isinstance(signature, am_stream.Signature):
-        for width in DATA_WIDTHS:
-            if signature.members["payload"].shape == beat_layout(width):
-                return width
+def _packet_layout(signature):
+    """Data path in bits and layout of a packet stream's beats; None if it is something else."""
+    if not isinstance(signature, am_stream.Signature):
+        return None
+    layout = signature.members["payload"].shape
+    for width in DATA_WIDTHS:
+        beat = list(beat_layout(width))
+        if isinstance(layout, data.StructLayout) and list(layout)[: len(beat)] == beat:
+            return width, layout
     return None
+
+
+def _indexed(path, member):
+    """The paths of a member: its own, or those of the elements of an array."""
+    return [(*path, *index) for index in itertools.product(*map(range, member.dimensions))]
 
 
 def struct_fields(vector, layout):
@@ -210,23 +225,23 @@ class AmaranthModule(LiteXModule):
         self.specials += Instance(name, name=f"{name}_instance", **connections)
 
         for member_name, member in component.signature.members.items():
-            if member.is_signature and not member.dimensions:
-                self._wrap((member_name,), member.signature, member.flow)
+            for path in _indexed((member_name,), member) if member.is_signature else ():
+                self._wrap(path, member.signature, member.flow)
 
     def _wrap(self, path, signature, flow):
         """Connect the interface at ``path``; ``flow`` is its direction seen from the component."""
         plain = unflipped(signature)
-        name = "__".join(path)
+        name = "__".join(map(str, path))
         if isinstance(plain, CsrSignature):
             self._connect_bank(path, name, plain.block)
-        elif _packet_width(plain) is not None:
+        elif (found := _packet_layout(plain)) is not None:
             connect = self._connect_sink if flow == wiring.In else self._connect_source
-            self.packets[name] = connect(path, _packet_width(plain))
+            self.packets[name] = connect(path, *found)
         elif not isinstance(plain, am_stream.Signature):
             for member_name, member in plain.members.items():
-                if member.is_signature and not member.dimensions:
-                    inner = member.flow if flow == wiring.Out else member.flow.flip()
-                    self._wrap((*path, member_name), member.signature, inner)
+                inner = member.flow if flow == wiring.Out else member.flow.flip()
+                for at in _indexed((*path, member_name), member) if member.is_signature else ():
+                    self._wrap(at, member.signature, inner)
 
     def _connect_bank(self, path, name, block):
         bank = CsrBank(block)
@@ -238,9 +253,18 @@ class AmaranthModule(LiteXModule):
             if (*path, member_name) in self.ports:
                 self.comb += self.ports[(*path, member_name)].eq(value)
 
-    def _connect_sink(self, path, width):
+    def _further(self, path, width, layout):
+        """Name and signal of what the beats at ``path`` have beyond those of a packet stream."""
+        own = [name for name, _ in beat_layout(width)]
+        fields = struct_fields(self.ports[(*path, "payload")], layout)
+        return {name: signal for name, signal in fields.items() if name not in own}
+
+    def _connect_sink(self, path, width, layout):
         n = width // 8
-        endpoint = stream.Endpoint(packet_description(width))
+        further = self._further(path, width, layout)
+        more = [(name, len(signal)) for name, signal in further.items()]
+        endpoint = stream.Endpoint(packet_description(width, more))
+        self.comb += [signal.eq(getattr(endpoint, name)) for name, signal in further.items()]
         first = Signal(reset=1)
         empty = Signal(max(1, (n - 1).bit_length()))
         # `last_be` marks the last byte; a converter may leave stale marks above it.
@@ -259,9 +283,12 @@ class AmaranthModule(LiteXModule):
         ]
         return endpoint
 
-    def _connect_source(self, path, width):
+    def _connect_source(self, path, width, layout):
         n = width // 8
-        endpoint = stream.Endpoint(packet_description(width))
+        further = self._further(path, width, layout)
+        more = [(name, len(signal)) for name, signal in further.items()]
+        endpoint = stream.Endpoint(packet_description(width, more))
+        self.comb += [getattr(endpoint, name).eq(signal) for name, signal in further.items()]
         fields = struct_fields(self.ports[(*path, "payload")], beat_layout(width))
         self.comb += [
             endpoint.valid.eq(self.ports[(*path, "valid")]),

@@ -72,10 +72,10 @@ def _yosys_found():
     packaged = shutil.which(LINKS["yosys"]) or shutil.which(
         LINKS["yosys"], path=Path(sys.executable).parent
     )
-    if "YOSYS" in os.environ or shutil.which("yosys") or packaged is None:
+    if "YOSYS" in os.environ or shutil.which("yosys"):
         yield
         return
-    os.environ["YOSYS"] = packaged
+    os.environ["YOSYS"] = packaged or require_tool("yosys")
     try:
         yield
     finally:

@@ -1,9 +1,9 @@
 """Memory ports on AXI4, and registers behind AXI4-Lite, against naive models of the other side."""
 
 import re
-from collections import deque
 
 import pytest
+from axi_bench import PAGE, AxiMemory, axi_lite_read, axi_lite_write
 from soc_placeholder import SHELL_BLOCK
 from streams import (
     MemoryRequester,
@@ -11,96 +11,11 @@ from streams import (
     run,
     seeds,
     stream_checker,
-    stream_get,
-    stream_put,
 )
 from trebuchet.cores.axi import AxiMaster, AxiSignature
 from trebuchet.cores.axi_lite import AxiLiteRegisters, AxiLiteSignature, register_map
 from trebuchet.cores.csr import Register, RegisterBlock
 from trebuchet.cores.csr_map import register_offsets
-
-PAGE = 4096
-
-
-class AxiMemory:
-    """A memory behind AXI: address, data and response channels at random times, all in order.
-
-    It checks that no burst crosses a page and that ``last`` marks the last beat. A write is in the
-    memory when it is answered, and not before.
-    """
-
-    background = True
-
-    def __init__(self, axi, memory, rng=None, stall=0.3, bad=()):
-        self.axi, self.memory, self.rng, self.stall, self.bad = axi, memory, rng, stall, bad
-        self.n = len(axi.w.p.strb)
-        self.reads, self.writes, self.beats = deque(), deque(), deque()
-        self.bursts = []
-
-    def _pause(self):
-        return self.rng is not None and self.rng.random() < self.stall
-
-    def _burst(self, payload):
-        size = (payload.len + 1) * self.n
-        assert payload.addr % PAGE + size <= PAGE, "the burst crosses a page"
-        assert payload.addr % self.n == 0
-        self.bursts.append((payload.addr, payload.len + 1))
-        return payload.addr, payload.len + 1
-
-    def _apply(self, addr, count):
-        """Write the next ``count`` beats; tells whether they were there."""
-        if len(self.beats) < count:
-            return False
-        for i in range(count):
-            data, strb, last = self.beats.popleft()
-            assert last == (i == count - 1), "w.last must mark the last beat"
-            for lane in range(self.n):
-                if strb >> lane & 1:
-                    at = (addr + i * self.n + lane) % len(self.memory)
-                    self.memory[at] = data >> 8 * lane & 0xFF
-        return True
-
-    def _read_beat(self):
-        addr, left = self.reads[0]
-        word = bytes(self.memory[(addr + lane) % len(self.memory)] for lane in range(self.n))
-        resp = 2 if addr in self.bad else 0
-        return {"data": int.from_bytes(word, "little"), "resp": resp, "last": left == 1}
-
-    async def __call__(self, ctx):
-        axi = self.axi
-        answering, reading = False, False
-        ready = {"aw": False, "w": False, "ar": False}
-        while True:
-            for name in ready:
-                ready[name] = not self._pause()
-                ctx.set(getattr(axi, name).ready, ready[name])
-            if not answering and self.writes and not self._pause() and self._apply(*self.writes[0]):
-                answering = True
-                ctx.set(axi.b.p.resp, 3 if self.writes[0][0] in self.bad else 0)
-            ctx.set(axi.b.valid, answering)
-            reading = reading or bool(self.reads) and not self._pause()
-            ctx.set(axi.r.valid, reading)
-            if reading:
-                ctx.set(axi.r.payload, self._read_beat())
-            got = await ctx.tick().sample(
-                axi.aw.valid, axi.aw.payload, axi.w.valid, axi.w.payload,
-                axi.ar.valid, axi.ar.payload, axi.b.ready, axi.r.ready,
-            )  # fmt: skip
-            _, _, aw, aw_p, w, w_p, ar, ar_p, b_ready, r_ready = got
-            if aw and ready["aw"]:
-                self.writes.append(self._burst(aw_p))
-            if w and ready["w"]:
-                self.beats.append((w_p.data, w_p.strb, w_p.last))
-            if ar and ready["ar"]:
-                self.reads.append(self._burst(ar_p))
-            if answering and b_ready:
-                answering = False
-                self.writes.popleft()
-            if reading and r_ready:
-                reading = False
-                addr, left = self.reads.popleft()
-                if left > 1:
-                    self.reads.appendleft((addr + self.n, left - 1))
 
 
 def _make(width=32, tag_width=2, rng=None, size=4 * PAGE, bad=()):
@@ -232,20 +147,11 @@ def _registers(script, *more):
     async def bench(ctx):
         async def write(block, name, value, high=0, strb=15):
             addr = at[block, name] + 4 * high if name is not None else block
-            ctx.set(bus.aw.payload, {"addr": addr})
-            ctx.set(bus.w.payload, {"data": value, "strb": strb})
-            ctx.set(bus.aw.valid, 1)
-            ctx.set(bus.w.valid, 1)
-            await ctx.tick().until(bus.aw.ready & bus.w.ready)
-            ctx.set(bus.aw.valid, 0)
-            ctx.set(bus.w.valid, 0)
-            return (await stream_get(ctx, bus.b)).resp
+            return await axi_lite_write(ctx, bus, addr, value, strb)
 
         async def read(block, name, high=0):
             addr = at[block, name] + 4 * high if name is not None else block
-            await stream_put(ctx, bus.ar, {"addr": addr})
-            answer = await stream_get(ctx, bus.r)
-            return answer.data, answer.resp
+            return await axi_lite_read(ctx, bus, addr)
 
         await script(ctx, write, read)
 

@@ -20,7 +20,7 @@ from trebuchet.docs.site import pages
 from trebuchet.host.cli import COMMANDS
 from trebuchet.models.ledger import ROOT
 
-DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/architecture.md")
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/cores.md")
 
 #: Seconds of processor time for a command; one that simulates compiles the simulator first.
 LIMIT = 1500
@@ -49,6 +49,14 @@ INSTEAD = {
     "trebuchet update 192.168.1.50 new.img": (
         "needs the board on this network",
         "trebuchet update --help",
+    ),
+    "python examples/cores/litex_tcp.py": (
+        "run and simulated by test_integration_examples",
+        "test -f examples/cores/litex_tcp.py",
+    ),
+    "python examples/cores/router_mesh.py": (
+        "run and simulated by test_integration_examples",
+        "test -f examples/cores/router_mesh.py",
     ),
     "trebuchet bench": ("could measure for minutes; the next one runs", "trebuchet bench --help"),
 }

@@ -297,3 +297,8 @@ def test_warnings_of_parts_that_others_made_are_no_inputs(project):
 def test_who_lists_the_tests_depends_on_all():
     found = names(reuse.inputs(ROOT / "tests" / "test_repo_testplan.py"))
     assert {str(p.relative_to(ROOT)) for p in (ROOT / "tests").glob("test_*.py")} <= found
+
+
+def test_public_modules_of_cores_for_other_designs_are_found():
+    assert module_path("trebuchet.litex") == ROOT / "integration" / "public" / "litex.py"
+    assert "integration/modules.py" in names(closure(["trebuchet.litex"]))

@@ -15,11 +15,13 @@ pytestmark = pytest.mark.whole_tree
 #: What a folder must never import, directly or from Trebuchet's own folders (docs/architecture.md).
 FORBIDDEN = {
     "cores": {"litex", "liteeth", "litedram", "migen", "litex_boards"}
-    | {f"trebuchet.{part}" for part in ("soc", "boards", "sim", "host", "formal", "bench")},
+    | {f"trebuchet.{part}" for part in ("soc", "boards", "sim", "host", "formal", "bench")}
+    | {"trebuchet.integration", "trebuchet.litex"},
     "models": {"amaranth", "litex", "migen"}
     | {f"trebuchet.{p}" for p in ("cores", "soc", "boards", "sim", "host", "formal", "bench")},
     "boards": {f"trebuchet.{part}" for part in ("cores", "soc", "sim", "host", "formal", "bench")},
-    "soc": {f"trebuchet.{part}" for part in ("sim", "host", "formal", "bench")},
+    "soc": {f"trebuchet.{part}" for part in ("sim", "host", "formal", "bench", "integration")},
+    "integration": {f"trebuchet.{part}" for part in ("boards", "sim", "host", "formal", "bench")},
     "formal": {f"trebuchet.{part}" for part in ("soc", "boards", "sim", "host", "bench")},
     "sim": {f"trebuchet.{part}" for part in ("host", "formal", "bench")},
     "client": {"typer", "rich", "amaranth", "litex", "migen"}
