@@ -24,8 +24,6 @@ __all__ = ["DISCARD", "OBJECTS", "PORTS", "Toe"]
 OBJECTS = {8080: 1024, 8081: 20_000, 8082: 1_000_000}
 DISCARD = 9
 PORTS = (DISCARD, *OBJECTS)
-#: Received segments that may wait: every client of a load may have two under way.
-SEGMENTS = 128
 
 
 class Toe(wiring.Component):
@@ -72,7 +70,7 @@ class Toe(wiring.Component):
         m = Module()
         config = self.config
         engine = self._engine
-        side = LineSide(m, engine, self.mac, self.ip, SEGMENTS)
+        side = LineSide(m, engine, self.mac, self.ip)
         classifier, sender = side.classifier, side.sender
         m.submodules.memory = arbiter = self._arbiter
         rest = bool(config.places)

@@ -311,26 +311,37 @@ def test_receive_dma(size):
 
 @at_sizes("tcp.parser.Parser", width=32, buffer_bytes=4096)
 def test_parser(size):
-    """The buffer takes as many bytes as it has, and no more."""
+    """The buffer takes as many bytes as it has, and no more; so does the queue of segments."""
     dut = Parser(**{k: v for k, v in size.items() if k in ("width", "buffer_bytes", "segments")})
+    queue = dut.segments
     n, room = size["width"] // 8, size["buffer_bytes"]
     lengths = [1460] * (room // 1460)
     lengths.append(room - sum(-(-k // n) * n for k in lengths))
     rng = make_rng(0, "payloads")
-    payloads = [rng.randbytes(length) for length in lengths]
+    payloads, more = [rng.randbytes(length) for length in lengths], b"one more"
 
     async def bench(ctx):
-        for k, payload in enumerate([*payloads, b"one more"]):
+        for k, payload in enumerate([*payloads, more]):
             await packet_put(ctx, dut.frame, tcp_frame(payload, seq=k))
         await ctx.tick().repeat(12)
-        assert ctx.get(dut.csr.segments) + ctx.get(dut.csr.overflow) == len(payloads) + 1
+        kept = ctx.get(dut.csr.segments)
+        assert kept + ctx.get(dut.csr.overflow) == len(payloads) + 1
         # A beat or two may have gone to the output before.
-        assert ctx.get(dut.csr.segments) >= len(payloads)
-        for k, payload in enumerate(payloads):
+        assert kept >= len(payloads)
+        for k, payload in enumerate([*payloads, more][:kept]):
             assert (await stream_get(ctx, dut.segment)).seq == k
             assert (await packet_get(ctx, dut.payload))[0] == payload
+        before = [ctx.get(count) for count in (dut.csr.segments, dut.csr.overflow)]
+        for k in range(queue + 4):
+            await packet_put(ctx, dut.frame, tcp_frame(b"", seq=k))
+        await ctx.tick().repeat(12)
+        kept = ctx.get(dut.csr.segments) - before[0]
+        assert queue <= kept <= queue + 2  # one is at the output
+        assert kept + ctx.get(dut.csr.overflow) - before[1] == queue + 4
+        for k in range(kept):
+            assert (await stream_get(ctx, dut.segment)).seq == k
 
-    run(dut, bench, limit=10_000)
+    run(dut, bench, limit=20_000)
 
 
 @at_sizes("tcp.admission.Admission")

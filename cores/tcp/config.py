@@ -55,7 +55,7 @@ class TcpConfig:
         Largest payload sent and announced, 536 to 1460.
     rx_buffer : int
         Bytes of the parser's payload buffer, a power of two: what comes while the memory is busy
-        waits there. No longer payload reaches the engine.
+        waits there. No longer payload reaches the engine. It also sets :attr:`rx_segments`.
     half_open : int or None
         Sessions that may be in SYN-RCVD at once (csr); None: three quarters of what one service can
         have beside the reserves of the others, so that a flood leaves room for those established.
@@ -297,6 +297,15 @@ class TcpConfig:
     def payload_bits(self):
         """Bits of the length of a received payload."""
         return self.rx_buffer.bit_length()
+
+    @property
+    def rx_segments(self):
+        """Received segments that may wait at the parser: one for each 256 bytes of its buffer.
+
+        Many clients that open or close at once send bursts of segments without a payload. The
+        queue is so wide that up to 512 places take the same block RAMs as 16.
+        """
+        return max(16, self.rx_buffer // 256)
 
     @property
     def segment_bits(self):

@@ -30,15 +30,14 @@ class LineSide:
     ``classifier.other`` (frames that are not for the engine), ``sender.frame``, the memory ports of
     engine and sender, services, tick and registers.
 
-    Parameters: ``mac``, ``ip``, as the shell's registers have them; ``segments``, received ones
-    that may wait.
+    Parameters: ``mac``, ``ip``, as the shell's registers have them.
     """
 
-    def __init__(self, m, engine, mac, ip, segments=16):
+    def __init__(self, m, engine, mac, ip):
         config = engine.config
         width, vlan = config.width, config.vlan
         m.submodules.classifier = self.classifier = classifier = Classifier(width, vlan=vlan)
-        m.submodules.parser = parser = Parser(width, config.rx_buffer, segments, config)
+        m.submodules.parser = parser = Parser(width, config.rx_buffer, config.rx_segments, config)
         m.submodules.engine = engine
         m.submodules.sender = self.sender = sender = Sender(
             width, tag_width=config.tag_width, config=config
