@@ -230,6 +230,12 @@ _GATING = (
         ("tcp.http_1k_cycles", "tcp.http_1k_small_cycles", "tcp.tx_share_1", "tcp.rx_share_1"),
     ),
     Group(
+        "shell",
+        "trebuchet.bench.shell:beside_many",
+        "cycles per HTTP transaction of the shell beside 100,000 connections; some minutes",
+        ("shell.http_1k_100k_cycles", "shell.churn_100k_leaks"),
+    ),
+    Group(
         "tcp_full_area",
         "trebuchet.bench.tcp:area",
         "area of the TCP engine with 131,072 sessions, 64 bits; some minutes",

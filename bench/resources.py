@@ -32,6 +32,7 @@ with their vendors' tools; a LUT of theirs is comparable to a LUT6, an ALM to mo
 _PARTS = {
     "board": "Boards",
     "tcp": "TCP engine",
+    "shell": "Complete shell",
     "ecg": "ECG role",
     "matmul": "Matrix multiply role",
     "memory": "Memory arbiter",

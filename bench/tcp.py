@@ -29,6 +29,7 @@ from pathlib import Path
 
 from ..cores.tcp.config import FULL, TcpConfig
 from ..cores.tcp.engine import TcpEngine
+from ..cores.tcp.service import TX_PER_SESSION
 from ..sim.build import Source, build
 from ..sim.run import run_batch
 from ..sim.toe import DISCARD, OBJECTS
@@ -36,7 +37,8 @@ from ..sim.tops import toe_source
 from .area import area_job
 from .job import Job, Sampled, Values
 
-__all__ = ["area", "cycles", "full", "http_load", "run_load", "share", "thousand"]
+__all__ = ["IDLE", "TIME_WAIT", "area", "cycles", "full", "http_load", "left_over", "run_load"]
+__all__ += ["share", "thousand"]
 
 CONFIG = TcpConfig(sessions=1024, width=64, segment_log2=16, rx_buffer=32768)
 CLIENTS, TRANSACTIONS, WARM_UP = 64, 1000, 200
@@ -66,8 +68,8 @@ def _binary(config: TcpConfig) -> Path:
     return build(_source(config))
 
 
-def run_load(config: TcpConfig = CONFIG, may_lose: bool = False, **options) -> tuple[dict, dict]:
-    """The load generator's own statistics of a run that went well, and the engine's counters.
+def run_load(binary: Path, may_lose: bool = False, **options) -> tuple[dict, dict]:
+    """Return the load generator's statistics of a run that went well, and the top's counters.
 
     ``may_lose``: it is no error that the receiver's queue overflows.
     """
@@ -75,7 +77,7 @@ def run_load(config: TcpConfig = CONFIG, may_lose: bool = False, **options) -> t
     arguments = [
         word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", value)
     ]
-    code, statistics = run_batch(_binary(config), arguments, timeout=SECONDS)
+    code, statistics = run_batch(binary, arguments, timeout=SECONDS)
     load, counters = statistics["load"], statistics["counters"]
     lost = counters["tcp_rx.overflow"]
     if code or not load["complete"] or load["errors"] or load["strays"] or (lost and not may_lose):
@@ -83,12 +85,12 @@ def run_load(config: TcpConfig = CONFIG, may_lose: bool = False, **options) -> t
     return load, counters
 
 
-def http_load(config: TcpConfig = CONFIG, idle: int = 0) -> tuple[dict, dict]:
-    """HTTP-like transactions, with ``idle`` other connections."""
+def http_load(binary: Path, idle: int = 0) -> tuple[dict, dict]:
+    """Make HTTP-like transactions of :data:`PAGE`'s object, with ``idle`` other connections."""
     options = {"clients": CLIENTS, "transactions": TRANSACTIONS, "warmup": WARM_UP}
-    if config.cache:
+    if idle:
         options["drain"] = 30  # closing the others takes longer than TIME-WAIT
-    load, counters = run_load(config, load="http", port=PAGE, idle=idle, **options)  # type: ignore[arg-type]
+    load, counters = run_load(binary, load="http", port=PAGE, idle=idle, **options)  # type: ignore[arg-type]
     if load["answer_bytes"] != OBJECTS[PAGE] or load["transactions"] != TRANSACTIONS:
         raise RuntimeError(f"{TRANSACTIONS} answers of {OBJECTS[PAGE]} bytes were due: {load}")
     return load, counters
@@ -98,6 +100,7 @@ def share(way: str, clients: int) -> float:
     """Share of the data path that payload takes, ``tx`` or ``rx``."""
     port = BULK[clients]
     load, _ = run_load(
+        _binary(CONFIG),
         may_lose=clients > 1,
         load="http" if way == "tx" else "discard",
         port=port if way == "tx" else DISCARD,
@@ -124,7 +127,7 @@ def cycles() -> Job:
 
     def measure() -> Values:
         cycles = {
-            f"tcp.{name}_cycles": round(http_load(config)[0]["cycles_per_transaction"], 1)
+            f"tcp.{name}_cycles": round(http_load(_binary(config))[0]["cycles_per_transaction"], 1)
             for name, config in configs.items()
         }
         return {**cycles, **_shares(1)}
@@ -143,13 +146,20 @@ def full() -> Sampled:
 
 
 def _beside_many() -> Values:
-    load, counters = http_load(FULL, IDLE)
-    leaks = counters["tcp.sessions_used"] + counters["tcp.half_open"]
-    leaks += FULL.pool_segments - counters["tcp.segments_free"]
-    leaks += 4 * FULL.sessions - counters["tcp.descriptors_free"]
-    leaks += 1 - counters["tcp.idle"]  # somebody is on a list
+    load, counters = http_load(_binary(FULL), IDLE)
     cycles = round(load["cycles_per_transaction"], 1)
+    leaks = left_over(FULL, counters)
     return {"tcp.http_1k_100k_cycles": cycles, "tcp.churn_100k_leaks": leaks}
+
+
+def left_over(config: TcpConfig, counters: dict[str, int]) -> int:
+    """Return how much of an engine's stores is not free, by its counters when all has ended."""
+    leaks = counters["tcp.sessions_used"] + counters["tcp.half_open"]
+    leaks += config.pool_segments - counters["tcp.segments_free"]
+    leaks += TX_PER_SESSION * config.sessions - counters["tcp.descriptors_free"]
+    leaks += 1 - counters["tcp.idle"]  # somebody is on a list
+    free = [value for name, value in counters.items() if name.startswith("tcp.places_free_")]
+    return leaks + sum((config.places or 0) - value for value in free)
 
 
 def area() -> Job:
