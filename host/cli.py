@@ -14,7 +14,6 @@ import os
 import sys
 import traceback
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -22,7 +21,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from .. import __version__
 from ..models.errors import TrebuchetError
-from ..models.paths import check_buildable
+from ..models.paths import IN_CHECKOUT, TREE, check_buildable
 from .help import HELP_OPTIONS, tidied
 from .output import disk_fault, finish, output_fault, prepare_output, use_utf8
 
@@ -31,8 +30,6 @@ __all__ = ["COMMANDS", "LazyGroup", "app", "main"]
 EXIT_ERROR = 1
 EXIT_BUG = 70
 
-#: The checkout; of an installed package, the folder of packages.
-TREE = Path(__file__).resolve().parent.parent
 #: Python packages by the module to import -> the extra that has them.
 EXTRAS = {
     **dict.fromkeys(("numpy", "matplotlib", "simpy"), "models"),
@@ -58,13 +55,11 @@ COMMANDS = {
     "demo": LazyEntry(
         "trebuchet.host.demo:demo",
         "Classify a real ECG on the simulated board; draw the result.",
-        tree=True,
         makes=True,
     ),
     "sim": LazyEntry(
         "trebuchet.sim.cli:sim",
         "Run the simulated board on a network of its own.",
-        tree=True,
         makes=True,
     ),
     "renode": LazyEntry(
@@ -73,12 +68,9 @@ COMMANDS = {
     "run": LazyEntry(
         "trebuchet.host.run:run",
         "Build, load and start a board, and talk to it.",
-        tree=True,
         makes=True,
     ),
-    "build": LazyEntry(
-        "trebuchet.soc.cli:build", "Build the bitstream of a board.", tree=True, makes=True
-    ),
+    "build": LazyEntry("trebuchet.soc.cli:build", "Build the bitstream of a board.", makes=True),
     "board": LazyEntry("trebuchet.soc.board_cli:app", "List the boards; check a board file."),
     "cpu": LazyEntry(
         "trebuchet.soc.cpu_cli:cpu",
@@ -89,9 +81,7 @@ COMMANDS = {
     "load": LazyEntry("trebuchet.soc.cli:load", "Load a bitstream into a board."),
     "flash": LazyEntry("trebuchet.soc.flash_cli:flash", "Write a connected board's flash."),
     "core": LazyEntry("trebuchet.integration.cli:app", "Generate cores for other designs."),
-    "role": LazyEntry(
-        "trebuchet.soc.role_cli:app", "List roles, print registers, make a new one.", tree=True
-    ),
+    "role": LazyEntry("trebuchet.soc.role_cli:app", "List roles, print registers, make a new one."),
     "ecg": LazyEntry("trebuchet.host.ecg.cli:app", "Send ECG records to a board; fetch records."),
     "matmul": LazyEntry("trebuchet.host.matmul:app", "Have a board multiply matrices; check them."),
     "status": LazyEntry("trebuchet.host.status:status", "Show the state and counters of a board."),
@@ -112,15 +102,10 @@ COMMANDS = {
     "jobd": LazyEntry(
         "trebuchet.host.jobd:jobd",
         "Spread users' jobs over boards: the job server.",
-        tree=True,
         makes=True,
     ),
-    "node": LazyEntry(
-        "trebuchet.host.jobd:node", "Model boards for the job server.", tree=True, makes=True
-    ),
-    "scale": LazyEntry(
-        "trebuchet.host.scale:scale", "Model LTL in a data centre of 250,000.", tree=True
-    ),
+    "node": LazyEntry("trebuchet.host.jobd:node", "Model boards for the job server.", makes=True),
+    "scale": LazyEntry("trebuchet.host.scale:scale", "Model LTL in a data centre of 250,000."),
     "prove": LazyEntry(
         "trebuchet.formal.cli:prove", "Prove the properties of the cores.", tree=True
     ),
@@ -145,7 +130,7 @@ class LazyCommand(TyperCommand):
         self.entry = entry
 
     def resolve(self) -> Any:
-        if self.entry.tree and not (TREE / "pyproject.toml").is_file():
+        if self.entry.tree and not IN_CHECKOUT:
             raise TrebuchetError(
                 f"`trebuchet {self.name}` needs the project's source tree, which an installed "
                 "package lacks; run it in a checkout, after `make venv`"

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 from .files import write_whole
+from .paths import BUILD
 
 __all__ = ["FileCache"]
 
 T = TypeVar("T")
-FOLDER = Path(__file__).resolve().parent.parent / "build" / "files"
+FOLDER = BUILD / "files"
 #: A file that was changed this short a time ago, in ns, could change again at the same time stamp.
 RACY = 2_000_000_000
 

@@ -1,11 +1,31 @@
-"""Paths in which the makefiles of Verilator and LiteX cannot build."""
+"""Where the project is and where it builds; paths in which makefiles cannot."""
 
+import os
 import re
 from pathlib import Path
 
 from .errors import TrebuchetError
 
-__all__ = ["UNBUILDABLE", "check_buildable"]
+__all__ = ["BUILD", "IN_CHECKOUT", "TREE", "UNBUILDABLE", "check_buildable"]
+
+#: The checkout; of an installed package, its folder.
+TREE = Path(__file__).resolve().parent.parent
+#: Whether this is a checkout, not a package that pip has installed.
+IN_CHECKOUT = (TREE / "pyproject.toml").is_file()
+
+
+def _build_folder() -> Path:
+    if IN_CHECKOUT:
+        return TREE / "build"
+    if folder := os.environ.get("TREBUCHET_BUILD"):
+        return Path(folder).resolve()
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "trebuchet" / "build"
+
+
+#: Where everything is built: ``build`` of a checkout. Of an installed package the folder that
+#: ``TREBUCHET_BUILD`` names, else one in the user's cache: what pip installed is only read.
+BUILD = _build_folder()
 
 #: Characters that end a name in a makefile, or mean something to make or to a shell.
 #: tools/bootstrap.py has the same, because it runs before anything is installed.

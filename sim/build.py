@@ -20,6 +20,7 @@ from pathlib import Path
 from ..models.errors import TrebuchetError
 from ..models.files import check_no_space
 from ..models.kept import kept
+from ..models.paths import BUILD
 
 __all__ = ["HARNESS", "VERILATOR_OPTIONS", "Source", "build", "build_folder", "harness_files"]
 __all__ += ["make_libraries"]
@@ -71,8 +72,7 @@ class Source:
 
 def build_folder():
     """Where build products go."""
-    default = Path(__file__).resolve().parent.parent / "build"
-    folder = Path(os.environ.get("TREBUCHET_BUILD", default)) / "verilator"
+    folder = Path(os.environ.get("TREBUCHET_BUILD", BUILD)) / "verilator"
     check_no_space(folder)
     return folder
 

@@ -13,15 +13,15 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from ..models.errors import TrebuchetError
+from ..models.paths import BUILD
 from . import build
 
 __all__ = ["PARTS", "compiled", "generated", "making", "wait"]
 
 #: What LiteX prints while it makes the simulated board.
-LOG = Path(__file__).resolve().parent.parent / "build" / "sim" / "litex.log"
+LOG = BUILD / "sim" / "litex.log"
 
 
 #: Of the two, what nothing waits for at first; it takes the core that the other leaves idle.

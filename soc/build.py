@@ -17,6 +17,7 @@ from ..models.ending import catch_termination
 from ..models.errors import TrebuchetError
 from ..models.files import check_no_space, make_folder, writing_to
 from ..models.lock import FileLock
+from ..models.paths import BUILD
 from .firmware import FirmwareBuilder
 from .inputs import ROOT, files_of, input_hash
 from .litex_errors import litex_errors, quiet_when_cut_short
@@ -252,7 +253,7 @@ def build_sim(
         label += "_bootrom"
     if events:
         label += "_events"
-    directory = Path(directory or ROOT / "build" / label).resolve()
+    directory = Path(directory or BUILD / label).resolve()
     options = ("sim", label, board.plan.describe(), *own)
     options += () if tcp is None else (board.describe(),)
     with locked(directory), importable(source):
@@ -342,7 +343,7 @@ def build_board(
     if board.flow == "sim":
         raise TrebuchetError(f"board {name!r} is simulated; run it with: trebuchet sim")
     label = build_label(board.name, plan, tcp)
-    directory = Path(directory or ROOT / "build" / label).resolve()
+    directory = Path(directory or BUILD / label).resolve()
     with locked(directory):
         if board.flow == "vivado":
             return _build_project(board, directory, shell, synth_only, fresh)
@@ -360,7 +361,7 @@ def build_software(name, directory=None):
         raise TrebuchetError(f"board {board.name!r} has no processor, and so no firmware")
     if board.flow == "sim":
         return build_sim(directory, name=name).folder.parent
-    directory = Path(directory or ROOT / "build" / f"{board.name}_software").resolve()
+    directory = Path(directory or BUILD / f"{board.name}_software").resolve()
     stamp = directory / "software.json"
     inputs = input_hash("software", board.describe(), files_of(board))
     with locked(directory):

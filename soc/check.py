@@ -1,10 +1,9 @@
 """What is wrong with a board file, found before anything is built."""
 
-from pathlib import Path
-
 from ..boards import load_board
 from ..cores.engines.catalog import PlannedEngine
-from .build import ROOT, environment, generate_locked, locked, shell_config
+from ..models.paths import BUILD
+from .build import environment, generate_locked, locked, shell_config
 from .netlist import synthesise
 from .pins import check_pins, check_xdc
 from .place import check_room, usage
@@ -39,7 +38,7 @@ def check(name, fit=False, plan=None, tcp=None):
         yield "engines", f"in the bridge: {', '.join(engines)}"
     if board.flow == "sim":
         return
-    directory = Path(ROOT / "build" / f"{board.name}.check")
+    directory = BUILD / f"{board.name}.check"
     with locked(directory):
         yield from _check_generated(board, directory, fit)
 

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from ..boards import NAMES, load_board
 from ..models.errors import TrebuchetError
+from ..models.paths import BUILD
 from .flash_cli import check_board
 from .loader import explain_failure, run_loader
 from .plan_options import (
@@ -206,10 +207,8 @@ def _check_flash(name, board):
 
 
 def _load_with_vivado(name, board, output):
-    from .build import ROOT
-
     vivado = require_tool("vivado")
-    folder = Path(output or ROOT / "build" / board.name)
+    folder = Path(output or BUILD / board.name)
     project = Path(bitstream_of(name, board, folder)).parent
     command = [vivado, "-mode", "batch", "-source", "program.tcl"]
     done, said = run_loader(command, project)
@@ -232,8 +231,6 @@ def load(
     ] = None,
 ) -> None:
     """Load the bitstream into a board that is connected to this machine."""
-    from .build import ROOT
-
     found = load_board(board)
     if found.flow == "sim":
         raise TrebuchetError(f"board {board!r} is simulated; run it with: trebuchet sim")
@@ -246,7 +243,7 @@ def load(
         raise TrebuchetError(
             f"board {board!r} has no loader; put openFPGALoader's options for it into its file"
         )
-    bitstream = bitstream_of(board, found, Path(output or ROOT / "build" / found.name))
+    bitstream = bitstream_of(board, found, Path(output or BUILD / found.name))
     command = [require_tool("openFPGALoader"), *found.loader]
     command += ["--write-flash"] if flash else []
     done, said = run_loader([*command, bitstream])

@@ -19,9 +19,10 @@ from ..cores.roles.contract import role_block
 from ..models.files import write_whole
 from ..models.image import MAIN_RAM, Image, Kind, slot_bytes
 from ..models.kept import kept
+from ..models.paths import BUILD
 from ..models.status import DESCRIPTIONS, Status
 from .csr_export import c_header, json_map, register_offsets, register_words, svd
-from .inputs import ROOT, input_hash
+from .inputs import input_hash
 from .peers import peers_header
 from .processes import run_group
 from .reports import IMAGE
@@ -204,7 +205,7 @@ class FirmwareBuilder(Builder):
                 for path in own.glob(pattern):
                     shutil.copy2(path, folder)
 
-        folder = kept(ROOT / "build" / "libraries" / f"{name}-{key[:20]}", make)
+        folder = kept(BUILD / "libraries" / f"{name}-{key[:20]}", make)
         shutil.rmtree(own)
         shutil.copytree(folder, own)  # with times, by which make goes
         stamp.write_text(key)

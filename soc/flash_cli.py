@@ -9,6 +9,7 @@ from ..boards import load_board
 from ..models.errors import TrebuchetError
 from ..models.files import make_folder, read_file, writing_to
 from ..models.image import HEADER_BYTES, Image, check_firmware, slot_bytes
+from ..models.paths import BUILD
 from .loader import explain_failure, run_loader
 from .multiboot import jump_page
 from .reports import IMAGE, bitstream_of
@@ -170,10 +171,8 @@ def flash(
     With images (`trebuchet image pack`) the golden bitstream is not touched. All are checked before
     anything is written, and what is cut off leaves a slot without an image.
     """
-    from .build import ROOT
-
     found = load_board(board)
-    folder = Path(output or ROOT / "build" / found.name)
+    folder = Path(output or BUILD / found.name)
     if found.flow == "vivado":
         if images:
             raise TrebuchetError(

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..models.errors import TrebuchetError
+from ..models.paths import IN_CHECKOUT
 
 __all__ = ["app"]
 
@@ -81,13 +82,16 @@ def _table(block, address):
 def new(
     name: Annotated[str, typer.Argument(help="A lower-case identifier.")],
     directory: Annotated[
-        Path | None, typer.Option("--dir", help="Checkout, or any other folder, to put it into.")
+        Path | None,
+        typer.Option(
+            "--dir", help="Where: a checkout or any other folder. Left out: the checkout."
+        ),
     ] = None,
 ) -> None:
     """Write a role that builds: gateware, model, test; in a checkout proof and figure, too."""
     from .role_template import ROOT, create
 
-    root = (directory or ROOT).resolve()
+    root = (directory or (ROOT if IN_CHECKOUT else Path())).resolve()
     for path in create(name, root):
         typer.echo(path)
     if not (root / "cores" / "roles").is_dir():
