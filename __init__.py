@@ -5,6 +5,6 @@ And the modules of ``integration/public``: ``trebuchet.litex``.
 
 import os
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __path__.append(os.path.join(os.path.dirname(__file__), "integration", "public"))

@@ -5,6 +5,7 @@ import re
 import sys
 
 import pytest
+from trebuchet import __version__
 from trebuchet.sim.build import build
 from trebuchet.sim.run import Board
 from trebuchet.sim.tops import source
@@ -73,7 +74,7 @@ def _status(board):
 
 def test_the_console_tells_what_it_is(board):
     text = board.uart_text()
-    assert "Trebuchet 0.1.0 on sim" in text
+    assert f"Trebuchet {__version__} on sim" in text
     assert "mac 02:00:00:00:00:02, ip 192.0.2.2" in text
     assert "tcp: 64 sessions" in text
 
@@ -98,7 +99,7 @@ def test_ping_and_udp_beside_the_tcp_engine(board):
 def test_the_status_page(board):
     state = _status(board)
     assert state["board"] == "sim"
-    assert state["version"] == "0.1.0"
+    assert state["version"] == __version__
     assert state["uptime_ms"] > 0
     assert state["sessions"] >= 1
     assert {"classifier", "tcp_rx", "tcp", "tcp_tx", "smp", "mailbox", "ecg"} <= set(
