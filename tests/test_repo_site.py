@@ -1,12 +1,17 @@
 """The documentation site builds without a warning, is whole, and needs nothing from elsewhere."""
 
+import importlib
+import pkgutil
 import re
 import subprocess
 import sys
+import types
 from html import unescape
 
 import pytest
-from trebuchet.docs.site import commands, registers, sheets
+from docstring_lib import broken_references
+from trebuchet import client
+from trebuchet.docs.site import commands, modules, registers, sheets
 from trebuchet.docs.site.docstrings import absolute, converted, package_of
 from trebuchet.docs.site.pages import translated
 from trebuchet.models.ledger import ROOT
@@ -36,9 +41,9 @@ def contents(site):
 
 @pytest.mark.slow
 def test_every_public_component_has_a_data_sheet(contents):
-    for module in sheets.modules():
-        page = contents[f"reference/cores/{sheets.short(module)}.html"]
-        for name in sheets.components(module):
+    for module in modules.modules():
+        page = contents[f"reference/cores/{modules.short(module)}.html"]
+        for name in modules.components(module):
             assert f'id="{module.__name__}.{name}"' in page, f"{module.__name__}.{name}"
 
 
@@ -80,19 +85,34 @@ def test_pages_load_nothing_from_other_hosts(contents):
 def test_every_component_has_a_docstring_that_can_be_a_data_sheet():
     short = [
         f"{module.__name__}.{name}"
-        for module in sheets.modules()
-        for name in sheets.components(module)
+        for module in modules.modules()
+        for name in modules.components(module)
         if len((text := getattr(module, name).__doc__ or "").split()) < WORDS
         and ":class:" not in text  # a variant of another component
     ]
     assert short == []
 
 
+def test_references_of_docstrings_resolve():
+    found = [f"trebuchet.client.{m.name}" for m in pkgutil.iter_modules(client.__path__)]
+    listed = [*modules.modules(), *map(importlib.import_module, found)]
+    assert [fault for module in listed for fault in broken_references(module)] == []
+
+
+def test_broken_references_are_found(tmp_path):
+    path = tmp_path / "probe.py"
+    path.write_text('"""See :class:`~.record.Phase`, :data:`~.record.Phrase`, :func:`len`."""\n')
+    module = types.ModuleType("trebuchet.cores.tcp.probe")
+    module.__file__ = str(path)
+    (fault,) = broken_references(module)
+    assert fault == "trebuchet.cores.tcp.probe: trebuchet.cores.tcp.record.Phrase"
+
+
 def test_figures_and_proofs_have_their_module():
-    names = {sheets.short(module) for module in sheets.modules()}
+    names = {modules.short(module) for module in modules.modules()}
     assert set(sheets.MEASURED) <= names
     rows = sheets.Ledger(ROOT / "formal" / "ledger").rows
-    found = {name for module in sheets.modules() for name in sheets.proofs_of(module, rows)}
+    found = {name for module in modules.modules() for name in sheets.proofs_of(module, rows)}
     rest = {row["core"] for name, row in rows.items() if name not in found}
     assert {core for core in rest if core.startswith("cores.")} == set()
 

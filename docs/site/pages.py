@@ -2,7 +2,7 @@
 
 `docs/index.md` is the navigation: its sections are the site's, their links the pages in order.
 A page lies where its file lies below `docs/`; files of the top folder lie at the top. Links are
-changed accordingly. What a page links to, and is no page, is copied.
+changed accordingly. Other files that a page links to are copied.
 """
 
 import os
@@ -28,7 +28,7 @@ DOCS = ROOT / "docs"
 INDEX = DOCS / "index.md"
 #: Files outside `docs/` that are pages, and the name of the page.
 PAGES = {"CONTRIBUTING.md": "contributing.md", "README.md": "index.md"}
-#: Documents that have a place in a section as soon as they are there.
+#: Documents that are listed in a section once they exist: section and title.
 OPTIONAL = {"cores.md": ("Tutorials", "Use a core in another design")}
 #: First lines of a page that only its index page links to. Pages in the navigation are listed on
 #: every page, which takes most of the time of a build if there are hundreds.

@@ -12,10 +12,10 @@ from ...cores.shell import Shell
 from ...soc.build import shell_config
 from ...soc.csr_export import block_size, register_offsets, register_words
 from .diagrams import register_map
+from .modules import modules
 from .pages import ORPHAN
-from .sheets import modules
 
-__all__ = ["blocks", "pages"]
+__all__ = ["blocks", "pages", "register_pages"]
 
 HEAD = """# Registers
 
@@ -50,6 +50,15 @@ def blocks() -> dict[str, RegisterBlock]:
             if isinstance(each, RegisterBlock) and f".roles.{each.name}." not in module.__name__:
                 found.setdefault(each.name, each)
     return dict(sorted(found.items())) | slots
+
+
+def register_pages() -> dict[str, str]:
+    """Return the page of each register block, from the top, by the block's name."""
+    found = {name: f"/reference/registers/{name}" for name in blocks()}
+    # A role's own registers are those of its slot, behind the standard ones.
+    slots = {block.name: found[name] for name, block in blocks().items()}
+    roles = {name.removeprefix("role_"): where for name, where in found.items()}
+    return roles | slots | found
 
 
 def _cell(text: str) -> str:

@@ -4,23 +4,21 @@ A docstring is a component's data sheet and states its ports, parameters and tim
 the proofs of the module's components (`formal/ledger`), and figures of :data:`MEASURED`.
 """
 
-import importlib
 import inspect
-import pkgutil
 import re
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from amaranth.lib.wiring import Component
-
-from ... import cores
 from ...bench.registry import LEDGER, Budget, load_budgets
 from ...bench.resources import number
 from ...models.ledger import ROOT, Ledger
+from .declared import declared
+from .modules import PREFIX, components, is_package, modules, page, short
+from .registers import register_pages
 from .rst import heading, list_table, literal
 
-__all__ = ["MEASURED", "components", "modules", "sheets"]
+__all__ = ["MEASURED", "proofs_of", "sheets"]
 
 #: Module of `cores/` -> beginnings of the names of its figures.
 MEASURED = {
@@ -33,34 +31,6 @@ MEASURED = {
     "router.router": ("router.",),
     "tcp.engine": ("tcp.", "gowin.tcp_"),
 }
-PREFIX = "trebuchet.cores."
-
-
-def modules() -> list[ModuleType]:
-    """Return the modules of `cores/`, packages before their parts, sorted by name."""
-    names = [found.name for found in pkgutil.walk_packages(cores.__path__, PREFIX)]
-    return [importlib.import_module(name) for name in sorted(names)]
-
-
-def is_package(module: ModuleType) -> bool:
-    return hasattr(module, "__path__")
-
-
-def short(module: ModuleType) -> str:
-    """Return the name of a module within `cores/`."""
-    return module.__name__.removeprefix(PREFIX)
-
-
-def public(module: ModuleType) -> list[str]:
-    """Return the names of `__all__` that the module itself defines."""
-    names = getattr(module, "__all__", ())
-    return [n for n in names if getattr(getattr(module, n), "__module__", None) == module.__name__]
-
-
-def components(module: ModuleType) -> list[str]:
-    """Return the names of the module's public Amaranth components."""
-    found = ((name, getattr(module, name)) for name in public(module))
-    return [name for name, each in found if inspect.isclass(each) and issubclass(each, Component)]
 
 
 def proofs_of(module: ModuleType, rows: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -113,7 +83,9 @@ def bound(budget: Budget) -> str:
     return f"{budget.bound} {number(budget.budget)}"
 
 
-def _sheet(module: ModuleType, proofs: dict[str, dict[str, Any]]) -> Iterator[str]:
+def _sheet(
+    module: ModuleType, proofs: dict[str, dict[str, Any]], registers: dict[str, str]
+) -> Iterator[str]:
     yield from (":orphan:", "")
     name = short(module)
     path = f"{module.__name__.partition('.')[2].replace('.', '/')}.py"
@@ -122,6 +94,7 @@ def _sheet(module: ModuleType, proofs: dict[str, dict[str, Any]]) -> Iterator[st
     yield ""
     yield f".. automodule:: {module.__name__}"
     yield ""
+    yield from declared(module, registers)
     if rows := proofs_of(module, proofs):
         yield from _proofs(rows)
     if names := MEASURED.get(name):
@@ -154,21 +127,19 @@ def _package(package: ModuleType | None, inner: list[ModuleType]) -> Iterator[st
     yield from list_table(["module", "components", "what"], table)
 
 
-def page(module: ModuleType) -> str:
-    return f"/reference/cores/{short(module)}"
-
-
 def sheets() -> dict[str, str]:
     """Return the pages of the data sheets by name, with suffix."""
     proofs = Ledger(ROOT / "formal" / "ledger").rows
-    found = modules()
+    found, registers = modules(), register_pages()
 
     def inside(package: str) -> list[ModuleType]:
         return [module for module in found if module.__name__.rpartition(".")[0] == package]
 
     pages = {"reference/cores/index.rst": _package(None, inside(PREFIX.removesuffix(".")))}
     for module in found:
-        is_sheet = not is_package(module)
-        text = _sheet(module, proofs) if is_sheet else _package(module, inside(module.__name__))
-        pages[f"{page(module)[1:]}.rst"] = text
+        if is_package(module):
+            lines = _package(module, inside(module.__name__))
+        else:
+            lines = _sheet(module, proofs, registers)
+        pages[f"{page(module)[1:]}.rst"] = lines
     return {name: "\n".join(lines) + "\n" for name, lines in pages.items()}
