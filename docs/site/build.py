@@ -27,6 +27,7 @@ REFERENCE = {
     "Registers": "reference/registers/index",
     "Commands": "reference/cli/index",
     "Python interface": "reference/client/index",
+    "LiteX modules": "reference/litex",
     "Modules of file formats": "reference/formats",
     "Boards": "reference/boards",
     "Shell plans and memory maps": "reference/shells",

@@ -1,4 +1,4 @@
-"""Pages of Python interfaces: the client library, and the modules that define file formats."""
+"""Pages of Python interfaces: client library, LiteX modules, modules that define file formats."""
 
 from .rst import heading
 
@@ -33,4 +33,7 @@ def pages() -> dict[str, str]:
     formats += [":doc:`/formats` has an overview.", ""]
     for module, title in FORMATS.items():
         formats += [*heading(title, "-"), f".. automodule:: {module}", ""]
+    litex = [*heading("LiteX modules", "="), ":doc:`/cores` shows how to use them.", ""]
+    litex += [".. automodule:: trebuchet.integration.modules", ""]
+    found["reference/litex.rst"] = "\n".join(litex)
     return found | {"reference/formats.rst": "\n".join(formats)}

@@ -13,7 +13,6 @@ from pathlib import Path
 from ...models.ledger import ROOT
 
 __all__ = [
-    "OPTIONAL",
     "ORPHAN",
     "PAGES",
     "Section",
@@ -27,9 +26,11 @@ __all__ = [
 DOCS = ROOT / "docs"
 INDEX = DOCS / "index.md"
 #: Files outside `docs/` that are pages, and the name of the page.
-PAGES = {"CONTRIBUTING.md": "contributing.md", "README.md": "index.md"}
-#: Documents that are listed in a section once they exist: section and title.
-OPTIONAL = {"cores.md": ("Tutorials", "Use a core in another design")}
+PAGES = {
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "README.md": "index.md",
+}
 #: First lines of a page that only its index page links to. Pages in the navigation are listed on
 #: every page, which takes most of the time of a build if there are hundreds.
 ORPHAN = "---\norphan: true\n---\n"
@@ -50,7 +51,7 @@ class Section:
 def documents() -> list[Path]:
     """Return all documents that become pages, `docs/index.md` first."""
     found = sorted(path for path in DOCS.rglob("*.md") if path != INDEX)
-    return [INDEX, *found, ROOT / "CONTRIBUTING.md"]
+    return [INDEX, *found, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
 
 
 def page_of(path: Path) -> str | None:
@@ -93,7 +94,7 @@ def translated(path: Path, text: str) -> tuple[str, list[tuple[Path, str]]]:
 
 
 def sections() -> list[Section]:
-    """Return the navigation of `docs/index.md`, with the documents of :data:`OPTIONAL`."""
+    """Return the navigation of `docs/index.md`."""
     text = INDEX.read_text()
     found = []
     for part in re.split(r"^## ", text, flags=re.M)[1:]:
@@ -102,9 +103,4 @@ def sections() -> list[Section]:
             (name, page_of((DOCS / target).resolve())) for name, target in _ENTRY.findall(part)
         ]
         found.append(Section(title, [(name, p.removesuffix(".md")) for name, p in pages if p]))
-    listed = {page for section in found for _, page in section.pages}
-    for document, (title, name) in OPTIONAL.items():
-        page = document.removesuffix(".md")
-        if (DOCS / document).exists() and page not in listed:
-            next(s for s in found if s.title == title).pages.append((name, page))
     return found
