@@ -21,7 +21,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from .. import __version__
 from ..models.errors import TrebuchetError
-from ..models.paths import IN_CHECKOUT, TREE, check_buildable
+from ..models.paths import BUILD, IN_CHECKOUT, TREE, check_buildable
 from .help import HELP_OPTIONS, tidied
 from .output import disk_fault, finish, output_fault, prepare_output, use_utf8
 
@@ -150,6 +150,7 @@ class LazyCommand(TyperCommand):
             check_buildable(TREE)
             check_buildable(sys.prefix, "Python environment")
             check_buildable(os.environ.get("TREBUCHET_BUILD", ""), "folder of TREBUCHET_BUILD")
+            check_buildable(BUILD, "cache folder (XDG_CACHE_HOME)")
         return context
 
 

@@ -186,7 +186,7 @@ KINDS = {
     for kind in (
         CoreKind(
             "tcp",
-            "TCP offload engine, from Ethernet to service ports",
+            "TCP offload engine, from Ethernet to services",
             tcp.TcpConfig,
             lambda config, own: TcpCore(config, **own),
             "docs/tcp.md",
@@ -203,7 +203,7 @@ KINDS = {
         ),
         CoreKind(
             "router",
-            "routers with virtual channels: crossbar, ring, mesh",
+            "virtual-channel routers: crossbar, ring, mesh",
             RouterConfig,
             lambda config, own: RouterCore(config),
             "docs/network.md",
@@ -212,7 +212,7 @@ KINDS = {
         ),
         CoreKind(
             "ltl",
-            "LTL: reliable messages between FPGAs over UDP/IPv4",
+            "LTL: reliable messages between FPGAs over UDP",
             LtlConfig,
             lambda config, own: LtlCore(config, **own),
             "docs/network.md",
@@ -223,7 +223,7 @@ KINDS = {
         ),
         CoreKind(
             "bridge",
-            "bridge between two MACs, stream engines in-line",
+            "bridge between two MACs, with stream engines",
             BridgeConfig,
             lambda config, own: BridgeCore(config, **own),
             "docs/network.md",
@@ -244,7 +244,7 @@ KINDS = {
         ),
         CoreKind(
             "matmul",
-            "matrix multiplier of 32-bit integers in memory",
+            "matrix multiplier of integers in memory",
             MatmulConfig,
             _role("matmul"),
             "docs/matmul.md",

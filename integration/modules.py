@@ -97,8 +97,9 @@ class TrebuchetCore(AmaranthModule):
         For ``memory="native"``. ``size``: bytes of the memory, where addresses wrap.
         """
         signature = unflipped(self._signature.members["mem"].signature)
+        name = f"{self._name}_dram"
         self.dram_port = DramPort(
-            self._platform, native, size, self, "mem", signature, self._directory
+            self._platform, native, size, self, "mem", signature, self._directory, name
         )
 
     def _made(self, path, member, dimensions):

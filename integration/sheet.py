@@ -7,7 +7,7 @@ from .. import __version__
 from ..cores.csr_map import register_offsets
 from ..models.ledger import ROOT, Ledger
 
-__all__ = ["data_sheet", "figures", "proofs"]
+__all__ = ["data_sheet", "figures", "meanings", "proofs"]
 
 #: What members of every core are, beside what its docstring says.
 _MEMBERS = {
@@ -18,8 +18,8 @@ _MEMBERS = {
 }
 
 
-def _meanings(core):
-    """What the table in a component's docstring says of each member."""
+def meanings(core):
+    """What each member of a core is, by its name: as the table in its docstring says."""
     found, names = {}, []
     for line in inspect.getdoc(type(core)).splitlines():
         cells = [cell.strip() for cell in line.split("  ") if cell.strip()]
@@ -31,7 +31,7 @@ def _meanings(core):
             found |= {name: f"{found[name]} {' '.join(cells)}" for name in names}
         else:
             names = []
-    return {name: text.replace("``", "`") for name, text in found.items()}
+    return _MEMBERS | {name: text.replace("``", "`") for name, text in found.items()}
 
 
 def figures(kind):
@@ -104,9 +104,9 @@ def data_sheet(file, packaged, ports, files):
 
 
 def _port_tables(core, ports):
-    meanings = _MEMBERS | _meanings(core)
+    known = meanings(core)
     for member in dict.fromkeys(port.member for port in ports):
-        yield f"`{member}`: {meanings.get(member, 'see the document')}"
+        yield f"`{member}`: {known.get(member, 'see the document')}"
         yield ""
         yield from _table(
             ("port", "direction", "width"),

@@ -32,9 +32,21 @@ class DramPort(LiteXModule):
         Name of the port in its signature.
     signature : MemorySignature
         The port's signature.
+    name : str
+        Name of the adapter's Verilog module; two ports of one design need two names.
     """
 
-    def __init__(self, platform, native, size, requester, member, signature, directory):
+    def __init__(
+        self,
+        platform,
+        native,
+        size,
+        requester,
+        member,
+        signature,
+        directory,
+        name="litedram_adapter",
+    ):
         adapter = LiteDramAdapter(
             width=signature.width,
             tag_width=signature.tag_width,
@@ -42,7 +54,7 @@ class DramPort(LiteXModule):
             addr_width=min(native.address_width, log2_int(size * 8 // native.data_width)),
         )
         side = adapter.signature.members["native"].signature
-        self.adapter = AmaranthModule(platform, adapter, "litedram_adapter", directory)
+        self.adapter = AmaranthModule(platform, adapter, name, directory)
         self._connect_requester(requester, member, signature)
         ports = self.adapter.ports
 

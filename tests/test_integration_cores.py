@@ -6,11 +6,12 @@ import shutil
 import subprocess
 import tomllib
 from dataclasses import replace
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from amaranth.hdl import Module
 from axi_bench import AxiMemory, axi_lite_read, axi_lite_write
+from litedram.common import LiteDRAMNativePort
 from litex.build.generic_platform import Pins
 from litex.gen import LiteXModule
 from migen import ClockDomain
@@ -22,10 +23,11 @@ from trebuchet.integration.catalog import KINDS
 from trebuchet.integration.config import CoreFile, default_file, load_core
 from trebuchet.integration.generator import generate
 from trebuchet.integration.packaged import FlatTop, Millisecond, Packaged
+from trebuchet.integration.sheet import meanings
 from trebuchet.litex import TrebuchetLtl, TrebuchetMatmul, TrebuchetRouter
 from trebuchet.models import matmul
 from trebuchet.models.errors import TrebuchetError
-from trebuchet.sim.build import _verilator_root
+from trebuchet.soc.toolchain import verilator
 
 SMALL = {"n": 4, "macs": 4}
 
@@ -131,12 +133,12 @@ def generated(tmp_path_factory):
 
 def test_the_verilog_and_its_template_are_clean(generated):
     _, folder = generated
-    tool = _verilator_root() / "bin" / "verilator_bin"
+    tool, environment = verilator()
     options = ["--lint-only", "-Wno-fatal", "-Wno-lint", "--top-module", "product_template"]
     done = subprocess.run(
         [tool, *options, "product_template.v", "product.v"],
         cwd=folder,
-        env={"VERILATOR_ROOT": str(_verilator_root())},
+        env=environment,
         capture_output=True,
         text=True,
     )
@@ -180,12 +182,9 @@ def test_the_clock_is_in_the_constraints(generated):
 
 @pytest.mark.parametrize("name", KINDS)
 def test_every_member_of_every_core_is_explained(name):
-    from trebuchet.integration.sheet import _MEMBERS, _meanings
-
     core = KINDS[name].component({})
     ports = FlatTop(Packaged(core)).ports
-    assert {port.member for port in ports} <= (_MEMBERS | _meanings(core)).keys()
-    Module().submodules += core  # it is not elaborated
+    assert {port.member for port in ports} <= meanings(core).keys()
 
 
 def test_a_processor_multiplies_over_axi():
@@ -256,6 +255,19 @@ def test_a_role_in_litex_has_a_bus_registers_and_an_interrupt(tmp_path):
     design = _Design()
     design.core = core
     design.get_fragment()
+
+
+def test_a_core_connects_to_litedram_by_an_adapter_of_its_own(tmp_path):
+    platform = _platform()
+    core = TrebuchetMatmul(platform, 50e6, "native", directory=tmp_path, **SMALL)
+    assert not hasattr(core, "bus")
+    port = LiteDRAMNativePort("both", address_width=20, data_width=128)
+    core.connect_dram(port, 1 << 20)
+    design = _Design()
+    design.core = core
+    design.get_fragment()
+    names = {"trebuchet_matmul.v", "trebuchet_matmul_dram.v"}
+    assert {Path(source[0]).name for source in platform.sources} == names
 
 
 def test_streams_in_arrays_become_lists_of_endpoints(tmp_path):
