@@ -1,4 +1,4 @@
-"""Proofs of the services that reply at most once: ``Discard`` and ``Responder`` in ``cores/roles``.
+"""Proofs of the services in ``cores/services`` that reply at most once: discard and responder.
 
 Contract, over public ports, for an arbitrary session, told from the events that were taken: bytes
 are freed up to their event's position, each once; the first event that draws a reply posts exactly
@@ -214,9 +214,16 @@ class SingleReplyProof(Elaboratable):
         ]
 
 
+SINGLE_REPLY = "trebuchet.cores.services.discard"
 REST_MUTANTS = (
-    Mutant("rests_unanswered", "rest.eq(~new.unanswered & ~release)", "rest.eq(~release)", 16),
-    Mutant("closes_again", "new.posted.eq(~event.ok)", "new.posted.eq(0)", 16),
+    Mutant(
+        "rests_unanswered",
+        "rest.eq(~new.unanswered & ~release)",
+        "rest.eq(~release)",
+        16,
+        where=SINGLE_REPLY,
+    ),
+    Mutant("closes_again", "new.posted.eq(~event.ok)", "new.posted.eq(0)", 16, where=SINGLE_REPLY),
 )
 MUTANTS = (
     Mutant("replies_again", "post.eq(~old.posted)", "post.eq(1)", 16),
@@ -259,13 +266,13 @@ PROOFS = (
                 "reply_now & ~old.posted",
                 "reply_now",
                 16,
-                where="trebuchet.cores.services.discard",
+                where=SINGLE_REPLY,
             ),
             Mutant(
                 "object_for_eof",
                 "Mux(reply_now, length, 0)",
                 "length",
-                where="trebuchet.cores.services.discard",
+                where=SINGLE_REPLY,
             ),
         ),
         assumes="the stream rules on the inputs; session numbers in range",
@@ -277,6 +284,18 @@ PROOFS = (
         "was closed",
         module="trebuchet.cores.services.discard",
         build=lambda cores: SingleReplyProof(cores.Discard(2, rest=True), False),
+        depth=2,
+        cover_depth=26,
+        mutants=REST_MUTANTS,
+        assumes="the stream rules on the inputs; session numbers in range",
+    ),
+    Proof(
+        name="service_responder_rest",
+        core="cores.services.responder.Responder(2 places)",
+        says="the same as for discard: rest with every free while nothing is unanswered, so also "
+        "of data that come after its FIN; OPEN restores what was closed",
+        module="trebuchet.cores.services.responder",
+        build=lambda cores: SingleReplyProof(cores.Responder(2, rest=True), True),
         depth=2,
         cover_depth=26,
         mutants=REST_MUTANTS,
