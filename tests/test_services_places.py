@@ -3,6 +3,9 @@
 import pytest
 import test_services_framer
 import test_services_mailbox
+from amaranth import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In
 from placed_model import PlacedModel
 from service_model import Connection
 from streams import make_rng, run, seeds
@@ -11,7 +14,9 @@ from test_services_simple import random_connections
 from trebuchet.cores.roles.contract import JobKind
 from trebuchet.cores.services.discard import Discard
 from trebuchet.cores.services.echo import Echo
+from trebuchet.cores.services.merge import ServiceMerge
 from trebuchet.cores.services.responder import Responder
+from trebuchet.cores.tcp.service import ServiceSignature
 from trebuchet.models.smp_framing import data_message
 
 
@@ -88,6 +93,58 @@ def test_framer(seed):
     for conn in conns:
         test_services_framer.check(conn)
     assert bench.counters["messages"] == len(bench.role.seen)
+
+
+@seeds(1)
+def test_framer_with_ports(seed):
+    """Places of two ports behind one framer: each connection's messages go to its port's role."""
+    bench = test_services_framer.Bench(seed, sessions=4, roles=(1, 0), count=2, rest=True)
+    bench.dut = _Ports(bench.dut, 1)
+    rng, wanted, engines = bench.rng, {}, []
+    for port, role in enumerate((1, 0)):
+        conns = []
+        for k in range(8):
+            conn = Connection(b"", chunk=60, fin=late_fin(rng, 0.002))
+            for ident in range(100 * port + 10 * k, 100 * port + 10 * k + rng.randint(0, 3)):
+                conn.payload += data_message(ident, rng.randbytes(rng.randint(0, 40)))
+                wanted[ident] = role
+            conns.append(conn)
+        segments = bench.dut.framer.segment_log2
+        engines.append(
+            PlacedModel(
+                bench.dut.ports[port], bench.memory, conns, rng=rng, sessions=2,
+                segment_log2=segments, pool=test_services_framer.POOL + (4 * port << segments),
+                writable=range(len(bench.memory)),
+            )
+        )  # fmt: skip
+        bench.conns = [*getattr(bench, "conns", []), *conns]
+
+    async def doors(ctx):
+        ctx.set(bench.dut.framer.doors, 3)
+
+    run(bench.dut, doors, *engines, bench.responder, bench.role, limit=150_000, seed=seed)
+    for engine in engines:
+        used(engine)
+    for conn in bench.conns:
+        test_services_framer.check(conn)
+    assert bench.role.roles == wanted
+
+
+class _Ports(wiring.Component):
+    """A framer with its ports, whose places have ``bits`` bits each."""
+
+    def __init__(self, framer, bits):
+        self.framer, self.merge = framer, ServiceMerge(len(framer.roles), bits)
+        super().__init__({"ports": In(ServiceSignature(rest=True)).array(len(framer.roles))})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.framer, m.submodules.merge = framer, merge = self.framer, self.merge
+        wiring.connect(m, merge.service, framer.service)
+        for k, port in enumerate(merge.ports):
+            wiring.connect(m, port, wiring.flipped(self.ports[k]))
+        m.d.comb += [framer.origin.eq(merge.origin), merge.to.eq(framer.to)]
+        return m
 
 
 def test_a_stream_keeps_its_place():
