@@ -78,7 +78,7 @@ class TrebuchetCore(AmaranthModule):
         for bank_name, bank in self.banks.items():
             self.add_module(bank_name.removeprefix("csr_"), bank)
         for member_name, member in component.signature.members.items():
-            if member_name in self.banks:
+            if member_name in self.banks or member_name == "mem":  # see connect_dram
                 continue
             if member_name == "m_axi":
                 self.bus = self._axi(member.signature)
@@ -125,9 +125,16 @@ class TrebuchetCore(AmaranthModule):
     def _endpoint(self, path, signature, flow):
         """An endpoint with the fields of a struct, or with ``data``, for the stream at ``path``."""
         shape = signature.members["payload"].shape
-        payload = self.ports[(*path, "payload")]
-        fields = struct_fields(payload, shape) if hasattr(shape, "members") else {"data": payload}
-        endpoint = stream.Endpoint([(name, len(signal)) for name, signal in fields.items()])
+        payload = self.ports.get((*path, "payload"))  # a payload of no bits has no port
+        if payload is None:
+            fields = {}
+        elif hasattr(shape, "members"):
+            fields = struct_fields(payload, shape)
+        else:
+            fields = {"data": payload}
+        own = ("first", "last")  # every endpoint has them
+        layout = [(name, len(signal)) for name, signal in fields.items() if name not in own]
+        endpoint = stream.Endpoint(layout)
         valid, ready = self.ports[(*path, "valid")], self.ports[(*path, "ready")]
         if flow == wiring.Out:
             self.comb += [endpoint.valid.eq(valid), ready.eq(endpoint.ready)]

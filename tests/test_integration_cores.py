@@ -261,6 +261,7 @@ def test_a_core_connects_to_litedram_by_an_adapter_of_its_own(tmp_path):
     platform = _platform()
     core = TrebuchetMatmul(platform, 50e6, "native", directory=tmp_path, **SMALL)
     assert not hasattr(core, "bus")
+    assert not hasattr(core, "mem")  # one driver of its signals is enough
     port = LiteDRAMNativePort("both", address_width=20, data_width=128)
     core.connect_dram(port, 1 << 20)
     design = _Design()
