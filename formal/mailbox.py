@@ -16,25 +16,22 @@ Not proved: more sessions, other sizes; a reset while running.
 """
 
 from amaranth.asserts import AnySeq
-from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import Assert, Cat, Cover, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..cores.memory import MemorySignature
-from ..cores.tcp.service import EventKind, EventLayout
-from .inside import Inside, RegisterFifo, patched
-from .mailbox_step import LOG2, MailboxStep, unread_of
+from ..cores.tcp.service import EventKind
+from .inside import Inside, patched
+from .mailbox_step import LOG2, MailboxStep, idle, more, unread_of
 from .proof import Mutant, Proof
-from .stream import free, new_harness, stream_rules
+from .session_view import EVENT, LIST, LISTED, REQUEST, SWEPT, SessionView, moves, open_machine
+from .stream import free, new_harness
 
 __all__ = ["PROOFS"]
 
 BASE = 0x5000  # of the slots; no multiple of both
 FREE, COPY, COPIED, SHOWN, ANSWERED, WRITE, WRITTEN = range(7)
-
-
-def _moves(port):
-    return port.valid & port.ready
 
 
 class _Copier(wiring.Component):
@@ -107,200 +104,122 @@ class Desk:
         self.reports = self.copied | self.written | ((place == ANSWERED) & ~self.gone)
         request = dut.request
         self.matched, self.full, self.count = request.matched, request.full, request.length
+        self.expect = dut.csr.expect
 
 
 class MailboxProof(Elaboratable):
-    def __init__(self, cores):
-        self.cores, self.dut = cores, cores.Mailbox(32, 2, LOG2, BASE)
+    def __init__(self, cores, rest=False):
+        self.cores, self.rest = cores, rest
+        with open_machine(cores):
+            self.dut = cores.Mailbox(32, 2, LOG2, BASE, rest=rest)
 
     def elaborate(self, platform):
         m = new_harness()
-        dut, svc, mem, csr = self.dut, self.dut.service, self.dut.mem, self.dut.csr
-        parts = {"RequestCopier": AnyRequest, "ResponseCopier": AnyResponse}
-        with patched(self.cores, BlockFifo=RegisterFifo, **parts):
+        dut, mem, csr = self.dut, self.dut.mem, self.dut.csr
+        with patched(self.cores, RequestCopier=AnyRequest, ResponseCopier=AnyResponse):
             self.i = Inside(m, dut)
-        m.d.comb += dut.active.shows.eq(1)
-        free(m, svc.event.valid, svc.event.payload, svc.tx.ready, svc.free.ready)
+        m.d.comb += dut.machine.active.shows.eq(1)
         free(m, mem.cmd.ready, mem.wdata.ready, mem.wdone.valid, mem.rdata.valid, mem.rdata.payload)
         free(m, csr.send, csr.drop, csr.tx_write, csr.tx_data, csr.irq_enable, csr.rx_index)
         free(m, csr.expect, dut.sweep)
-        stream_rules(m, svc.event, Assume, "event")
-        stream_rules(m, svc.tx, Assert, "tx")
-        stream_rules(m, svc.free, Assert, "free")
         self.desk = Desk(m, dut)
         self._work(m)
         self._sessions(m)
-        self._record(m)
         self._outputs(m)
         self._desk(m)
         self._ports(m)
         return m
 
-    def _states(self, *names):
-        return Cat(self.i.state(name, "records") for name in names).any()
+    def _during(self, *kinds):
+        """A work of one of these kinds is under way; it takes one cycle."""
+        return (
+            self.dut.machine.work & sum((self.view.kind == k for k in kinds), Value.cast(0)).any()
+        )
 
     def _work(self, m):
-        dut, desk, event = self.dut, self.desk, self.dut.service.event
-        self.kind, self.who, self.begun = Signal(2), Signal(), Signal()
-        self.old, self.event = Signal(dut.state_layout), Signal(EventLayout)
-        idle, turn = self._states("IDLE"), dut.sweeper.turn
-        swept = idle & ~desk.reports & ~event.valid & (turn | (dut.active.level != 0))
-        m.d.comb += Assert(dut.sweeper.idle == swept)
-        peek = dut.read._memory.read_port(domain="comb")
-        m.d.comb += [peek.addr.eq(self.who), Assume(event.payload.session < 2)]
-        with m.If(idle):
-            m.d.sync += [
-                self.kind.eq(Mux(desk.reports, 2, event.valid)),
-                self.begun.eq(desk.reports | event.valid | (dut.active.level != 0) | turn),
-            ]
-            with m.If(~desk.reports & ~event.valid & turn):
-                m.d.sync += self.kind.eq(3)
-            with m.If(desk.reports):
-                m.d.sync += self.who.eq(desk.guest)
-            with m.Elif(event.valid):
-                m.d.sync += self.who.eq(event.payload.session)
-            with m.Else():
-                m.d.sync += self.who.eq(Mux(turn, dut.sweeper.session, dut.active.cells[0]))
-        past_idle = Signal(init=1)
-        m.d.sync += past_idle.eq(idle)
+        """Each work does to its session's record what the specification says."""
+        dut, machine, desk = self.dut, self.dut.machine, self.desk
+        self.view = view = SessionView(m, machine, dut.service, more)
+        view.service_rules(Assert)
+        self.old, event = view.start, dut.service.event.payload
+        self.step = step = MailboxStep(m, view.kind, view.start, event, desk, self.rest)
         m.d.comb += [
-            Assert(self.i.fsm_bounded("records") & self.i.fsm_bounded("desk")),
-            Assert(event.ready == self._states("EVENT")),
-            Assert(self._states("READ") == (past_idle & self.begun & ~idle)),
-            Assert(~(past_idle & idle) | ~self.begun),
-            Assert(idle | ((dut.session == self.who) & (self.i.kind == self.kind))),
+            Assert(self.i.fsm_bounded("desk")),
+            Assert(machine.request == desk.reports),
+            Assert(machine.sweep == dut.sweep),
         ]
-        with m.If(self._states("READ")):
-            m.d.sync += self.old.eq(peek.data)
-            m.d.comb += Assert(Value.cast(dut.read.data) == Value.cast(peek.data))
-        with m.Elif(~idle & ~self._states("WAIT")):
-            m.d.comb += Assert(Value.cast(peek.data) == Value.cast(self.old))
-        early = self._states("READ", "MEASURE", "EVENT", "DECIDE", "RUN", "SWEEP")
-        with m.If(early):
-            m.d.sync += self.event.eq(event.payload)
-            same = event.payload.session == self.who
+        with m.If(machine.work):
             m.d.comb += [
-                Assert((self.kind != 1) | (event.valid & same)),
-                Assert((self.kind != 2) | (desk.reports & (desk.guest == self.who))),
+                Assert(machine.done),
+                Assert(Value.cast(machine.record) == Value.cast(view.start)),
+                Assert(dut.unread == unread_of(view.start)),
+                Assert(Value.cast(machine.new) == Value.cast(step.after)),
+                Assert(machine.post == step.tx),
+                Assert((machine.consume | machine.release) == step.free),
+                Assert(machine.release == step.release),
+                Assert(machine.forget == step.over),
             ]
-        # What the desk had when it was decided on.
-        self.then = Signal(47)
-        now = Cat(
-            desk.free, desk.shown, desk.copied, desk.written, desk.drop, desk.close, desk.final,
-            desk.matched, desk.full, desk.length, desk.count, self.dut.csr.expect,
-            desk.late,
-        )  # fmt: skip
-        decided = self._states("EVENT", "DECIDE", "RUN", "SWEEP")
-        with m.If(decided):
-            m.d.sync += self.then.eq(now)
-        seen = Mux(decided, now, self.then)
-        taken = Mux(self._states("EVENT"), Value.cast(event.payload), Value.cast(self.event))
-        ev = Signal(EventLayout, name="event_now")
-        m.d.comb += Value.cast(ev).eq(taken)
-        self.step = MailboxStep(m, self.kind, self.old, ev, _Seen(seen))
-        with m.If(self._states("WAIT")):
-            m.d.comb += Assert(Value.cast(peek.data) == Value.cast(self.step.new))
+        with m.If(view.stage == LIST):
+            m.d.comb += Assert(dut.unread == unread_of(view.now))
+            if self.rest:
+                m.d.comb += Assert(machine.idle == idle(view.now))
 
     def _sessions(self, m):
-        """List, desk and numbers in use."""
-        dut, desk, svc = self.dut, self.desk, self.dut.service
-        alive, event = Signal(2), svc.event
-        here, opens = event.payload.session[0], event.payload.kind == EventKind.OPEN
-        m.d.comb += [
-            Assume(Value.cast(event.payload.kind) <= 4),
-            Assume(~event.valid | (alive.bit_select(here, 1) != opens)),
-        ]
-        with m.If(_moves(event) & opens):
-            m.d.sync += alive.bit_select(here, 1).eq(1)
-        with m.If(_moves(svc.free) & svc.free.payload.release):
-            m.d.sync += alive.bit_select(svc.free.payload.session[0], 1).eq(0)
-        for s in range(2):
-            record = dut.read._memory.read_port(domain="comb")
-            working = (self.who == s) & ~self._states("IDLE", "WAIT")
-            now = Signal(dut.state_layout, name=f"record{s}")
-            listed = sum((dut.active.level > k) & (dut.active.cells[k] == s) for k in range(2))
-            m.d.comb += [record.addr.eq(s), now.eq(record.data)]
-            with m.If(working & ~self._states("READ")):
-                m.d.comb += now.eq(dut.state)
-            popped = working & (self.kind == 0) & self._states("READ", "MEASURE")
-            new = (self.kind == 1) & self._states("READ", "MEASURE", "EVENT")
+        """Whose request is on the desk, and what is left in the table by those that are over."""
+        desk, view = self.desk, self.view
+        for s, now in enumerate(view.rows):
+            at_rest = ~view.alive[s] | view.said[s]
             m.d.comb += [
-                Assert(listed == (now.listed & ~popped)),
-                Assert(~popped | now.listed),
-                Assert(alive[s] | ~(now.listed | now.held)),
-                Assert(alive[s] | now.dead | (Value.cast(now) == 0)),
-                Assert(alive[s] | ~working | self.step.release | new | (self.kind == 3)),
                 Assert(now.held == (~desk.free & ~desk.gone & (desk.guest == s))),
+                Assert(~at_rest | ~now.held & (now.dead | idle(now))),
             ]
-        m.d.comb += Assert(dut.active.level <= 2)
-
-    def _record(self, m):
-        dut, step = self.dut, self.step
-        for names, record in (
-            (("MEASURE", "EVENT", "DECIDE", "SWEEP"), self.old),
-            (("RUN",), step.unlisted),
-            (("SETTLE", "LIST"), step.after),
-            (("WRITE", "WAIT"), step.new),
-        ):
-            with m.If(self._states(*names)):
-                m.d.comb += Assert(Value.cast(dut.state) == Value.cast(record))
-        with m.If(self._states("EVENT", "DECIDE", "RUN", "SWEEP")):
-            m.d.comb += Assert(dut.unread == unread_of(self.old))
-        with m.If(self._states("LIST")):
-            m.d.comb += Assert(dut.unread == unread_of(step.after))
-        puts = self._states("LIST") & step.new.listed & ~step.after.listed
-        after = self._states("SETTLE", "LIST", "WRITE")
-        m.d.comb += [
-            Assert(dut.active.w_en == puts),
-            Assert(~dut.active.w_en | dut.active.w_rdy),
-            Assert(dut.write.en == self._states("WRITE")),
-            Assert(self._states("EVENT") <= (self.kind == 1)),
-            Assert(self._states("RUN") <= (self.kind == 0)),
-            Assert(self._states("DECIDE") <= (self.kind == 2)),
-            Assert(self._states("SWEEP") <= (self.kind == 3)),
-            Assert(~after | (dut.released == (step.release | step.over))),
-            Assert(after | self._states("IDLE", "WAIT") | ~dut.released),
-        ]
-        with m.If(self._states("WRITE")):
-            m.d.comb += Assert(dut.write.addr == self.who)
-            m.d.comb += Assert(Value.cast(dut.write.data) == Value.cast(step.new))
+        released = view.frees & view.releases
+        m.d.comb += Assert(~released | view.now.dead & ~view.now.held)
+        if self.rest:
+            m.d.comb += Assert(~self.dut.machine.rests | idle(view.now))
 
     def _outputs(self, m):
-        step, svc = self.step, self.dut.service
-        after = self._states("SETTLE", "LIST", "WRITE", "WAIT")
-        for port, due in ((svc.tx, step.tx), (svc.free, step.free)):
-            gone = Signal()
-            m.d.sync += gone.eq((gone | _moves(port)) & after)
-            m.d.comb += Assert(port.valid == (after & due & ~gone))
-            m.d.comb += Assert(~port.valid | (port.payload.session == self.who))
-        tx, free_ = svc.tx.payload, svc.free.payload
+        step, svc, machine = self.step, self.dut.service, self.dut.machine
+        length, close, abort = Signal(13), Signal(), Signal(name="aborts")
+        with m.If(machine.work):
+            m.d.sync += [
+                length.eq(step.tx_length),
+                close.eq(step.tx_close),
+                abort.eq(step.tx_abort),
+            ]
+        tx = svc.tx.payload
         with m.If(svc.tx.valid):
             m.d.comb += [
-                Assert(tx.length == step.tx_length),
-                Assert((tx.length == 0) | (tx.addr == BASE + (self.who << 12))),
-                Assert(tx.push == (step.tx_length != 0)),
-                Assert(tx.close == step.tx_close),
-                Assert(tx.abort == step.tx_abort),
-                Assert(tx.tag == 0),
+                Assert(tx.length == length),
+                Assert((tx.length == 0) | (tx.addr == BASE + (self.view.who << 12))),
+                Assert(tx.push == (length != 0)),
+                Assert(tx.close == close),
+                Assert(tx.abort == abort),
             ]
-        with m.If(svc.free.valid):
-            m.d.comb += Assert(free_.release == step.release)
-            m.d.comb += Assert(free_.release | (free_.position == step.new.consumed))
-        m.d.comb += [Assert(tx.tag == 0), Assert(tx.length[13:] == 0)]
-        m.d.comb += Cover(_moves(svc.tx) & tx.close)
-        m.d.comb += Cover(self._states("SWEEP"))
+        m.d.comb += [
+            Assert(machine.position == machine.record.consumed),
+            Assert(tx.tag == 0),
+            Assert(tx.length[13:] == 0),
+            Cover(moves(svc.tx) & tx.close),
+            Cover(self._during(SWEPT)),
+        ]
+        if self.rest:  # a place is given back when what came after FIN is consumed, and taken again
+            again = Signal()
+            with m.If(self.view.given & (self.view.kind == LISTED)):
+                m.d.sync += again.eq(1)
+            m.d.comb += Cover(again & machine.work & self.view.opening)
 
     def _desk(self, m):
         dut, desk, step, csr, i = self.dut, self.desk, self.step, self.dut.csr, self.i
         place = desk.place
-        decide, run = self._states("DECIDE"), self._states("RUN")
-        gone = self._states("EVENT") & (self.event_kind == EventKind.CLOSED)
+        decide, run = self._during(REQUEST), self._during(LISTED)
+        gone = self._during(EVENT) & (self.dut.service.event.payload.kind == EventKind.CLOSED)
         gone = gone & self.old.held & desk.shown
         length = csr.send[:13]
         with m.Switch(place):
             with m.Case(FREE):
                 with m.If(run & step.invites):
-                    m.d.sync += [place.eq(COPY), desk.guest.eq(self.who), desk.gone.eq(0)]
+                    m.d.sync += [place.eq(COPY), desk.guest.eq(self.view.who), desk.gone.eq(0)]
                     m.d.sync += [desk.final.eq(self.old.eof), desk.tag.eq(self.old.tag)]
                     m.d.sync += desk.late.eq(self.old.late)
             with m.Case(COPY):
@@ -361,15 +280,11 @@ class MailboxProof(Elaboratable):
             Cover(desk.shown & desk.final & (dut.request.length != 0)),
         ]
 
-    @property
-    def event_kind(self):
-        return self.dut.service.event.payload.kind
-
     def _ports(self, m):
         """What copiers, memory and CPU see."""
         dut, desk, step, csr, mem = self.dut, self.desk, self.step, self.dut.csr, self.dut.mem
         request, response = dut.request, dut.response
-        run, decide = self._states("RUN"), self._states("DECIDE")
+        run, decide = self._during(LISTED), self._during(REQUEST)
         m.d.comb += [
             Assert(request.start == (run & step.invites)),
             Assert(response.start == (decide & step.answers)),
@@ -407,17 +322,6 @@ class MailboxProof(Elaboratable):
                 m.d.comb += Assert(copier.mem_cmd.ready == mem.cmd.ready)
                 same = Value.cast(mem.cmd.payload) == Value.cast(copier.mem_cmd.payload)
                 m.d.comb += Assert(same)
-
-
-class _Seen:
-    """The desk at the moment of a decision."""
-
-    def __init__(self, bits):
-        flags = ("free", "shown", "copied", "written", "drop", "close", "final", "matched", "full")
-        for k, name in enumerate(flags):
-            setattr(self, name, bits[k])
-        self.length, self.count, self.expect = bits[9:22], bits[22:33], bits[33:46]
-        self.late = bits[46]
 
 
 PROOFS = (
@@ -458,6 +362,26 @@ PROOFS = (
             ),
         ),
         assumes="copiers as in their proofs; an engine that opens a number after its release",
+        not_proved="more sessions, other sizes; a reset while running",
+    ),
+    Proof(
+        name="mailbox_rest",
+        core="cores.services.mailbox.Mailbox(32, 2 places, segments of 256 bytes)",
+        says="the same; a place is offered when nothing is unread, shown, awaited or unanswered, "
+        "and OPEN restores what its session left",
+        module="trebuchet.cores.services.mailbox",
+        build=lambda cores: MailboxProof(cores, rest=True),
+        depth=1,
+        cover_depth=40,
+        mutants=(
+            Mutant("rests_while_awaited", "state.expect.any() | state.tag.any()", "0", 16),
+            Mutant(
+                "begins_at_nothing", "new.consumed.eq(event.position)", "new.consumed.eq(0)", 16
+            ),
+            Mutant("closes_again", "new.closing.eq(~event.ok)", "new.closing.eq(0)", 16),
+        ),
+        assumes="copiers as in their proofs; an engine that opens a number after its release or "
+        "rest",
         not_proved="more sessions, other sizes; a reset while running",
     ),
 )

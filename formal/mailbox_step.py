@@ -7,7 +7,7 @@ from amaranth.hdl import Mux, Signal, Value
 
 from ..cores.tcp.service import EventKind
 
-__all__ = ["LOG2", "MailboxStep", "unread_of"]
+__all__ = ["LOG2", "MailboxStep", "idle", "more", "unread_of"]
 
 #: log2 of a segment's bytes.
 LOG2 = 8
@@ -26,12 +26,18 @@ def more(record):
     return Mux(record.dead, idle, Mux(record.closing, unread_of(record) != 0, look))
 
 
+def idle(record):
+    """Whether the record is one that OPEN restores."""
+    held = record.held | record.out | record.dead | record.eof
+    return ~(held | (unread_of(record) != 0) | (record.expect != 0) | (record.tag != 0))
+
+
 class MailboxStep:
     """One piece of work. ``kind``: 0 the session was listed, 1 an event, 2 the desk reports, 3 the
     session's turn in a sweep."""
 
-    def __init__(self, m, kind, old, event, desk):
-        self.m, self.old = m, old
+    def __init__(self, m, kind, old, event, desk, rest=False):
+        self.m, self.old, self.rest = m, old, rest
         work = (kind == 0) & more(old)
         live = work & ~old.dead & ~old.closing
         unread = unread_of(old)
@@ -57,20 +63,15 @@ class MailboxStep:
         self.tx_length = Mux(self.sends, desk.length, 0)
         self.tx_close = self.ends | (self.sends & desk.close)
         self.tx_abort = self.drops
-        rests = ~(old.held | old.out | old.dead | old.closing | old.eof)
-        self.waits = (kind == 3) & rests & ((unread != 0) | awaits)
+        waits = ~(old.held | old.out | old.dead | old.closing | old.eof)
+        self.waits = (kind == 3) & waits & ((unread != 0) | awaits)
         self.over = (kind == 3) & ~self.waits  # nothing that is not in the list already
         self._records(kind, event, desk, unread)
 
     def _records(self, kind, event, desk, unread):
         m, old = self.m, self.old
-        self.unlisted = first = Signal(old.shape(), name="unlisted")
         self.after = after = Signal(old.shape(), name="after")
-        self.new = new = Signal(old.shape(), name="new")
-        m.d.comb += Value.cast(first).eq(Value.cast(old))
-        with m.If(kind == 0):
-            m.d.comb += first.listed.eq(0)
-        m.d.comb += Value.cast(after).eq(Value.cast(first))
+        m.d.comb += Value.cast(after).eq(Value.cast(old))
         with m.If(kind == 1):
             self._event(event, desk)
         with m.If(self.swallows | self.shows):
@@ -88,15 +89,15 @@ class MailboxStep:
             m.d.comb += [after.old.eq(0), after.late.eq(0)]
         with m.If(kind == 3):
             m.d.comb += [after.old.eq(self.waits), after.late.eq(old.late | (self.waits & old.old))]
-        m.d.comb += Value.cast(new).eq(Value.cast(after))
-        with m.If(more(after) & ~self.release & ~self.over):
-            m.d.comb += new.listed.eq(1)
 
     def _event(self, event, desk):
         m, after, old = self.m, self.after, self.old
         with m.Switch(event.kind):
             with m.Case(EventKind.OPEN):
                 m.d.comb += Value.cast(after).eq(0)
+                if self.rest:
+                    m.d.comb += [after.consumed.eq(event.position), after.latest.eq(event.position)]
+                    m.d.comb += after.closing.eq(~event.ok)
             with m.Case(EventKind.DATA):
                 m.d.comb += [after.base.eq(event.base >> LOG2), after.latest.eq(event.position)]
                 m.d.comb += after.fresh.eq(1)

@@ -75,6 +75,7 @@ REASONS = {
         "roles.ecg.weights.WeightLoader": ["ecg_role::test_weight_port"],
         "roles.ecg.configure.WeightPort": ["ecg_role::test_weight_port"],
         "services.mailbox_copy.RequestCopier": ["services_mailbox::test_request_ends"],
+        "services.session.SessionMachine": ["sizes_roles::test_echo", "sizes_roles::test_mailbox"],
         "services.sweep.RequestClock": ["services_late::test_request_clock"],
         "services.smp_header.SmpHeaderReader": ["sizes_roles::test_framer"],
         "router.buffer.ElasticBuffer": ["router", "router_adapter"],

@@ -34,6 +34,7 @@ ELSEWHERE = {
     "roles.dispatch.Dispatcher": "dispatcher",
     "roles.gate.MemoryGate": "memory_gate",
     "services.merge.ServiceMerge": "service_merge",
+    "services.session.SessionMachine": "session_machine",
     "net.vlan.VlanInsert": "vlan_insert_64",
     "net.vlan.VlanStrip": "vlan_strip_64",
     "tcp.lists.ListServer": "tcp_lists",

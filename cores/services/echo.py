@@ -5,17 +5,17 @@ from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In
 
-from ..buffers import NO_COLLISIONS, BlockFifo
+from ..buffers import NO_COLLISIONS
 from ..memory import ADDR_WIDTH
 from ..tcp.service import (
     LENGTH_WIDTH,
     POSITION_WIDTH,
     TX_PER_SESSION,
     EventKind,
-    EventLayout,
     ServiceSignature,
 )
 from .discard import check_sessions
+from .session import SessionMachine, Work
 
 __all__ = ["Echo", "check_segment_log2"]
 
@@ -75,105 +75,72 @@ class Echo(wiring.Component):
                 "eof": 1,
                 "closing": 1,  # FIN was posted
                 "dead": 1,  # CLOSED has come
-                "listed": 1,  # the number is in the list of sessions with work
             }
         )
+        self.machine = SessionMachine(self.state_layout, sessions, rest)
+        # No ports: for proofs.
+        self.ends = Memory(
+            shape=POSITION_WIDTH, depth=sessions * TX_PER_SESSION, init=[], attrs=NO_COLLISIONS
+        )
+        self.rests = Signal()  # the last descriptor was answered, and all that came was posted
 
-    # One state machine, two kinds of work on a session's record: an event that changes it, or, when
-    # no event waits, the next session of the active list, for which one descriptor is posted. A
-    # session is on the list at most once; while it has more to post it goes to its end.
+    # An event changes a session's record; each time that the session is listed one descriptor is
+    # posted. While it has more to post it goes to the list's end.
     def elaborate(self, platform):
         m = Module()
-        m.submodules.table = table = Memory(
-            shape=self.state_layout, depth=self.sessions, init=[], attrs=NO_COLLISIONS
-        )
-        m.submodules.ends = ends = Memory(
-            shape=POSITION_WIDTH, depth=self.sessions * TX_PER_SESSION, init=[], attrs=NO_COLLISIONS
-        )
-        self.read, self.write = table.read_port(), table.write_port()
-        self.end_read, self.end_write = ends.read_port(), ends.write_port()
-        bits = max(1, (self.sessions - 1).bit_length())
-        m.submodules.active = active = BlockFifo(width=bits, depth=self.sessions)
-        event = Signal(EventLayout)
-        state = Signal(self.state_layout)
-        session = Signal(bits)
-        running = Signal()
-        svc = self.service
+        m.submodules.machine = machine = self.machine
+        m.submodules.ends = self.ends
+        self.end_read, self.end_write = self.ends.read_port(), self.ends.write_port()
+        wiring.connect(m, machine.service, wiring.flipped(self.service))
+        self.visit = Signal()  # second cycle of the work on a listed session
         m.d.comb += [
-            self.write.addr.eq(session),
-            self.write.data.eq(state),
-            active.w_data.eq(session),
-            svc.tx.payload.session.eq(session),
-            svc.free.payload.session.eq(session),
-            self.read.addr.eq(Mux(svc.event.valid, svc.event.payload.session, active.r_data)),
-            self.end_read.addr.eq(Cat(svc.event.payload.tag[:2], svc.event.payload.session)),
+            machine.new.eq(machine.record),
+            machine.done.eq((machine.kind == Work.EVENT) | self.visit),
+            self.end_read.addr.eq(
+                Cat(self.service.event.payload.tag[:2], self.service.event.payload.session)
+            ),
+            machine.idle.eq(self.rests),
         ]
-        for port in (svc.tx, svc.free):
-            with m.If(port.ready):
-                m.d.sync += port.valid.eq(0)
-
-        self._measure(m, state)
-        with m.FSM():
-            with m.State("IDLE"):
-                m.d.comb += svc.event.ready.eq(1)
-                m.d.sync += [
-                    event.eq(svc.event.payload),
-                    session.eq(Mux(svc.event.valid, svc.event.payload.session, active.r_data)),
-                    running.eq(~svc.event.valid),
-                ]
-                with m.If(svc.event.valid | active.r_rdy):
-                    m.d.comb += active.r_en.eq(~svc.event.valid)
-                    m.next = "READ"
-            with m.State("READ"):
-                m.d.sync += [
-                    state.eq(self.read.data),
-                    svc.free.payload.position.eq(self.end_read.data),
-                ]
-                with m.If(running):
-                    m.next = "MEASURE"
-                with m.Else():
-                    m.next = "EVENT"
-            with m.State("EVENT"):
-                self._event(m, event, state)
-                m.next = "LIST"
-            with m.State("MEASURE"):
-                m.next = "POST"
-            with m.State("POST"):
-                self._post(m, state)
-                m.next = "LIST"
-            self._list(m, state, active)
+        m.d.sync += self.visit.eq(machine.work & ~machine.done)
+        self._measure(m, machine.record)
+        with m.If(machine.work):
+            m.d.sync += self.rests.eq(0)
+            with m.If(machine.kind == Work.EVENT):
+                self._event(m, machine.record, machine.new)
+            with m.Elif(self.visit):
+                self._post(m, machine.record, machine.new)
         return m
 
-    def _event(self, m, event, state):
-        free = self.service.free
-        m.d.sync += free.payload.release.eq(0)
-        if self.rest:
-            m.d.sync += free.payload.rest.eq(0)
+    def _event(self, m, state, new):
+        machine, event = self.machine, self.service.event.payload
+        m.d.sync += machine.position.eq(self.end_read.data)
         with m.Switch(event.kind):
-            with m.Case(EventKind.OPEN):
-                m.d.sync += state.as_value().eq(0)
+            with m.Case(EventKind.OPEN):  # of a record that is 0
                 if self.rest:
-                    m.d.sync += [
-                        state.posted.eq(event.position),
-                        state.latest.eq(event.position[0 : self.segment_log2 + 1]),
+                    m.d.comb += [
+                        new.posted.eq(event.position),
+                        new.latest.eq(event.position[0 : self.segment_log2 + 1]),
                     ]
             with m.Case(EventKind.DATA):
-                m.d.sync += [
-                    state.base.eq(event.base[self.segment_log2 :]),
-                    state.latest.eq(event.position[: self.segment_log2 + 1]),
+                m.d.comb += [
+                    new.base.eq(event.base[self.segment_log2 :]),
+                    new.latest.eq(event.position[: self.segment_log2 + 1]),
                 ]
             with m.Case(EventKind.EOF):
-                m.d.sync += state.eof.eq(1)
+                m.d.comb += new.eof.eq(1)
             with m.Case(EventKind.SENT):
-                m.d.sync += state.out.eq(state.out - 1)
-                # A given-up descriptor frees nothing: the session is about to end.
-                m.d.sync += free.valid.eq(event.ok)
+                m.d.comb += new.out.eq(state.out - 1)
+                rests = Signal()
                 if self.rest:  # it was the last one, and all that came was posted
                     same = state.latest == state.posted[: self.segment_log2 + 1]
-                    rests = (state.out == 1) & same & ~state.eof & ~state.dead
-                    m.d.sync += free.payload.rest.eq(rests)
+                    last = (state.out == 1) & same & ~state.eof & ~state.dead
+                    m.d.comb += rests.eq(event.ok & last)
+                    m.d.sync += self.rests.eq(rests)
+                # A given-up descriptor frees nothing: the session is about to end. The last one's
+                # bytes are freed with `rest`.
+                m.d.comb += machine.consume.eq(event.ok & ~rests)
             with m.Case(EventKind.CLOSED):
-                m.d.sync += state.dead.eq(1)
+                m.d.comb += new.dead.eq(1)
 
     def _measure(self, m, state):
         """Registered: the bytes to post, those up to the ring's end, and the smaller of both."""
@@ -184,8 +151,7 @@ class Echo(wiring.Component):
             self.unposted.eq(state.latest - state.posted[: log2 + 1]),
             self.to_end.eq((1 << log2) - state.posted[:log2]),
         ]
-        self.more = Signal()  # what the list is for
-        m.d.comb += self.more.eq(
+        m.d.comb += self.machine.more.eq(
             Mux(
                 state.dead,
                 state.out == 0,
@@ -195,8 +161,8 @@ class Echo(wiring.Component):
             )
         )
 
-    def _post(self, m, state):
-        svc, log2 = self.service, self.segment_log2
+    def _post(self, m, state, new):
+        machine, log2 = self.machine, self.segment_log2
         length = Signal(log2 + 1)
         wraps = Signal()
         end = Signal(POSITION_WIDTH)
@@ -206,46 +172,24 @@ class Echo(wiring.Component):
             length.eq(Mux(wraps, self.to_end, self.unposted)),
             close.eq(state.eof & ~wraps),
             end.eq(state.posted + length),
-            self.end_write.addr.eq(Cat(state.next_tag, self.write.addr)),
+            self.end_write.addr.eq(Cat(state.next_tag, machine.session)),
             self.end_write.data.eq(end),
         ]
         m.d.sync += [
-            state.listed.eq(0),
-            svc.tx.payload.addr.eq(Cat(state.posted[:log2], state.base)),
-            svc.tx.payload.length.eq(length),
-            svc.tx.payload.tag.eq(state.next_tag),
-            svc.tx.payload.push.eq(~wraps),
-            svc.tx.payload.close.eq(close),
-            svc.free.payload.release.eq(1),
-            *([svc.free.payload.rest.eq(0)] if self.rest else []),
+            machine.descriptor.addr.eq(Cat(state.posted[:log2], state.base)),
+            machine.descriptor.length.eq(length),
+            machine.descriptor.tag.eq(state.next_tag),
+            machine.descriptor.push.eq(~wraps),
+            machine.descriptor.close.eq(close),
         ]
         with m.If(state.dead):
-            m.d.sync += svc.free.valid.eq(self.more)
-        with m.Elif(self.more):
-            m.d.comb += self.end_write.en.eq(1)
-            m.d.sync += [
-                svc.tx.valid.eq(1),
-                state.posted.eq(end),
-                state.next_tag.eq(state.next_tag + 1),
-                state.out.eq(state.out + 1),
-                state.closing.eq(close),
-            ]
-
-    def _list(self, m, state, active):
-        svc = self.service
-        released = svc.free.valid & svc.free.payload.release
-        with m.State("LIST"):
-            put = Signal()
+            m.d.comb += machine.release.eq(machine.more)
+        with m.Elif(machine.more):
             m.d.comb += [
-                put.eq(self.more & ~state.listed & ~released),
-                active.w_en.eq(put),
+                self.end_write.en.eq(1),
+                machine.post.eq(1),
+                new.posted.eq(end),
+                new.next_tag.eq(state.next_tag + 1),
+                new.out.eq(state.out + 1),
+                new.closing.eq(close),
             ]
-            with m.If(put):
-                m.d.sync += state.listed.eq(1)
-            m.next = "WRITE"
-        with m.State("WRITE"):
-            m.d.comb += self.write.en.eq(1)
-            m.next = "WAIT"
-        with m.State("WAIT"):
-            with m.If(~svc.tx.valid & ~svc.free.valid):
-                m.next = "IDLE"

@@ -2,10 +2,8 @@
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
-from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from ..buffers import NO_COLLISIONS, BlockFifo
 from ..csr import CsrSignature
 from ..memory import ADDR_WIDTH, MemorySignature
 from ..stream import check_data_width
@@ -14,13 +12,12 @@ from .discard import check_sessions
 from .echo import check_segment_log2
 from .mailbox_copy import REQUEST_BYTES, RESPONSE_BYTES, RequestCopier, ResponseCopier
 from .mailbox_registers import MAILBOX_BLOCK
-from .rest import SessionWork
-from .sweep import Sweeper
+from .session import SessionMachine, Work
 
 __all__ = ["MAILBOX_BLOCK", "REQUEST_BYTES", "RESPONSE_BYTES", "Mailbox"]
 
 
-class Mailbox(SessionWork, wiring.Component):
+class Mailbox(wiring.Component):
     """Shows the CPU one request at a time and sends what it answers.
 
     Parameters
@@ -148,36 +145,26 @@ class Mailbox(SessionWork, wiring.Component):
                 "eof": 1,
                 "closing": 1,  # FIN or RST was posted; what comes is ignored
                 "dead": 1,  # CLOSED has come
-                "listed": 1,  # the number is in the list of sessions with work
                 "expect": 11,
                 "tag": 2,
                 "old": 1,  # the last sweep found its request incomplete
                 "late": 1,  # two sweeps in a row did
             }
         )
+        self.machine = SessionMachine(self.state_layout, sessions, rest, lag=True)
 
     # Two state machines. The desk (`_desk`) has the one request that is copied, shown or
-    # answered; the other owns the session records: it works on an event, on what the desk
-    # reports, or on the next session of the active list. All decisions about a session fall in
+    # answered; the session machine has a record worked on for an event, for what the desk
+    # reports, or because its session is listed or swept. All decisions about a session fall in
     # that one place, so the end of a connection may come at any moment of its request's life.
     def elaborate(self, platform):
         m = Module()
-        m.submodules.table = table = Memory(
-            shape=self.state_layout, depth=self.sessions, init=[], attrs=NO_COLLISIONS
-        )
-        self.read, self.write = table.read_port(), table.write_port()
-        bits = max(1, (self.sessions - 1).bit_length())
-        m.submodules.active = self.active = BlockFifo(width=bits, depth=self.sessions)
-        m.submodules.sweeper = self.sweeper = Sweeper(self.sessions)
+        m.submodules.machine = machine = self.machine
         m.submodules.request = self.request = RequestCopier(
             self.width, self.segment_log2, self.largest
         )
         m.submodules.response = self.response = ResponseCopier(self.width)
-        self.state = state = Signal(self.state_layout)
-        self.session = Signal(bits)
-        self.released = Signal()
-        self._resting()
-        self.guest = Signal(bits)  # the session whose request is on the desk
+        self.guest = Signal.like(machine.session)  # the session whose request is on the desk
         self.report = Signal()  # the desk waits for a decision on the guest
         self.copied = Signal()  # it is about the request, not about the response
         self.desk_free = Signal()
@@ -191,39 +178,40 @@ class Mailbox(SessionWork, wiring.Component):
         self.tag = Signal(2)  # of the request on the desk
         self.late = Signal()  # it had been late when copying began
         # Decisions, for one cycle:
-        self.invite = Signal()  # copy the request of `session`
+        self.invite = Signal()  # copy the request of the session at work
         self.show = Signal()
         self.answer = Signal()  # write the response to memory
         self.dismiss = Signal()
-        self._measure(m, state)
+        self._measure(m, machine.record)
         self._connect(m)
         with m.FSM(name="desk"):
             self._desk(m)
-        with m.FSM(name="records"):
-            self._choose(m, state)
-            self._event(m, state)
-            self._decide(m, state)
-            self._run(m, state)
-            self._finish(m, state)
+        m.d.comb += [machine.new.eq(machine.record), machine.done.eq(1)]
+        with m.If(machine.work):
+            with m.Switch(machine.kind):
+                with m.Case(Work.LISTED):
+                    self._run(m, machine.record, machine.new)
+                with m.Case(Work.EVENT):
+                    self._event(m, machine.record, machine.new)
+                with m.Case(Work.REQUEST):
+                    self._decide(m, machine.record, machine.new)
+                with m.Default():
+                    self._sweep(m, machine.record, machine.new)
         return m
 
     def _connect(self, m):
-        svc, mem, csr = self.service, self.mem, self.csr
+        machine, mem, csr = self.machine, self.mem, self.csr
         request, response = self.request, self.response
         partial = ~request.matched
         late = self.late & partial
-        for port in (svc.tx, svc.free):
-            with m.If(port.ready):
-                m.d.sync += port.valid.eq(0)
+        wiring.connect(m, machine.service, wiring.flipped(self.service))
         m.d.comb += [
-            self.write.addr.eq(self.session),
-            self.write.data.eq(self.state),
-            self.active.w_data.eq(self.session),
-            svc.tx.payload.session.eq(self.session),
-            svc.free.payload.session.eq(self.session),
+            machine.request.eq(self.report),
+            machine.asked.eq(self.guest),
+            machine.sweep.eq(self.sweep),
             # The record stays as it is until both streams have been taken.
-            svc.free.payload.position.eq(self.state.consumed),
-            svc.tx.payload.addr.eq(self._slot_address(self.session)),
+            machine.position.eq(machine.record.consumed),
+            machine.descriptor.addr.eq(self._slot_address(machine.session)),
             # The copiers never work at the same time.
             mem.cmd.valid.eq(request.mem_cmd.valid | response.mem_cmd.valid),
             mem.cmd.payload.eq(
@@ -239,10 +227,10 @@ class Mailbox(SessionWork, wiring.Component):
             response.mem_wdata.ready.eq(mem.wdata.ready),
             response.written.eq(mem.wdone.valid),
             mem.wdone.ready.eq(1),
-            request.base.eq(self.state.base),
-            request.offset.eq(self.state.consumed[: self.segment_log2]),
+            request.base.eq(machine.record.base),
+            request.offset.eq(machine.record.consumed[: self.segment_log2]),
             request.available.eq(self.unread),
-            request.expect.eq(self.state.expect),
+            request.expect.eq(machine.record.expect),
             request.counted.eq(self.awaits),
             request.start.eq(self.invite),
             request.index.eq(csr.rx_index),
@@ -251,8 +239,6 @@ class Mailbox(SessionWork, wiring.Component):
             csr.session.eq(self.guest),
             csr.status.eq(Cat(self.shown, partial, self.gone, ~self.desk_free, self.tag, late)),
             self.irq.eq(self.shown & csr.irq_enable),
-            self.sweeper.sweep.eq(self.sweep),
-            self.sweeper.other.eq(self.active.r_rdy),
             response.clear.eq(self.show),
             response.append.eq(csr.tx_write & self.shown),
             response.word.eq(csr.tx_data),
@@ -275,7 +261,6 @@ class Mailbox(SessionWork, wiring.Component):
         """How much is unread (registered), and whether there is something to do."""
         low = self.segment_log2 + 1
         self.unread = Signal(low)
-        self.more = Signal()
         self.awaits = Signal()  # a number of bytes
         self.waiting = Signal()  # for the rest of a request
         m.d.comb += self.awaits.eq(state.expect.any())
@@ -283,18 +268,21 @@ class Mailbox(SessionWork, wiring.Component):
         m.d.comb += self.waiting.eq(idle & ((self.unread != 0) | self.awaits))
         m.d.sync += self.unread.eq(state.latest - state.consumed[:low])
         with m.If(state.dead):
-            m.d.comb += self.more.eq(~state.held & ~state.out)
+            m.d.comb += self.machine.more.eq(~state.held & ~state.out)
         with m.Elif(state.closing):
-            m.d.comb += self.more.eq(self.unread != 0)
+            m.d.comb += self.machine.more.eq(self.unread != 0)
         with m.Elif(~state.held & ~state.out):
             look = (state.fresh & (self.unread != 0)) | state.eof | state.late
-            m.d.comb += self.more.eq(look)
+            m.d.comb += self.machine.more.eq(look)
+        busy = state.held | state.out | state.expect.any() | state.tag.any()
+        ends = state.dead | state.eof | (self.unread != 0)
+        m.d.comb += self.machine.idle.eq(~busy & ~ends)
 
     def _desk(self, m):
         csr = self.csr
         with m.State("FREE"):
             m.d.comb += self.desk_free.eq(1)
-            m.d.sync += [self.guest.eq(self.session), self.gone.eq(0)]
+            m.d.sync += [self.guest.eq(self.machine.session), self.gone.eq(0)]
             with m.If(self.invite):
                 m.next = "COPY"
         with m.State("COPY"):
@@ -335,151 +323,94 @@ class Mailbox(SessionWork, wiring.Component):
             with m.If(self.dismiss):
                 m.next = "FREE"
 
-    def _choose(self, m, state):
-        kind = Signal(2)
-        with m.State("IDLE"):
-            self._begin(m)
-            m.d.sync += [
-                self.released.eq(0),
-                self.session.eq(self.read.addr),
-                kind.eq(Mux(self.report, 2, self.service.event.valid)),
-            ]
-            turn = self.sweeper.turn
-            with m.If(self.report):
-                m.d.comb += self.read.addr.eq(self.guest)
-            with m.Elif(self.service.event.valid):
-                m.d.comb += self.read.addr.eq(self.service.event.payload.session)
-            with m.Else():
-                m.d.comb += self.sweeper.idle.eq(turn | self.active.r_rdy)
-                m.d.comb += self.read.addr.eq(Mux(turn, self.sweeper.session, self.active.r_data))
-                m.d.comb += self.active.r_en.eq(self.active.r_rdy & ~turn)
-                with m.If(turn):
-                    m.d.sync += kind.eq(3)
-            with m.If(self.report | self.service.event.valid | self.active.r_rdy | turn):
-                m.next = "READ"
-        with m.State("READ"):
-            m.d.sync += state.eq(self.read.data)
-            m.next = "MEASURE"
-        with m.State("MEASURE"):
-            with m.Switch(kind):
-                with m.Case(0):
-                    m.d.sync += state.listed.eq(0)
-                    m.next = "RUN"
-                with m.Case(1):
-                    m.next = "EVENT"
-                with m.Case(2):
-                    m.next = "DECIDE"
-                with m.Default():
-                    m.next = "SWEEP"
-        with m.State("SWEEP"):
-            # The number may be nobody's; and what else there is to do is listed already.
-            m.d.sync += [state.old.eq(self.waiting), self.released.eq(~self.waiting)]
-            with m.If(self.waiting & state.old):
-                m.d.sync += state.late.eq(1)
-            m.next = "SETTLE"
+    def _sweep(self, m, state, new):
+        # The number may be nobody's; and what else there is to do is listed already.
+        m.d.comb += [new.old.eq(self.waiting), self.machine.forget.eq(~self.waiting)]
+        with m.If(self.waiting & state.old):
+            m.d.comb += new.late.eq(1)
 
-    def _event(self, m, state):
-        event = self.service.event
-        with m.State("EVENT"):
-            m.d.comb += event.ready.eq(1)
-            m.next = "SETTLE"
-            with m.Switch(event.payload.kind):
-                with m.Case(EventKind.OPEN):
-                    m.d.sync += state.as_value().eq(0)
-                    self._restore(m, state)
-                with m.Case(EventKind.DATA):
-                    m.d.sync += [
-                        state.base.eq(event.payload.base[self.segment_log2 :]),
-                        state.latest.eq(event.payload.position[: self.segment_log2 + 1]),
-                        state.fresh.eq(1),
+    def _event(self, m, state, new):
+        event = self.service.event.payload
+        with m.Switch(event.kind):
+            with m.Case(EventKind.OPEN):  # of a record that is 0
+                if self.rest:
+                    m.d.comb += [
+                        new.consumed.eq(event.position),
+                        new.latest.eq(event.position[: self.segment_log2 + 1]),
+                        new.closing.eq(~event.ok),
                     ]
-                with m.Case(EventKind.EOF):
-                    m.d.sync += state.eof.eq(1)
-                with m.Case(EventKind.SENT):
-                    m.d.sync += state.out.eq(0)
-                with m.Case(EventKind.CLOSED):
-                    m.d.sync += state.dead.eq(1)
-                    with m.If(state.held & self.shown):  # nothing of it is in use any more
-                        m.d.sync += [state.held.eq(0), self.gone.eq(1)]
+            with m.Case(EventKind.DATA):
+                m.d.comb += [
+                    new.base.eq(event.base[self.segment_log2 :]),
+                    new.latest.eq(event.position[: self.segment_log2 + 1]),
+                    new.fresh.eq(1),
+                ]
+            with m.Case(EventKind.EOF):
+                m.d.comb += new.eof.eq(1)
+            with m.Case(EventKind.SENT):
+                m.d.comb += new.out.eq(0)
+            with m.Case(EventKind.CLOSED):
+                m.d.comb += new.dead.eq(1)
+                with m.If(state.held & self.shown):  # nothing of it is in use any more
+                    m.d.comb += new.held.eq(0)
+                    m.d.sync += self.gone.eq(1)
 
-    def _consume(self, m, state, count):
-        free = self.service.free
-        m.d.sync += [
-            state.consumed.eq(state.consumed + count),
-            state.fresh.eq(1),
-            free.payload.release.eq(0),
-            free.valid.eq(1),
+    def _consume(self, m, state, new, count):
+        m.d.comb += [
+            new.consumed.eq(state.consumed + count),
+            new.fresh.eq(1),
+            self.machine.consume.eq(1),
         ]
 
-    def _post(self, m, state, length, close, abort):
-        tx = self.service.tx
+    def _post(self, m, new, length, close, abort):
+        tx = self.machine.descriptor
+        m.d.comb += [new.out.eq(1), new.closing.eq(close | abort), self.machine.post.eq(1)]
         m.d.sync += [
-            state.out.eq(1),
-            state.closing.eq(close | abort),
-            tx.valid.eq(1),
-            tx.payload.length.eq(length),
-            tx.payload.push.eq(length != 0),
-            tx.payload.close.eq(close),
-            tx.payload.abort.eq(abort),
+            tx.length.eq(length),
+            tx.push.eq(length != 0),
+            tx.close.eq(close),
+            tx.abort.eq(abort),
         ]
 
-    def _decide(self, m, state):
+    def _decide(self, m, state, new):
         request = self.request
-        with m.State("DECIDE"):
-            m.next = "SETTLE"
+        with m.If(~self.copied):
+            m.d.comb += Cat(new.expect, new.tag).eq(self.csr.expect)
+        with m.If(state.dead):
+            m.d.comb += [self.dismiss.eq(1), new.held.eq(0)]
             with m.If(~self.copied):
-                m.d.sync += Cat(state.expect, state.tag).eq(self.csr.expect)
-            with m.If(state.dead):
-                m.d.comb += self.dismiss.eq(1)
-                m.d.sync += state.held.eq(0)
-                with m.If(~self.copied):
-                    self._count(m, "dropped")
-            with m.Elif(self.copied):
-                with m.If(request.matched | request.full | self.final | self.late):
-                    m.d.comb += self.show.eq(1)
-                    m.d.sync += [state.old.eq(0), state.late.eq(0)]
-                    self._consume(m, state, request.length)
-                with m.Else():
-                    m.d.comb += self.dismiss.eq(1)
-                    m.d.sync += state.held.eq(0)
-            with m.Elif(~self.written & ~self.drop & (self.length != 0)):
-                m.d.comb += self.answer.eq(1)
+                self._count(m, "dropped")
+        with m.Elif(self.copied):
+            with m.If(request.matched | request.full | self.final | self.late):
+                m.d.comb += [self.show.eq(1), new.old.eq(0), new.late.eq(0)]
+                self._consume(m, state, new, request.length)
             with m.Else():
-                m.d.comb += self.dismiss.eq(1)
-                m.d.sync += state.held.eq(0)
-                with m.If(self.drop):
-                    self._count(m, "dropped")
-                    self._post(m, state, 0, 0, 1)
-                with m.Elif(self.written | self.close):
-                    self._count(m, "responses")
-                    self._post(m, state, self.length, self.close, 0)
+                m.d.comb += [self.dismiss.eq(1), new.held.eq(0)]
+        with m.Elif(~self.written & ~self.drop & (self.length != 0)):
+            m.d.comb += self.answer.eq(1)
+        with m.Else():
+            m.d.comb += [self.dismiss.eq(1), new.held.eq(0)]
+            with m.If(self.drop):
+                self._count(m, "dropped")
+                self._post(m, new, 0, 0, 1)
+            with m.Elif(self.written | self.close):
+                self._count(m, "responses")
+                self._post(m, new, self.length, self.close, 0)
 
-    def _run(self, m, state):
-        svc = self.service
-        with m.State("RUN"):
-            m.next = "SETTLE"
-            with m.If(~self.more):
-                pass
-            with m.Elif(state.dead):
-                m.d.sync += [
-                    svc.free.valid.eq(1),
-                    svc.free.payload.release.eq(1),
-                    self.released.eq(1),
-                ]
-            with m.Elif(state.closing):
-                self._consume(m, state, self.unread)
-            with m.Elif((self.unread == 0) & ~self.awaits):  # the peer has closed, and asks nothing
-                self._post(m, state, 0, 1, 0)
-            with m.Elif(self.desk_free):  # else it goes back to the end of the list
-                m.d.comb += self.invite.eq(1)
-                m.d.sync += [
-                    state.held.eq(1),
-                    state.fresh.eq(0),
-                    self.final.eq(state.eof),
-                    self.late.eq(state.late),
-                    self.tag.eq(state.tag),
-                ]
-
-    def _idle(self, state):
-        """The record is as after OPEN."""
-        return ~(state.held | state.out | state.expect.any() | state.tag.any())
+    def _run(self, m, state, new):
+        machine = self.machine
+        with m.If(~machine.more):
+            pass
+        with m.Elif(state.dead):
+            m.d.comb += machine.release.eq(1)
+        with m.Elif(state.closing):
+            self._consume(m, state, new, self.unread)
+        with m.Elif((self.unread == 0) & ~self.awaits):  # the peer has closed, and asks nothing
+            self._post(m, new, 0, 1, 0)
+        with m.Elif(self.desk_free):  # else it goes back to the end of the list
+            m.d.comb += [self.invite.eq(1), new.held.eq(1), new.fresh.eq(0)]
+            m.d.sync += [
+                self.final.eq(state.eof),
+                self.late.eq(state.late),
+                self.tag.eq(state.tag),
+            ]

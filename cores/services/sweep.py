@@ -63,10 +63,11 @@ class Sweeper(wiring.Component):
                 "session": Out(range(sessions)),
             }
         )
+        self.runs = Signal()  # no port: for proofs
 
     def elaborate(self, platform):
         m = Module()
-        runs, passed = Signal(), Signal()  # a listed one has had its turn since ours
+        runs, passed = self.runs, Signal()  # a listed one has had its turn since ours
         m.d.comb += self.turn.eq(runs & (passed | ~self.other))
         with m.If(self.sweep):
             m.d.sync += runs.eq(1)
