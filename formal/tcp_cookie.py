@@ -118,7 +118,10 @@ class CookieFlow(FlowProof):
     def _dialogues(self):
         dut, at = self.dut, self.at
         between = at["BAKE"] | at["TASTE"] | (at["TAIL"] & dut.made & dut.good)
-        return dut.finish & ~between, at["IDLE"] | at["ANEW"]
+        return dut.lookup.finish & ~between, at["IDLE"] | at["ANEW"]
+
+    def _tuple(self):
+        return Mux(self.dut.bakes, self.dut.cookie.block, super()._tuple())
 
     def _vouched(self):
         return self.dut.good
@@ -128,8 +131,11 @@ class CookieFlow(FlowProof):
         super()._partners(m)
         dut = self.dut
         right, was = Signal(), Signal(32)
-        m.d.sync += [right.eq(dut.hash_valid & dut.done & ~dut.finish), was.eq(dut.hash)]
-        m.d.comb += Assume(~right | (dut.hash_valid & (dut.hash == was)))
+        m.d.sync += [
+            right.eq(dut.lookup.hash_valid & dut.lookup.done & ~dut.lookup.finish),
+            was.eq(dut.lookup.hash),
+        ]
+        m.d.comb += Assume(~right | (dut.lookup.hash_valid & (dut.lookup.hash == was)))
 
     def _more_ways(self, ways, counts, stranger, crowded):
         dut, at, seg = self.dut, self.at, self.dut.segment.payload
@@ -139,11 +145,11 @@ class CookieFlow(FlowProof):
         maybe = stranger & f.ack & ~f.syn & ~f.rst & heard & cookie.plausible
         baked = dut.bakes & f.syn
         ways["DECIDE"].insert(0, (able | maybe, "BAKE"))
-        ways["LOOKUP"].insert(0, (dut.done & dut.hash_valid & dut.bakes, "BAKED"))
+        ways["LOOKUP"].insert(0, (dut.lookup.done & dut.lookup.hash_valid & dut.bakes, "BAKED"))
         ways["TAIL"].insert(0, (dut.made & dut.good, "IDLE"))
         ways |= {
             "BAKE": [(1, "ANEW")],
-            "ANEW": [(~dut.idle, "ANEW"), (1, "LOOKUP")],
+            "ANEW": [(~dut.lookup.ready, "ANEW"), (1, "LOOKUP")],
             "BAKED": [(1, "TASTE")],
             "TASTE": [(~f.syn & cookie.good, "ANEW"), (f.syn, "REPLY"), (1, "TAIL")],
         }
@@ -175,7 +181,7 @@ class CookieFlow(FlowProof):
         dut, at, f = self.dut, self.at, self.dut.segment.payload.flags
         seg, cookie = dut.segment.payload, dut.cookie
         first = Mux(f.syn, (seg.seq + 1)[:32], seg.seq)
-        mixed = CookieProof.mixed(dut.hash, first)
+        mixed = CookieProof.mixed(dut.lookup.hash, first)
         right = seg.ack[5:] == mixed[5:]
         tried = Signal()  # an ACK has been found to be that of a cookie
         with m.If(at["TASTE"] & ~f.syn & right):
@@ -189,17 +195,17 @@ class CookieFlow(FlowProof):
             Assert(~dut.good | (f.ack & ~f.syn & ~f.rst)),
             Assert(~baked | (cookie.good == right)),
             Assert(~baked | (cookie.number[5:] == mixed[5:])),
-            Assert(~(at["BAKED"] | baked) | (dut.bakes & dut.hash_valid)),
+            Assert(~(at["BAKED"] | baked) | (dut.bakes & dut.lookup.hash_valid)),
             Assert(~Cat(at[name] for name in ("BAKE", "ANEW", "BAKED")).any() | ~self.given),
             Assert(~baked | ~self.given),
             Assert(~at["ANEW"] | (dut.owed == self.owes(seg))),
             Assert(~dut.bakes | Cat(at[name] for name in bakes).any()),
             Assert(~dut.bakes | ~dut.good),
-            Assert(~(at["IDLE"] & dut.start) | (~dut.bakes & ~dut.good)),
+            Assert(~(at["IDLE"] & dut.lookup.start) | (~dut.bakes & ~dut.good)),
             Assert(~dut.bakes | (~f.rst & (f.ack != f.syn))),
             Assert(~(at["BAKE"] | at["ANEW"]) | ~dut.made),
             Cover(dut.count.cookies_taken),
-            Cover(dut.insert & dut.good),
+            Cover(dut.lookup.insert & dut.good),
         ]
         return m
 
@@ -241,7 +247,7 @@ PROOFS = (
             _in_cookie("takes_all", "with m.If(~syn & self.cookie.good):", "with m.If(~syn):", 22),
             _in_cookie("of_resets", "flags.ack & ~flags.syn & ~flags.rst &", "flags.ack &", 30),
             _in_cookie("early", 'm.next = "TASTE"', 'm.next = "REPLY"', 20),
-            _in_cookie("two_at_once", "with m.If(self.idle):", "with m.If(1):", 18),
+            _in_cookie("two_at_once", "with m.If(self.lookup.ready):", "with m.If(1):", 18),
             Mutant("once_more", "ended = ended & ~(made & self.good)", "ended = ended", 30),
         ),
         assumes="the contracts of session table, store, memory and sender; registers stand still",

@@ -57,37 +57,45 @@ class IndexProof(Elaboratable):
     def _requests(self, m):
         """The dialogue's rules, those of streams, and what may be entered and reaped."""
         dut = self.dut
-        free(m, dut.start, dut.syn, dut.finish, dut.insert, dut.hint.valid, dut.reap.valid)
+        free(
+            m,
+            dut.lookup.start,
+            dut.lookup.want_hash,
+            dut.lookup.finish,
+            dut.lookup.insert,
+            dut.hint.valid,
+            dut.reap.valid,
+        )
         free(m, dut.hint.payload.syn, dut.reap.payload.session)
-        for port in (dut.tuple, dut.hint.payload.tuple, dut.reap.payload.tuple):
+        for port in (dut.lookup.tuple, dut.hint.payload.tuple, dut.reap.payload.tuple):
             m.d.comb += port.eq(AnySeq(TUPLES))
         stream_rules(m, dut.reap, Assume, "reap")
         asking, past = Signal(name="asking"), Signal(TUPLES, name="past")
-        with m.If(dut.start):
+        with m.If(dut.lookup.start):
             m.d.sync += asking.eq(1)
-        with m.Elif(dut.finish):
+        with m.Elif(dut.lookup.finish):
             m.d.sync += asking.eq(0)
-        m.d.sync += past.eq(dut.tuple)
+        m.d.sync += past.eq(dut.lookup.tuple)
         self.ours = ours = Signal(name="ours")
         self.has, self.number = Signal(name="has"), Signal(2, name="number")
         self.reaps = Signal(name="reaps")
         reap = dut.reap.payload
         m.d.comb += [
             dut.key.eq(AnyConst(128)),
-            Assume(~dut.start | dut.idle),
-            Assume(~dut.finish | dut.done),
-            Assume(~dut.insert | (dut.finish & dut.free_valid)),
-            Assume(~asking | (dut.tuple == past)),
-            ours.eq(dut.tuple == self.tuple),
+            Assume(~dut.lookup.start | dut.lookup.ready),
+            Assume(~dut.lookup.finish | dut.lookup.done),
+            Assume(~dut.lookup.insert | (dut.lookup.finish & dut.lookup.free_valid)),
+            Assume(~asking | (dut.lookup.tuple == past)),
+            ours.eq(dut.lookup.tuple == self.tuple),
             # Only what is not there is entered, and what is there reaped; others keep off.
-            Assume(~(dut.insert & ours) | ~self.has),
+            Assume(~(dut.lookup.insert & ours) | ~self.has),
             self.reaps.eq(moves(dut.reap) & (reap.tuple == self.tuple)),
         ]
         with m.If(dut.reap.valid):
             mine = self.has & (reap.session == self.number)
             m.d.comb += Assume((reap.tuple == self.tuple) == mine)
-        with m.If(dut.insert & ours):
-            m.d.sync += [self.has.eq(1), self.number.eq(dut.free_session)]
+        with m.If(dut.lookup.insert & ours):
+            m.d.sync += [self.has.eq(1), self.number.eq(dut.lookup.free_session)]
         with m.If(self.reaps):
             m.d.sync += self.has.eq(0)
         # To begin with, it may have been in memory for long, and in the cache no more.
@@ -149,13 +157,16 @@ class IndexProof(Elaboratable):
         # The writer's promise, and that of the stack: no number is free while it is used.
         with m.If((writer.left == self.code[:1]) | (writer.right == self.code[1:2])):
             m.d.comb += Assume((flying == 0) | writer.busy)
-        used = self.there & (dut.free_session == self.its)
-        used = used | (self.has & (dut.free_session == self.number))
-        used = used | ((flying != 0) & (dut.free_session == self.its))
-        m.d.comb += Assume(~dut.free_valid | ~used)
+        used = self.there & (dut.lookup.free_session == self.its)
+        used = used | (self.has & (dut.lookup.free_session == self.number))
+        used = used | ((flying != 0) & (dut.lookup.free_session == self.its))
+        m.d.comb += Assume(~dut.lookup.free_valid | ~used)
         waits, past = Signal(name="number_waits"), Signal(2, name="number_past")
-        m.d.sync += [waits.eq(dut.free_valid & ~dut.insert), past.eq(dut.free_session)]
-        m.d.comb += Assume(~waits | (dut.free_valid & (dut.free_session == past)))
+        m.d.sync += [
+            waits.eq(dut.lookup.free_valid & ~dut.lookup.insert),
+            past.eq(dut.lookup.free_session),
+        ]
+        m.d.comb += Assume(~waits | (dut.lookup.free_valid & (dut.lookup.free_session == past)))
 
     def _walks(self, m):
         """A walk for the tuple finds what is there, unless that has changed meanwhile."""
@@ -191,17 +202,17 @@ class IndexProof(Elaboratable):
         waiting = Signal(3, name="waiting")  # removals of the tuple that are to come
         late = Signal(name="late")  # one was when the dialogue began, or came during it
         m.d.sync += waiting.eq(waiting + self.reaps - self.leaves)
-        with m.If(dut.start):
+        with m.If(dut.lookup.start):
             m.d.sync += late.eq((waiting != 0) | self.reaps)
         with m.Elif(self.reaps):
             m.d.sync += late.eq(1)
-        with m.If(dut.done & self.ours):
+        with m.If(dut.lookup.done & self.ours):
             with m.If(self.has):
-                m.d.comb += Assert(dut.found & (dut.session == self.number))
+                m.d.comb += Assert(dut.lookup.found & (dut.lookup.session == self.number))
             with m.Else():
-                m.d.comb += Assert(~dut.found | late)
-        asked = dut.done & self.ours & self.has
-        gone = dut.done & self.ours & ~dut.found & self.old_there
+                m.d.comb += Assert(~dut.lookup.found | late)
+        asked = dut.lookup.done & self.ours & self.has
+        gone = dut.lookup.done & self.ours & ~dut.lookup.found & self.old_there
         m.d.comb += [Cover(asked), Cover(gone), Cover(self.enters), Cover(self.leaves)]
 
 

@@ -186,12 +186,12 @@ class WayProof(Elaboratable):
             Assert(~busy | stalled),
             Assert(~(inside & (at["MAKE"] | at["REPLY"] | dut.made | dut.owed))),
             Assert(~((at["ROOM"] | at["CLAIM"]) & dut.notice & dut.fresh)),
-            Assert(~(inside & (dut.insert | dut.accepted | dut.peer_write))),
+            Assert(~(inside & (dut.lookup.insert | dut.accepted | dut.peer_write))),
         ]
-        m.d.comb += Cover(inside & at["TAIL"] & dut.found)
+        m.d.comb += Cover(inside & at["TAIL"] & dut.lookup.found)
         m.d.comb += Cover(inside & at["COMMIT"])
         with m.If(at["DECIDE"] & dut.notice & (dut.settled == 0)):
-            known = dut.found & ~dut.gone
+            known = dut.lookup.found & ~dut.gone
             m.d.comb += Assert(dut.noticed.icmp_ignored == ~known)
             m.d.comb += Assert(~dut.count.unknown)
         replied, given = Signal(), Signal()

@@ -39,10 +39,18 @@ def opened(m, dut):
 def free_inputs(m, dut):
     """Any values, in any cycle, on all inputs."""
     free(m, dut.segment.valid, dut.segment.payload, dut.port.grant, dut.port.record, dut.now)
-    free(m, dut.settings, dut.pool.valid, dut.pool.payload, dut.half_open, dut.session)
+    free(m, dut.settings, dut.pool.valid, dut.pool.payload, dut.half_open, dut.lookup.session)
     free(m, dut.admits, dut.below)
-    free(m, dut.idle, dut.done, dut.found, dut.hash_valid, dut.hash, dut.free_valid)
-    free(m, dut.free_session, dut.verdict.ready, dut.reply.ready)
+    free(
+        m,
+        dut.lookup.ready,
+        dut.lookup.done,
+        dut.lookup.found,
+        dut.lookup.hash_valid,
+        dut.lookup.hash,
+        dut.lookup.free_valid,
+    )
+    free(m, dut.lookup.free_session, dut.verdict.ready, dut.reply.ready)
 
 
 def first_of(*cases):

@@ -3,7 +3,7 @@
 The engine's state is held against a table of its ways; then, of any session table, store, memory
 and sender that keep their contracts:
 
-* one lookup a segment, from a valid segment to its end, which takes the segment;
+* one lookup a segment, of its addresses, from a valid segment to its end, which takes the segment;
 * a request for a record lasts until it is granted, for the same session; the record is handed back
   once, seven cycles later, or as many more as it takes to join the text with what is kept beyond
   gaps, waiting for nobody;
@@ -17,7 +17,7 @@ Not proved: that the engine gets on (its partners may stall it); a reset while r
 """
 
 from amaranth.asserts import AnyConst
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Mux, Signal, Value
+from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Mux, Signal, Value
 from trebuchet.cores.tcp.admission import latency
 from trebuchet.cores.tcp.record import Phase
 from trebuchet.cores.tcp.service import SESSION_WIDTH
@@ -49,8 +49,24 @@ class FlowProof(Elaboratable):
         dut = opened(m, self.dut)
         port, seg = dut.port, dut.segment.payload
         free(m, dut.segment.valid, seg, dut.now, port.grant, port.record, dut.pool.valid)
-        free(m, dut.pool.payload, dut.idle, dut.done, dut.found, dut.session, dut.hash_valid)
-        free(m, dut.hash, dut.free_valid, dut.free_session, dut.half_open, dut.admits, dut.below)
+        free(
+            m,
+            dut.pool.payload,
+            dut.lookup.ready,
+            dut.lookup.done,
+            dut.lookup.found,
+            dut.lookup.session,
+            dut.lookup.hash_valid,
+        )
+        free(
+            m,
+            dut.lookup.hash,
+            dut.lookup.free_valid,
+            dut.lookup.free_session,
+            dut.half_open,
+            dut.admits,
+            dut.below,
+        )
         free(m, dut.verdict.ready, dut.reply.ready)
         m.d.comb += dut.settings.as_value().eq(AnyConst(len(dut.settings.as_value())))
         stream_rules(m, dut.segment, Assume, "segment")
@@ -77,7 +93,12 @@ class FlowProof(Elaboratable):
 
     def _dialogues(self):
         """The segment is taken; no look-up is under way."""
-        return self.dut.finish, self.at["IDLE"]
+        return self.dut.lookup.finish, self.at["IDLE"]
+
+    def _tuple(self):
+        """What is looked up."""
+        seg = self.dut.segment.payload
+        return Cat(seg.local_port, seg.remote_port, seg.ip)
 
     def _more_ways(self, ways, counts, stranger, crowded):
         """Add to the ways, and to what counters count: ``stranger`` has no session and asks for
@@ -97,11 +118,11 @@ class FlowProof(Elaboratable):
     def _partners(self, m):
         """What the table and the store keep to."""
         dut, port = self.dut, self.dut.port
-        done, was = Signal(), Signal(1 + len(dut.session))
-        told = Signal(1 + len(dut.session))
-        m.d.comb += told.eq(dut.found | dut.session << 1)
-        m.d.sync += [done.eq(dut.done & ~dut.finish), was.eq(told)]
-        m.d.comb += Assume(~done | (dut.done & (told == was)))
+        done, was = Signal(), Signal(1 + len(dut.lookup.session))
+        told = Signal(1 + len(dut.lookup.session))
+        m.d.comb += told.eq(dut.lookup.found | dut.lookup.session << 1)
+        m.d.sync += [done.eq(dut.lookup.done & ~dut.lookup.finish), was.eq(told)]
+        m.d.comb += Assume(~done | (dut.lookup.done & (told == was)))
         record = Signal(len(Value.cast(port.record)))
         m.d.sync += [record.eq(port.record.as_value()), self.held.eq(port.grant & ~port.commit)]
         m.d.comb += [
@@ -112,27 +133,30 @@ class FlowProof(Elaboratable):
 
     def _contract(self, m):
         dut, port = self.dut, self.dut.port
-        wants, session = Signal(), Signal.like(port.session)
+        wants, session, looked_up = Signal(), Signal.like(port.session), Signal(64)
         m.d.sync += [wants.eq(port.request & ~port.grant), session.eq(port.session)]
-        with m.If(dut.start):
+        m.d.sync += looked_up.eq(dut.lookup.tuple)
+        with m.If(dut.lookup.start):
             m.d.sync += self.busy.eq(1)
-        with m.If(dut.finish):
+        with m.If(dut.lookup.finish):
             m.d.sync += self.busy.eq(0)
         m.d.sync += self.age.eq(Mux(port.grant & ~port.commit, self.age + 1, 0))
         fresh = Signal()
         with m.If(port.grant & ~port.commit & port.request):
-            m.d.sync += fresh.eq(~dut.found)
+            m.d.sync += fresh.eq(~dut.lookup.found)
         made = Signal()
-        m.d.sync += made.eq(~dut.finish & (made | (port.commit & (self.age == 1))))
+        m.d.sync += made.eq(~dut.lookup.finish & (made | (port.commit & (self.age == 1))))
         handed = port.commit & ~port.request
         timely = (self.age == TIME) | (self.age == self.long)
         joins = self.at["GAPS"]
         taken, silent = self._dialogues()
         m.d.comb += [
-            Assert(~dut.start | (dut.segment.valid & dut.idle & ~self.busy)),
+            Assert(~dut.lookup.start | (dut.segment.valid & dut.lookup.ready & ~self.busy)),
             Assert(taken == dut.segment.ready),
-            Assert(~dut.finish | (self.busy & dut.done)),
-            Assert(dut.insert == (dut.finish & made)),
+            Assert(~dut.lookup.finish | (self.busy & dut.lookup.done)),
+            Assert(dut.lookup.insert == (dut.lookup.finish & made)),
+            Assert(dut.lookup.tuple == self._tuple()),
+            Assert(~self.busy | (dut.lookup.tuple == looked_up)),
             Assert(~port.request | self.busy),
             Assert(~wants | (port.request & (port.session == session))),
             Assert(~self.held | (port.session == session)),
@@ -141,7 +165,7 @@ class FlowProof(Elaboratable):
             Assert(~handed | timely | ((self.age == 1) & dut.count.accepted)),
             Cover(handed & (self.age == TIME) & dut.count.accepted),
             Cover(handed & (self.age == self.long)),
-            Cover(dut.insert & (port.session != 0)),
+            Cover(dut.lookup.insert & (port.session != 0)),
             # Invariants.
             Assert(self.busy == ~silent),
             Assert(self.at["IDLE"] | dut.segment.valid),
@@ -157,7 +181,7 @@ class FlowProof(Elaboratable):
             Assert(~self.at["MAKE"] | (dut.fresh == (self.age == 1))),
             Assert(self.at["IDLE"] | (dut.made == made)),
             Assert(~made | self.at["TAIL"]),
-            Assert(silent | self.at["LOOKUP"] | dut.done),
+            Assert(silent | self.at["LOOKUP"] | dut.lookup.done),
         ]
 
     def _room(self, m, accept):
@@ -180,7 +204,7 @@ class FlowProof(Elaboratable):
         m.d.sync += crowded.eq(crowd & ~dut.below.bit_select(chosen, 1))
         delay = latency(dut.config) + 1
         stands, since = Signal(range(4)), Signal(range(delay + 1))
-        begins = dut.segment.ready | (self.at["IDLE"] & ~dut.start)
+        begins = dut.segment.ready | (self.at["IDLE"] & ~dut.lookup.start)
         m.d.sync += stands.eq(Mux(begins, 0, stands + (stands != 3)))
         m.d.sync += since.eq(since + (since != delay))
         with m.If(self.at["MAKE"]):
@@ -196,7 +220,7 @@ class FlowProof(Elaboratable):
             Assert(since + dut.settled >= delay),
             Assert(self.at["IDLE"] | (stands + dut.settled >= 3)),
         ]
-        there = dut.free_valid & admitted
+        there = dut.lookup.free_valid & admitted
         return admitted, there, there & (~crowded | self._vouched())
 
     def _accept(self):
@@ -225,14 +249,16 @@ class FlowProof(Elaboratable):
             & (r.rcv_nxt == r.rcv_pub)
             & (r.service == dut.wanted)
         )
-        known = dut.found & ~gone
+        known = dut.lookup.found & ~gone
         admitted, free_slot, room = self._room(m, accept)
         waits = dut.settled != 0
         ended = self.age == TIME - 1
         joins = (r.kept != 0) | j.keep
         ways = {
-            "IDLE": [(dut.segment.valid & dut.idle, "LOOKUP")],
-            "LOOKUP": [(dut.done & (dut.hash_valid | ~dut.hashed), "DECIDE")],
+            "IDLE": [(dut.segment.valid & dut.lookup.ready, "LOOKUP")],
+            "LOOKUP": [
+                (dut.lookup.done & (dut.lookup.hash_valid | ~dut.lookup.want_hash), "DECIDE")
+            ],
             "DECIDE": [
                 (waits, "DECIDE"),
                 (known | (accept & room), "ROOM"),
@@ -257,7 +283,11 @@ class FlowProof(Elaboratable):
         stranger = at["DECIDE"] & ~waits & ~known & ~accept
         crowded = refuses & free_slot & ~room
         counts = {
-            "syn_rx": at["IDLE"] & dut.start & seg.flags.syn & ~seg.flags.ack & ~seg.flags.rst,
+            "syn_rx": at["IDLE"]
+            & dut.lookup.start
+            & seg.flags.syn
+            & ~seg.flags.ack
+            & ~seg.flags.rst,
             "refused_full": refuses & ~free_slot,
             "refused_half_open": crowded,
             "time_wait_reused": at["WORK"] & ended & reusable,
@@ -279,12 +309,12 @@ class FlowProof(Elaboratable):
             Assert(at["IDLE"] | (dut.gone == gone)),
         ]
         if self.states == FlowProof.states:
-            m.d.comb += Assert(~gone | (dut.found & self.busy & ~at["LOOKUP"]))
+            m.d.comb += Assert(~gone | (dut.lookup.found & self.busy & ~at["LOOKUP"]))
         claims = at["ROOM"] | at["CLAIM"]
         m.d.comb += [
             Assert(~claims | (dut.fresh == ~known)),
             Assert(~claims | known | accept),
-            Assert(~(claims & known) | (port.session == dut.session)),
+            Assert(~(claims & known) | (port.session == dut.lookup.session)),
             Assert(~at["MAKE"] | accept),
             Cover(at["MAKE"] & gone),
             Cover(at["REPLY"] & gone),
@@ -309,7 +339,7 @@ class FlowProof(Elaboratable):
         dut, seg, v = self.dut, self.dut.segment.payload, self.dut.verdict
         dropped, arrived = Signal(), Signal(16)
         m.d.sync += [dropped.eq(dut.segment.ready & self.owes(seg)), arrived.eq(seg.length)]
-        with m.If(dut.start):
+        with m.If(dut.lookup.start):
             m.d.sync += self.given.eq(0)
         with m.Elif(self.new):
             m.d.sync += self.given.eq(1)
@@ -377,7 +407,14 @@ PROOFS = (
                 "self.half_open > self.settings",
                 14,
             ),
-            Mutant("admits_anybody", "self.free_valid | ~self.admitted", "self.free_valid", 14),
+            Mutant("admits_anybody", "lookup.free_valid | ~self.admitted", "lookup.free_valid", 14),
+            Mutant(
+                "ports_swapped",
+                "Cat(peer.local_port, peer",
+                "Cat(peer.remote_port, peer",
+                6,
+                where="trebuchet.cores.tcp.lookup",
+            ),
             Mutant("decides_early", "with m.If(self.settled == 0):", "with m.If(1):", 14),
             Mutant("forgets_the_last", "self.settled.eq(self.settling)", "self.step.eq(0)", 18),
             Mutant(

@@ -32,8 +32,16 @@ class MakeProof(Elaboratable):
         seg, w = dut.segment.payload, handed_back(m, port, dut.now)
         free(m, dut.segment.valid, port.grant, port.record, dut.now, dut.pool.valid, dut.half_open)
         free(m, dut.admits, dut.below)
-        free(m, dut.idle, dut.done, dut.found, dut.hash_valid, dut.hash, dut.free_valid)
-        free(m, dut.session, dut.free_session, dut.verdict.ready, dut.reply.ready)
+        free(
+            m,
+            dut.lookup.ready,
+            dut.lookup.done,
+            dut.lookup.found,
+            dut.lookup.hash_valid,
+            dut.lookup.hash,
+            dut.lookup.free_valid,
+        )
+        free(m, dut.lookup.session, dut.lookup.free_session, dut.verdict.ready, dut.reply.ready)
         still = [s.as_value(), dut.connect, dut.service]
         if config.cookies:  # one comes after the other
             free(m, seg)
@@ -51,8 +59,8 @@ class MakeProof(Elaboratable):
         # RFC 6528: a clock of its own, and the hash that the table gives.
         clock, iss = Signal(40), Signal(32)
         m.d.sync += clock.eq(clock + 1)
-        with m.If(dut.done & ~port.grant):
-            m.d.sync += iss.eq((dut.hash + clock[8:]) & ~1)  # even
+        with m.If(dut.lookup.done & ~port.grant):
+            m.d.sync += iss.eq((dut.lookup.hash + clock[8:]) & ~1)  # even
         with m.If(back):
             m.d.sync += iss.eq(seg.ack & ~1)  # which is one more
         mss = Signal(16)

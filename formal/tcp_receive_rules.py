@@ -47,10 +47,26 @@ class Harness(Elaboratable):
         dut = opened(m, self.dut)
         port, seg = dut.port, dut.segment.payload
         self.r, self.x = port.record, handed_back(m, port, dut.now)
-        free(m, dut.segment.valid, port.grant, dut.now, dut.settings, dut.idle, dut.done)
-        free(m, dut.pool.valid, dut.pool.payload, dut.half_open, dut.session, dut.found)
+        free(
+            m,
+            dut.segment.valid,
+            port.grant,
+            dut.now,
+            dut.settings,
+            dut.lookup.ready,
+            dut.lookup.done,
+        )
+        free(
+            m, dut.pool.valid, dut.pool.payload, dut.half_open, dut.lookup.session, dut.lookup.found
+        )
         free(m, dut.admits, dut.below)
-        free(m, dut.hash_valid, dut.hash, dut.free_valid, dut.free_session)
+        free(
+            m,
+            dut.lookup.hash_valid,
+            dut.lookup.hash,
+            dut.lookup.free_valid,
+            dut.lookup.free_session,
+        )
         free(m, dut.verdict.ready, dut.reply.ready)
         self.n = n = Numbers(m, seg, self.r, dut.config)
         m.d.comb += self.n.sound(self.r)

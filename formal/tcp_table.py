@@ -55,19 +55,29 @@ class TableProof(Elaboratable):
     def _requests(self, m):
         """Whoever looks up keeps to the dialogue; only what is in use is reaped, and once."""
         dut = self.dut
-        free(m, dut.start, dut.tuple, dut.finish, dut.insert, dut.reap, dut.reap_session)
+        free(
+            m,
+            dut.lookup.start,
+            dut.lookup.tuple,
+            dut.lookup.finish,
+            dut.lookup.insert,
+            dut.reap,
+            dut.reap_session,
+        )
         asking, past = Signal(), Signal(64)
-        with m.If(dut.start):
+        with m.If(dut.lookup.start):
             m.d.sync += asking.eq(1)
-        with m.Elif(dut.finish):
+        with m.Elif(dut.lookup.finish):
             m.d.sync += asking.eq(0)
-        m.d.sync += past.eq(dut.tuple)
+        m.d.sync += past.eq(dut.lookup.tuple)
         m.d.comb += [
             dut.key.eq(AnyConst(128)),
-            Assume(~dut.start | dut.idle),
-            Assume(~dut.finish | dut.done),
-            Assume(~dut.insert | (dut.finish & ~dut.found & dut.free_valid)),
-            Assume(~asking | (dut.tuple == past)),
+            Assume(~dut.lookup.start | dut.lookup.ready),
+            Assume(~dut.lookup.finish | dut.lookup.done),
+            Assume(
+                ~dut.lookup.insert | (dut.lookup.finish & ~dut.lookup.found & dut.lookup.free_valid)
+            ),
+            Assume(~asking | (dut.lookup.tuple == past)),
         ]
         unlink, _, _ = dut.removes
         looking = self._at("HASH") | (self._at("HEAD", "FIRST", *WALK) & ~unlink)
@@ -89,14 +99,14 @@ class TableProof(Elaboratable):
         with m.Elif(rounds != ROUNDS):
             m.d.sync += rounds.eq(rounds + 1)
         self.bucket = (value[:32] ^ value[32:])[: self.s + 1]
-        with m.If((rounds == BUCKET_ROUNDS) & (dut.tuple == self.tuple)):
+        with m.If((rounds == BUCKET_ROUNDS) & (dut.lookup.tuple == self.tuple)):
             m.d.comb += Assume(speck.result == value)
         m.d.comb += [
             speck.rounds.eq(rounds),
-            Assert(speck.start == dut.start),
-            Assert(~speck.start | ((speck.block == dut.tuple) & (speck.key == dut.key))),
-            Assert(dut.hash_valid == (rounds == ROUNDS)),
-            Assert(dut.hash == speck.result[:32]),
+            Assert(speck.start == dut.lookup.start),
+            Assert(~speck.start | ((speck.block == dut.lookup.tuple) & (speck.key == dut.key))),
+            Assert(dut.lookup.hash_valid == (rounds == ROUNDS)),
+            Assert(dut.lookup.hash == speck.result[:32]),
             Assert(~self._at("HASH") | (rounds <= BUCKET_ROUNDS)),  # invariant
             Assert(rounds <= ROUNDS),
         ]
@@ -113,11 +123,11 @@ class TableProof(Elaboratable):
         m.d.comb += Assume(~dut.reap | (self.member & ~self.doomed).bit_select(dut.reap_session, 1))
         with m.If(dut.reap):
             m.d.sync += self.doomed.bit_select(dut.reap_session, 1).eq(1)
-        with m.If(dut.insert):
-            m.d.sync += self.member.bit_select(dut.free_session, 1).eq(1)
-            m.d.sync += Array(self.rank)[dut.free_session].eq(self.count)
-            with m.If(dut.tuple == self.tuple):
-                m.d.sync += [self.has.eq(1), self.number.eq(dut.free_session)]
+        with m.If(dut.lookup.insert):
+            m.d.sync += self.member.bit_select(dut.lookup.free_session, 1).eq(1)
+            m.d.sync += Array(self.rank)[dut.lookup.free_session].eq(self.count)
+            with m.If(dut.lookup.tuple == self.tuple):
+                m.d.sync += [self.has.eq(1), self.number.eq(dut.lookup.free_session)]
         with m.If(dut.freed):
             m.d.sync += self.member.bit_select(victim, 1).eq(0)
             m.d.sync += self.doomed.bit_select(victim, 1).eq(0)
@@ -130,14 +140,14 @@ class TableProof(Elaboratable):
     def _contract(self, m):
         dut = self.dut
         _, victim, _ = dut.removes
-        with m.If(dut.done & (dut.tuple == self.tuple)):
-            m.d.comb += Assert(dut.found == self.has)
-            with m.If(dut.found):
-                m.d.comb += Assert(dut.session == self.number)
-        with m.If(dut.done & dut.found):
-            m.d.comb += Assert(self.member.bit_select(dut.session, 1))
-        with m.If(dut.free_valid):
-            m.d.comb += Assert(~self.member.bit_select(dut.free_session, 1))
+        with m.If(dut.lookup.done & (dut.lookup.tuple == self.tuple)):
+            m.d.comb += Assert(dut.lookup.found == self.has)
+            with m.If(dut.lookup.found):
+                m.d.comb += Assert(dut.lookup.session == self.number)
+        with m.If(dut.lookup.done & dut.lookup.found):
+            m.d.comb += Assert(self.member.bit_select(dut.lookup.session, 1))
+        with m.If(dut.lookup.free_valid):
+            m.d.comb += Assert(~self.member.bit_select(dut.lookup.free_session, 1))
         with m.If(dut.freed):
             m.d.comb += Assert(self.doomed.bit_select(victim, 1))
         m.d.comb += Assert(dut.in_use == self.count)
@@ -145,7 +155,7 @@ class TableProof(Elaboratable):
         with m.If(dut.freed & self.has & (victim != self.number) & (self.count > 1)):
             m.d.sync += gone.eq(1)
         m.d.comb += [
-            Cover(gone & dut.done & dut.found & (dut.tuple == self.tuple)),
+            Cover(gone & dut.lookup.done & dut.lookup.found & (dut.lookup.tuple == self.tuple)),
             Cover(dut.freed & (victim == self.number) & self.has),
         ]
 
@@ -255,7 +265,7 @@ class TableProof(Elaboratable):
         with m.If(self._at("HEAD") | here):
             with m.If(unlink):
                 m.d.comb += Assert(bucket == buckets[victim])
-            with m.Elif(dut.tuple == self.tuple):
+            with m.Elif(dut.lookup.tuple == self.tuple):
                 m.d.comb += Assert(bucket == self.bucket)
         with m.If(self._at("FIRST")):
             m.d.comb += Assert(Value.cast(read["heads"]) == raw_heads[bucket])
@@ -269,7 +279,7 @@ class TableProof(Elaboratable):
                 later = (previous != victim) & (raw_nexts[previous] == Value.cast(at))
                 before = member.bit_select(previous, 1) & (buckets[previous] == bucket)
                 m.d.comb += Assert(first | (later & before))
-            with m.Elif((dut.tuple == self.tuple) & self.has):
+            with m.Elif((dut.lookup.tuple == self.tuple) & self.has):
                 m.d.comb += Assert(at.valid & (rank[self.number] <= rank[at.session]))
         with m.If(self._at("COMPARE")):
             m.d.comb += [
@@ -279,7 +289,7 @@ class TableProof(Elaboratable):
                     == Array(Value.cast(e) for e in self.entries)[at.session]
                 ),
             ]
-        right = Mux(unlink, at.session == victim, entries[at.session].tuple == dut.tuple)
+        right = Mux(unlink, at.session == victim, entries[at.session].tuple == dut.lookup.tuple)
         with m.If(self._at("NEXT")):
             m.d.comb += [Assert(Value.cast(step) == raw_nexts[at.session]), Assert(same == right)]
         with m.If(self._at("COMPARE", "NEXT")):
@@ -294,10 +304,12 @@ class TableProof(Elaboratable):
         dut, speck, n = self.dut, self.inner.submodules.speck, self.n
         at = dut.walk[2]
         waiting = Signal()  # a removal was possible and nothing was looked up
-        m.d.sync += waiting.eq(dut.idle & ~dut.start & self.inner.submodules.reaped.r_rdy)
+        m.d.sync += waiting.eq(
+            dut.lookup.ready & ~dut.lookup.start & self.inner.submodules.reaped.r_rdy
+        )
         m.d.comb += Assert(~waiting | self._at("VICTIM"))
         longest = 9 + 3 * n
-        rests = dut.idle | dut.done | dut.freed | self._at("CLEAR")
+        rests = dut.lookup.ready | dut.lookup.done | dut.freed | self._at("CLEAR")
         waited = within(m, rests, longest, "table")
         # Invariant: how long it lasts from each state at most.
         older = Signal(range(3 * n + 2))

@@ -37,63 +37,63 @@ class Bench:
 
     async def ready(self, ctx):
         ctx.set(self.dut.key, KEY)
-        while not ctx.get(self.dut.idle):
+        while not ctx.get(self.dut.lookup.ready):
             await ctx.tick()
 
     async def begin(self, ctx, key, syn=False):
         dut = self.dut
-        ctx.set(dut.tuple, key)
-        ctx.set(dut.syn, syn)
-        while not ctx.get(dut.idle):
+        ctx.set(dut.lookup.tuple, key)
+        ctx.set(dut.lookup.want_hash, syn)
+        while not ctx.get(dut.lookup.ready):
             await ctx.tick()
-        ctx.set(dut.start, 1)
+        ctx.set(dut.lookup.start, 1)
         await ctx.tick()
-        ctx.set(dut.start, 0)
+        ctx.set(dut.lookup.start, 0)
         cycles = 1
-        while not (ctx.get(dut.done) and (ctx.get(dut.hash_valid) or not syn)):
+        while not (ctx.get(dut.lookup.done) and (ctx.get(dut.lookup.hash_valid) or not syn)):
             await ctx.tick()
             cycles += 1
         if syn:
-            assert ctx.get(dut.hash) == speck64_128(key, KEY) & 0xFFFFFFFF
+            assert ctx.get(dut.lookup.hash) == speck64_128(key, KEY) & 0xFFFFFFFF
         return cycles
 
     async def end(self, ctx, key, insert=False):
         dut = self.dut
-        number = ctx.get(dut.free_session)
+        number = ctx.get(dut.lookup.free_session)
         if insert:
-            assert ctx.get(dut.free_valid)
+            assert ctx.get(dut.lookup.free_valid)
             assert number not in self.entered.values()
             self.entered[key] = number
-        ctx.set(dut.finish, 1)
-        ctx.set(dut.insert, insert)
+        ctx.set(dut.lookup.finish, 1)
+        ctx.set(dut.lookup.insert, insert)
         await ctx.tick()
-        ctx.set(dut.finish, 0)
-        ctx.set(dut.insert, 0)
+        ctx.set(dut.lookup.finish, 0)
+        ctx.set(dut.lookup.insert, 0)
 
     async def lookup(self, ctx, key, insert=False, syn=False):
         """A dialogue; insert if it is not there. Checks the answer; returns its latency."""
         dut = self.dut
-        while not ctx.get(dut.idle):
+        while not ctx.get(dut.lookup.ready):
             await ctx.tick()
         going = list(self.reaped)  # one whose removal has not ended may still be found
         cycles = await self.begin(ctx, key, syn)
-        found, session = ctx.get(dut.found), ctx.get(dut.session)
+        found, session = ctx.get(dut.lookup.found), ctx.get(dut.lookup.session)
         if key in self.entered:
             assert found, f"{key:#x}"
             assert session == self.entered[key], f"{key:#x}"
             insert = False
         else:
             assert not found or (key, session) in going, f"{key:#x}"
-        if insert and not ctx.get(dut.free_valid):
+        if insert and not ctx.get(dut.lookup.free_valid):
             # Refused: only when there is none, be it that some are still being removed.
             assert len(self.entered) + len(self.reaped) == self.dut.layout.sessions
             insert = False
-        free, number = ctx.get(dut.free_valid), ctx.get(dut.free_session)
+        free, number = ctx.get(dut.lookup.free_valid), ctx.get(dut.lookup.free_session)
         for _ in range(self.rng.choice((0, 0, 1, 9))):
             await ctx.tick()
-            assert ctx.get(dut.done)
+            assert ctx.get(dut.lookup.done)
         if free:  # what was on offer still is
-            assert (ctx.get(dut.free_valid), ctx.get(dut.free_session)) == (1, number)
+            assert (ctx.get(dut.lookup.free_valid), ctx.get(dut.lookup.free_session)) == (1, number)
         await self.end(ctx, key, insert)
         return cycles
 
@@ -114,7 +114,12 @@ class Bench:
 
     async def settle(self, ctx):
         taken = self.dut.writer.taken  # changes under way
-        while self.reaped or not ctx.get(self.dut.idle) or ctx.get(taken) or self.responder.busy:
+        while (
+            self.reaped
+            or not ctx.get(self.dut.lookup.ready)
+            or ctx.get(taken)
+            or self.responder.busy
+        ):
             await ctx.tick()
         await ctx.tick()
 
@@ -239,12 +244,12 @@ def test_reaped_and_entered_anew_within_a_dialogue(seed):
             await bench.lookup(ctx, key, insert=True)
         for key in tuples:
             await bench.begin(ctx, key)
-            assert ctx.get(bench.dut.found)
-            assert ctx.get(bench.dut.session) == bench.entered[key]
+            assert ctx.get(bench.dut.lookup.found)
+            assert ctx.get(bench.dut.lookup.session) == bench.entered[key]
             await bench.reap(ctx, key)
             await ctx.tick().repeat(bench.rng.choice((1, 5, 30, 120)))
-            assert ctx.get(bench.dut.done)
-            assert ctx.get(bench.dut.found)
+            assert ctx.get(bench.dut.lookup.done)
+            assert ctx.get(bench.dut.lookup.found)
             await bench.end(ctx, key, insert=True)
             other = bench.rng.choice(tuples)
             if bench.rng.random() < 0.5:  # it may be over as soon as it is entered
@@ -266,7 +271,7 @@ def test_memory_that_is_started_late_is_not_touched_before():
         for _ in range(300):
             await ctx.tick()
             assert not ctx.get(dut.mem.cmd.valid)
-            assert not ctx.get(dut.idle)
+            assert not ctx.get(dut.lookup.ready)
         assert bytes(bench.memory) == memory
         ctx.set(dut.go, 1)
         await bench.ready(ctx)
@@ -284,7 +289,7 @@ def test_latencies():
 
     async def until_idle(ctx):
         cycles = 1
-        while not ctx.get(bench.dut.idle):
+        while not ctx.get(bench.dut.lookup.ready):
             await ctx.tick()
             cycles += 1
         return cycles

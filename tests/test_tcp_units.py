@@ -266,7 +266,7 @@ def test_table_under_churn(seed):
                 assert number not in model.values()
                 model[key] = number
             else:
-                assert ctx.get(dut.free_valid) == (len(model) < 16)
+                assert ctx.get(dut.lookup.free_valid) == (len(model) < 16)
 
     run(dut, bench, limit=40_000, seed=seed)
 

@@ -9,6 +9,7 @@ from ..buffers import NO_COLLISIONS
 from ..memory import MemorySignature
 from .line import extension_layout, rest_layout, whole
 from .lists import ListServer
+from .lookup import session_tuple
 from .mover import LineMover
 from .record import (
     NUMBERS,
@@ -218,7 +219,7 @@ class CachedStore(SessionStore):
             push.payload.session.eq(self.session),
             self.place.eq(returns & self.asks_place & ~placed),
             self.reap.eq(returns & self.frees & ~reaped),
-            self.reap_tuple.eq(Cat(self.peer.local_port, self.peer.remote_port, self.peer.ip)),
+            self.reap_tuple.eq(session_tuple(self.peer)),
             self.filed.eq(
                 ((mask == 0) | pushed | push.ready)
                 & (~self.asks_place | placed | self.place_taken)

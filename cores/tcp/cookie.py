@@ -133,6 +133,7 @@ class CookieDialogue:
         m.submodules.cookie = self.cookie = cookie = SynCookie(self.config)
         new, seg = self.handshake, self.segment.payload
         self.good = Signal()  # the segment is the ACK of a cookie of ours
+        self.bakes = Signal()  # the block is looked up, for its hash, not the segment
         m.d.comb += [
             cookie.segment.eq(seg),
             cookie.mss.eq(new.mss),
@@ -140,11 +141,12 @@ class CookieDialogue:
             cookie.service.eq(new.service),
             cookie.now.eq(self.now),
             cookie.hold.eq(self.bakes),
-            cookie.hash.eq(self.hash),
-            self.block.eq(cookie.block),
+            cookie.hash.eq(self.lookup.hash),
             new.made.eq(self.good),
             new.told.eq(cookie.told),
         ]
+        with m.If(self.bakes):
+            m.d.comb += [self.lookup.tuple.eq(cookie.block), self.lookup.want_hash.eq(1)]
 
     def _vouched(self):
         """The session may be made however many handshakes are under way."""
@@ -160,19 +162,19 @@ class CookieDialogue:
         """States: one look-up ends, another begins."""
         syn = self.segment.payload.flags.syn
         with m.State("BAKE"):
-            m.d.comb += self.finish.eq(1)
+            m.d.comb += self.lookup.finish.eq(1)
             m.d.sync += self.bakes.eq(1)
             m.next = "ANEW"
         with m.State("ANEW"):
-            with m.If(self.idle):
-                m.d.comb += self.start.eq(1)
+            with m.If(self.lookup.ready):
+                m.d.comb += self.lookup.start.eq(1)
                 m.next = "LOOKUP"
         with m.State("BAKED"):  # the hash is there, and what follows from it in a cycle
             m.next = "TASTE"
         with m.State("TASTE"):
             m.next = "REPLY"
             with m.If(~syn & self.cookie.good):
-                m.d.comb += [self.finish.eq(1), self.count.cookies_taken.eq(1)]
+                m.d.comb += [self.lookup.finish.eq(1), self.count.cookies_taken.eq(1)]
                 m.d.sync += [self.bakes.eq(0), self.good.eq(1)]
                 m.next = "ANEW"
             with m.Elif(~syn):

@@ -19,6 +19,7 @@ from .dma import ReceiveDma
 from .icmp import notice_layout
 from .index import SessionIndex
 from .inspect import Inspector
+from .lookup import session_tuple
 from .number_lists import NumberList
 from .places import PlacePools
 from .record import descriptor_layout, peer_layout
@@ -201,7 +202,7 @@ class TcpEngine(wiring.Component):
         m.d.comb += [
             behind.ready.eq(~ahead.valid | ahead.ready),
             index.hint.valid.eq(behind.valid & ahead.valid & ~told),
-            index.hint.payload.tuple.eq(Cat(seg.local_port, seg.remote_port, seg.ip)),
+            index.hint.payload.tuple.eq(session_tuple(seg)),
             index.hint.payload.syn.eq(seg.flags.syn),
         ]
         m.d.sync += told.eq(~behind.ready & (told | index.hint.ready))
@@ -211,10 +212,10 @@ class TcpEngine(wiring.Component):
             m.d.sync += store.hint.eq(0)
         with m.If(index.coming):
             m.d.sync += [store.hint.eq(1), store.hint_session.eq(index.coming_session)]
-        with m.Elif(~store.hint & index.free_valid & ~offered):
-            m.d.sync += [store.hint.eq(1), store.hint_session.eq(index.free_session)]
+        with m.Elif(~store.hint & index.lookup.free_valid & ~offered):
+            m.d.sync += [store.hint.eq(1), store.hint_session.eq(index.lookup.free_session)]
             m.d.sync += offered.eq(1)
-        with m.If(index.insert):
+        with m.If(index.lookup.insert):
             m.d.sync += offered.eq(0)
         return ahead
 
@@ -252,15 +253,9 @@ class TcpEngine(wiring.Component):
         wiring.connect(m, rx.verdict, self.dma.verdict)
         wiring.connect(m, self.dma.written, self.publish.written)
         wiring.connect(m, rx.reply, self.transmit.reply)
+        wiring.connect(m, rx.lookup, table.lookup)
         m.d.comb += [
-            table.tuple.eq(self._looked_up()),
             table.key.eq(Cat(getattr(self.csr, f"isn_key_{k}") for k in range(4))),
-            [getattr(table, n).eq(getattr(rx, n)) for n in ("start", "finish", "insert")],
-            [
-                getattr(rx, n).eq(getattr(table, n))
-                for n in ("idle", "done", "found", "session", "hash_valid", "hash")
-            ],
-            [getattr(rx, n).eq(getattr(table, n)) for n in ("free_valid", "free_session")],
             self._removals(m),
             rx.half_open.eq(self.store.half_open),
         ]
@@ -279,11 +274,6 @@ class TcpEngine(wiring.Component):
             [getattr(self.csr, f"used_{k}").eq(used) for k, used in enumerate(gate.used)],
         ]
 
-    def _looked_up(self):
-        seg = self.receive.segment.payload
-        peer = Cat(seg.local_port, seg.remote_port, seg.ip)
-        return Mux(self.receive.bakes, self.receive.block, peer) if self.config.cookies else peer
-
     def _table(self):
         config = self.config
         if config.cache:
@@ -296,7 +286,6 @@ class TcpEngine(wiring.Component):
         store, table = self.store, self.table
         if self.config.cache:
             return [
-                table.syn.eq(self.receive.hashed),
                 table.reap.valid.eq(store.reap),
                 table.reap.payload.session.eq(store.reap_session),
                 table.reap.payload.tuple.eq(store.reap_tuple),

@@ -12,6 +12,7 @@ from .index_cache import TupleCache
 from .index_layout import HASH_ROUNDS, SPILLED, IndexLayout, place_layout
 from .index_reader import IndexReader
 from .index_writer import Change, IndexWriter
+from .lookup import LookupSignature
 from .number_stack import NumberStack
 from .speck import ROUNDS, Speck
 
@@ -49,24 +50,14 @@ class Step(enum.IntEnum, shape=4):
 class SessionIndex(wiring.Component):
     """Finds sessions by tuple, enters new ones, removes those that are over; keeps free numbers.
 
-    Towards the receive engine it speaks the dialogue of
-    :class:`~trebuchet.cores.tcp.table.SessionTable`: ``start``, ``done``, ``finish``.
-
     =================  ===  ===================================================================
     ``go``             In   memory can be written; stays, and 1 if it is left alone
-    ``start``          In   look ``tuple`` up, which stays until ``finish``; only while ``idle``
-    ``tuple``          In   64 bits
-    ``syn``            In   with ``start``: the hash is wanted
+    ``lookup``         In   :class:`~trebuchet.cores.tcp.lookup.LookupSignature`. A tuple that was
+                            found may be inserted, too, if ``reap`` has taken its session; ``done``
+                            means that ``free_valid`` is right, too
     ``key``            In   128-bit secret; it stays as it is while anything is in the index
-    ``idle``           Out  ``start`` would be heard
-    ``done``           Out  until ``finish``: ``found`` and ``session`` are right, and so is
-                            ``free_valid``
-    ``hash_valid``     Out  ``hash``, 32 bits for the initial sequence number, is right
-    ``finish``         In   ends the dialogue, only while ``done``
-    ``insert``         In   with ``finish``, if ``free_valid``: enter the tuple under
-                            ``free_session``. If it was found, ``reap`` must have taken it
-    ``free_valid``     Out  there is a free number, ``free_session``
-    ``none``           Out  no number is free. If this and ``free_valid`` are 0, one is on its way
+    ``none``           Out  no number is free. If this and ``lookup.free_valid`` are 0, one is on
+                            its way
     ``hint``           In   stream of tuples (and ``syn``) that will be looked up soon
     ``coming``         Out  strobe: what was hinted is session ``coming_session``
     ``reap``           In   stream of sessions that are over, with their tuples
@@ -95,7 +86,7 @@ class SessionIndex(wiring.Component):
     ``start`` to ``done``, in the cache                12; hinted 20 cycles before: 1
     not in the cache                                   75 (found: 78); hinted 75 before: 1
     ``hash_valid``                                     30; hinted 30 before: 1
-    ``finish`` with ``insert`` to ``idle``             4; without: 1
+    ``finish`` with ``insert`` to ``ready``            4; without: 1
     insertion, in the background                       its write, for which nothing waits but a
                                                        read of the same bucket
     ``reap`` to ``freed``                              61, of an entry not in the cache 124;
@@ -148,21 +139,9 @@ class SessionIndex(wiring.Component):
         super().__init__(
             {
                 "go": In(1, init=1),
-                "start": In(1),
-                "tuple": In(64),
-                "syn": In(1),
+                "lookup": In(LookupSignature(s)),
                 "key": In(128),
-                "idle": Out(1),
-                "done": Out(1),
-                "found": Out(1),
-                "session": Out(s),
-                "hash_valid": Out(1),
-                "hash": Out(32),
-                "finish": In(1),
-                "insert": In(1),
-                "free_valid": Out(1),
                 "none": Out(1),
-                "free_session": Out(s),
                 "hint": In(stream.Signature(hint_layout())),
                 "coming": Out(1),
                 "coming_session": Out(s),
@@ -233,7 +212,7 @@ class SessionIndex(wiring.Component):
 
     def _hash(self, m):
         """The cipher, for the dialogue before hints, for these before removals."""
-        speck, n, reap = self.speck, self.removal, self.reaped.o
+        speck, n, reap, look = self.speck, self.removal, self.reaped.o, self.lookup
         busy, whose = Signal(), Signal(range(n + 1))
         victim, hint = Signal(range(n)), self.hint
         open_slot = Array(
@@ -241,7 +220,7 @@ class SessionIndex(wiring.Component):
         )[victim]
         # What is reaped may be what is being inserted; but what an insertion waits for goes first.
         waits = Cat(self.inserting).any() & (self.drain == 0)
-        m.d.comb += [speck.key.eq(self.key), speck.block.eq(self.tuple)]
+        m.d.comb += [speck.key.eq(self.key), speck.block.eq(look.tuple)]
         current = Array(self.step)[self.current]
         with m.If(speck.rounds == HASH_ROUNDS):
             for k in range(n + 1):
@@ -261,7 +240,7 @@ class SessionIndex(wiring.Component):
                 for k in range(n):
                     with m.If(self.current == k):
                         m.d.sync += [self.step[k].eq(Step.HASH), self.isn_valid[k].eq(0)]
-            with m.Elif(hint.valid & open_slot & ~self.start):
+            with m.Elif(hint.valid & open_slot & ~look.start):
                 m.d.comb += [speck.start.eq(1), hint.ready.eq(1)]
                 m.d.comb += speck.block.eq(hint.payload.tuple)
                 m.d.sync += [whose.eq(victim), victim.eq(Mux(victim == n - 1, 0, victim + 1))]
@@ -280,31 +259,31 @@ class SessionIndex(wiring.Component):
 
     def _dialogue(self, m):
         """Towards who looks up."""
-        n, current, take = self.removal, self.current, self.stack.take
+        n, current, take, look = self.removal, self.current, self.stack.take, self.lookup
         step, has = Array(self.step)[current], Array(self.has)[current]
         m.d.comb += [
-            self.idle.eq(self.up & ~self.dialogue & (step == Step.EMPTY)),
-            self.done.eq(self.dialogue & (step == Step.DONE) & (take.valid | self.stack.none)),
-            self.found.eq(has),
-            self.session.eq(Array(self.number)[current]),
-            self.hash.eq(Array(self.isn)[current]),
-            self.hash_valid.eq(self.dialogue & Array(self.isn_valid)[current]),
-            self.free_valid.eq(take.valid),
+            look.ready.eq(self.up & ~self.dialogue & (step == Step.EMPTY)),
+            look.done.eq(self.dialogue & (step == Step.DONE) & (take.valid | self.stack.none)),
+            look.found.eq(has),
+            look.session.eq(Array(self.number)[current]),
+            look.hash.eq(Array(self.isn)[current]),
+            look.hash_valid.eq(self.dialogue & Array(self.isn_valid)[current]),
+            look.free_valid.eq(take.valid),
             self.none.eq(self.stack.none),
-            self.free_session.eq(take.payload),
-            take.ready.eq(self.finish & self.insert),
+            look.free_session.eq(take.payload),
+            take.ready.eq(look.finish & look.insert),
             self.freed.eq(self.writer.freed.valid & self.writer.freed.ready),
         ]
         m.d.sync += self.in_use.eq(self.in_use + take.ready - self.freed)
         ours = [
-            self.hinted[k] & (self.hint_tuple[k] == self.tuple) & (self.syn_of[k] | ~self.syn)
+            self.hinted[k] & (self.hint_tuple[k] == look.tuple) & (self.syn_of[k] | ~look.want_hash)
             for k in range(n)
         ]
-        with m.If(self.start):
+        with m.If(look.start):
             m.d.sync += self.dialogue.eq(1)
             for k in range(n):
                 with m.If(current == k):
-                    m.d.sync += [self.step[k].eq(Step.START), self.syn_of[k].eq(self.syn)]
+                    m.d.sync += [self.step[k].eq(Step.START), self.syn_of[k].eq(look.want_hash)]
             with m.If(Cat(ours).any()):
                 for k in range(n):
                     with m.If(current == k):
@@ -316,12 +295,12 @@ class SessionIndex(wiring.Component):
                     first = ours[k] & ~Cat(ours[:k]).any() if k else ours[k]
                     with m.If(first):
                         m.d.sync += self.hinted[k].eq(0)
-        with m.If(self.finish):
+        with m.If(look.finish):
             m.d.sync += self.dialogue.eq(0)
             for k in range(n):
                 with m.If(current == k):
                     m.d.sync += self.step[k].eq(Step.EMPTY)
-                    with m.If(self.insert):
+                    with m.If(look.insert):
                         m.d.sync += [self.number[k].eq(take.payload), self.inserting[k].eq(1)]
                         m.d.sync += self.step[k].eq(Mux(has, Step.DRAIN, Step.CHANGE))
         working = ~self._is(n, Step.EMPTY)

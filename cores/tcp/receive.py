@@ -11,6 +11,7 @@ from .cookie import CookieDialogue
 from .estimator import CONGESTION, RttEstimator
 from .handshake import Handshake
 from .judge import SegmentJudge
+from .lookup import LookupSignature, session_tuple
 from .record import (
     KILL_WRITES,
     TIME_WIDTH,
@@ -67,7 +68,7 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
                          (:class:`~trebuchet.cores.tcp.connect.ConnectPort`)
     ``accepted``    Out  as a request is taken: it has become session ``port.session``
     ``opened``      Out  strobe: ``port.session`` has gone from SYN-SENT to ESTABLISHED
-    ``start`` …     …    the dialogue with :class:`~trebuchet.cores.tcp.table.SessionTable`
+    ``lookup``      Out  :class:`~trebuchet.cores.tcp.lookup.LookupSignature`, to the session table
     ``port``        Out  checkout port
     ``verdict``     Out  stream of verdict_layout, one for each payload
     ``reply``       Out  stream of TxSegmentLayout: RST for segments without a session
@@ -81,7 +82,6 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
     ``refused``     Out  strobe: service ``wanted`` was not admitted
     ``peer``        Out  who the session ``port.session`` is with, to be kept if ``peer_write``
     ``count``       Out  a strobe per entry of :func:`counts`
-    ``bakes``       Out  with ``config.cookies``: look ``block`` up, for its hash, not the segment
     ==============  ===  ======================================================================
 
     About 24 cycles a segment (50 for a SYN), of which it holds the record for 7, and ``runs`` + 3
@@ -92,7 +92,6 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
 
     def __init__(self, config, more=None):
         self.config = config
-        s = config.session_bits
         super().__init__(
             {
                 "segment": In(stream.Signature(rx_segment_layout(config))),
@@ -100,17 +99,7 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
                 "service": In(record_layout(config).members["service"]),
                 "accepted": Out(1),
                 "opened": Out(1),
-                "start": Out(1),
-                "finish": Out(1),
-                "insert": Out(1),
-                "idle": In(1),
-                "done": In(1),
-                "found": In(1),
-                "session": In(s),
-                "hash_valid": In(1),
-                "hash": In(32),
-                "free_valid": In(1),
-                "free_session": In(s),
+                "lookup": Out(LookupSignature(config.session_bits)),
                 "port": Out(CheckoutSignature(config, writes(config))),
                 "verdict": Out(stream.Signature(verdict_layout(config))),
                 "reply": Out(stream.Signature(tx_segment_layout(config))),
@@ -126,12 +115,8 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
                 "peer_write": Out(1),
                 "count": Out(data.StructLayout({name: 1 for name in counts(config)})),
             }
-            | ({"bakes": Out(1), "block": Out(64)} if config.cookies else {})
             | (more or {})
         )
-        syn = self.segment.payload.flags.syn
-        #: The table is asked for a hash, too.
-        self.hashed = syn | self.bakes if config.cookies else syn
 
     # A segment's way: IDLE, LOOKUP (the table works), DECIDE, then CLAIM, WORK and COMMIT (there is
     # a session), CLAIM and MAKE (a new one) or REPLY (none), and TAIL, which frees the table and
@@ -144,6 +129,10 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
         m.submodules.judge = self.judge = judge = SegmentJudge(self.config)
         m.d.comb += [judge.segment.eq(seg), judge.record.eq(port.record)]
         self.w = Handback(m, port)
+        m.d.comb += [
+            self.lookup.tuple.eq(session_tuple(seg)),
+            self.lookup.want_hash.eq(seg.flags.syn),
+        ]
         m.d.comb += [self.peer[name].eq(seg[name]) for name in self.peer.shape().members]
         self.j = judge.judgement
         self._arithmetic(m)
@@ -177,11 +166,14 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
                 m.d.sync += [gone.eq(0), made.eq(0), owed.eq(seg.length != 0)]
                 with m.If(self.settled <= 2):
                     m.d.sync += self.settled.eq(2)
-                with m.If(self.segment.valid & self.idle):
-                    m.d.comb += [self.start.eq(1), self.count.syn_rx.eq(syn_only & ~connects)]
+                with m.If(self.segment.valid & self.lookup.ready):
+                    m.d.comb += [
+                        self.lookup.start.eq(1),
+                        self.count.syn_rx.eq(syn_only & ~connects),
+                    ]
                     m.next = "LOOKUP"
             with m.State("LOOKUP"):
-                with m.If(self.done & (self.hash_valid | ~self.hashed)):
+                with m.If(self.lookup.done & (self.lookup.hash_valid | ~self.lookup.want_hash)):
                     m.next = "DECIDE"
                     if config.cookies:
                         with m.If(self.bakes):
@@ -237,14 +229,14 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
             with m.State("TAIL"):
                 ended = ~owed | ~self.verdict.valid
                 if config.cookies:
-                    with m.If(self.finish):
+                    with m.If(self.lookup.finish):
                         m.d.sync += [self.bakes.eq(0), self.good.eq(0)]
                     with m.If(made & self.good):  # the ACK now has a session: once more
-                        m.d.comb += [self.finish.eq(1), self.insert.eq(1)]
+                        m.d.comb += [self.lookup.finish.eq(1), self.lookup.insert.eq(1)]
                         m.next = "IDLE"
                     ended = ended & ~(made & self.good)
                 with m.If(ended):
-                    m.d.comb += [self.finish.eq(1), self.insert.eq(made)]
+                    m.d.comb += [self.lookup.finish.eq(1), self.lookup.insert.eq(made)]
                     m.d.comb += [self.accepted.eq(made), self.segment.ready.eq(1)]
                     with m.If(owed):
                         self._drop(m)
@@ -256,15 +248,15 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
 
     def _decide(self, m, accept, fresh, gone):
         seg, connects = self.segment.payload, self.connects
-        m.d.sync += [fresh.eq(0), self.port.session.eq(self.session)]
-        with m.If(connects & ((self.found & ~gone) | ~accept)):
+        m.d.sync += [fresh.eq(0), self.port.session.eq(self.lookup.session)]
+        with m.If(connects & ((self.lookup.found & ~gone) | ~accept)):
             m.next = "TAIL"
-        with m.Elif(self.found & ~gone):
+        with m.Elif(self.lookup.found & ~gone):
             m.next = "ROOM"
         with m.Elif(accept):
-            m.d.sync += [self.port.session.eq(self.free_session), fresh.eq(1)]
+            m.d.sync += [self.port.session.eq(self.lookup.free_session), fresh.eq(1)]
             m.next = "TAIL"
-            with m.If(~self.free_valid | ~self.admitted):
+            with m.If(~self.lookup.free_valid | ~self.admitted):
                 m.d.comb += [self.count.refused_full.eq(1), self.refused.eq(~self.admitted)]
             with m.Elif(self.crowded & ~self._vouched()):
                 m.d.comb += self.count.refused_half_open.eq(1)
@@ -314,8 +306,8 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
         m.d.comb += [
             new.segment.eq(self.segment.payload),
             new.settings.eq(self.settings),
-            new.take.eq(self.done & ~self.port.grant),
-            new.hash.eq(self.hash),
+            new.take.eq(self.lookup.done & ~self.port.grant),
+            new.hash.eq(self.lookup.hash),
         ]
 
     def _admission(self, m):

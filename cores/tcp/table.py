@@ -6,6 +6,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from ..buffers import NO_COLLISIONS
+from .lookup import LookupSignature
 from .number_lists import NumberList, placed
 from .speck import ROUNDS, Speck
 
@@ -25,28 +26,20 @@ class SessionTable(wiring.Component):
     refused while a number is free. The bucket comes from a keyed cipher, so a peer cannot aim at
     one chain. The same cipher, run to its end, gives the initial sequence number (RFC 6528).
 
-    A lookup is a dialogue: ``start``, then ``done``, then ``finish`` (with ``insert`` to enter the
-    tuple under ``free_session``). The table does nothing else in between, so what a lookup
-    found cannot go away from the *table* before ``finish``.
-
     ================  ===  ====================================================================
-    ``start``         In   look ``tuple`` up, which stays until ``finish``; only while ``idle``
-    ``tuple``         In   64 bits
+    ``lookup``        In   :class:`~trebuchet.cores.tcp.lookup.LookupSignature`; ``want_hash`` is
+                           ignored: every lookup gives the hash
     ``key``           In   128-bit secret
-    ``idle``          Out  ``start`` would be heard
-    ``done``          Out  until ``finish``: ``found`` and ``session`` are right
-    ``hash_valid``    Out  ``hash``, 32 bits for the initial sequence number, is right
-    ``finish``        In   ends the dialogue, only while ``done``; with ``insert`` if not found
-    ``free_valid``    Out  there is a free number, ``free_session``
-    ``none``          Out  there is none
+    ``none``          Out  no number is free
     ``reap``          In   strobe: remove ``reap_session`` and make its number free
     ``in_use``        Out  numbers not free
     ``freed``         Out  strobe: a number has become free
     ================  ===  ====================================================================
 
-    Latency ``start`` to ``done``: 9 cycles and 3 for each session in the chain; ``hash_valid`` 28
-    cycles after ``start``. ``reap`` is taken at any time; it takes effect between lookups, within
-    about 5 cycles and 3 per session in the chain. Reset: empty, after a cycle per bucket.
+    Latency ``lookup.start`` to ``done``: 9 cycles and 3 for each session in the chain;
+    ``hash_valid`` 28 cycles after ``start``. ``reap`` is taken at any time; it takes effect between
+    lookups, within about 5 cycles and 3 per session in the chain. Reset: empty, after a cycle per
+    bucket.
     """
 
     def __init__(self, config):
@@ -54,19 +47,8 @@ class SessionTable(wiring.Component):
         s = config.session_bits
         super().__init__(
             {
-                "start": In(1),
-                "tuple": In(64),
+                "lookup": In(LookupSignature(s)),
                 "key": In(128),
-                "idle": Out(1),
-                "done": Out(1),
-                "found": Out(1),
-                "session": Out(s),
-                "hash_valid": Out(1),
-                "hash": Out(32),
-                "finish": In(1),
-                "insert": In(1),
-                "free_valid": Out(1),
-                "free_session": Out(s),
                 "none": Out(1),
                 "reap": In(1),
                 "reap_session": In(s),
@@ -77,7 +59,7 @@ class SessionTable(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        config = self.config
+        config, look = self.config, self.lookup
         n, s = config.sessions, config.session_bits
         link = data.StructLayout({"valid": 1, "session": s})
         entry = data.StructLayout({"tuple": 64, "bucket": s + 1})
@@ -103,23 +85,23 @@ class SessionTable(wiring.Component):
         alike = Signal(8)  # bytes of the entry that are those of the tuple
         same = Signal()
         m.d.comb += [
-            speck.block.eq(self.tuple),
+            speck.block.eq(look.tuple),
             speck.key.eq(self.key),
-            self.hash.eq(speck.result[:32]),
-            self.hash_valid.eq(speck.rounds == ROUNDS),
+            look.hash.eq(speck.result[:32]),
+            look.hash_valid.eq(speck.rounds == ROUNDS),
             reaped.w_data.eq(self.reap_session),
             reaped.w_en.eq(self.reap),
-            self.free_valid.eq(free.r_rdy),
+            look.free_valid.eq(free.r_rdy),
             self.none.eq(~free.r_rdy),
-            self.free_session.eq(free.r_data),
+            look.free_session.eq(free.r_data),
             head_r.addr.eq(bucket),
             head_w.addr.eq(bucket),
             next_r.addr.eq(at.session),
             entry_r.addr.eq(at.session),
-            entry_w.addr.eq(self.free_session),
-            entry_w.data.tuple.eq(self.tuple),
+            entry_w.addr.eq(look.free_session),
+            entry_w.data.tuple.eq(look.tuple),
             entry_w.data.bucket.eq(bucket),
-            self.session.eq(at.session),
+            look.session.eq(at.session),
             same.eq(Mux(unlink, at.session == victim, alike.all())),
         ]
 
@@ -131,9 +113,9 @@ class SessionTable(wiring.Component):
                 with m.If(bucket == 2 * n - 1):
                     m.next = "IDLE"
             with m.State("IDLE"):
-                m.d.comb += self.idle.eq(1)
+                m.d.comb += look.ready.eq(1)
                 m.d.sync += at.session.eq(reaped.r_data)
-                with m.If(self.start):
+                with m.If(look.start):
                     m.d.comb += speck.start.eq(1)
                     m.d.sync += unlink.eq(0)
                     m.next = "HASH"
@@ -162,7 +144,7 @@ class SessionTable(wiring.Component):
             with m.State("COMPARE"):
                 m.d.sync += step.eq(next_r.data)
                 for k, byte in enumerate(alike):  # block RAM is late in its cycle
-                    mine, its = (t.word_select(k, 8) for t in (self.tuple, entry_r.data.tuple))
+                    mine, its = (t.word_select(k, 8) for t in (look.tuple, entry_r.data.tuple))
                     m.d.sync += byte.eq(mine == its)
                 m.next = "NEXT"
             with m.State("NEXT"):
@@ -172,7 +154,7 @@ class SessionTable(wiring.Component):
                     m.d.sync += [at.eq(step), previous.eq(at.session)]
                     m.next = "READ"
             with m.State("DONE"):
-                m.d.comb += [self.done.eq(~unlink), self.found.eq(at.valid)]
+                m.d.comb += [look.done.eq(~unlink), look.found.eq(at.valid)]
                 with m.If(unlink):
                     m.d.comb += [free.w_en.eq(1), free.w_data.eq(victim), self.freed.eq(1)]
                     first = previous == victim  # nothing came before it in the chain
@@ -180,17 +162,17 @@ class SessionTable(wiring.Component):
                     m.d.comb += [next_w.addr.eq(previous), next_w.data.eq(step)]
                     m.d.comb += next_w.en.eq(~first)
                     m.next = "IDLE"
-                with m.Elif(self.finish):
-                    with m.If(self.insert):
+                with m.Elif(look.finish):
+                    with m.If(look.insert):
                         m.d.comb += [free.r_en.eq(1), entry_w.en.eq(1)]
                         m.d.comb += [head_w.en.eq(1), head_w.data.valid.eq(1)]
-                        m.d.comb += head_w.data.session.eq(self.free_session)
-                        m.d.comb += [next_w.en.eq(1), next_w.addr.eq(self.free_session)]
+                        m.d.comb += head_w.data.session.eq(look.free_session)
+                        m.d.comb += [next_w.en.eq(1), next_w.addr.eq(look.free_session)]
                         m.d.comb += next_w.data.eq(head)
                     m.next = "IDLE"
         self.fsm = fsm  # for the invariants of its proof, as what follows
         self.walk = bucket, head, at, step, same
         self.removes = unlink, victim, previous
-        taken = self.finish & self.insert
+        taken = look.finish & look.insert
         m.d.sync += self.in_use.eq(self.in_use + taken - self.freed)
         return m
