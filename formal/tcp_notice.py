@@ -285,7 +285,7 @@ PROOFS = (
         mutants=(
             Mutant(
                 "like_a_segment",
-                "with m.If(self.notice & ~(self.found & ~gone)):",
+                "with m.If(self.notice & ~(self.lookup.found & ~gone)):",
                 "with m.If(0):",
                 8,
             ),

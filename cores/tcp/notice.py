@@ -119,7 +119,7 @@ class IcmpReceiveEngine(ReceiveEngine):
         return m
 
     def _decide(self, m, accept, fresh, gone):
-        with m.If(self.notice & ~(self.found & ~gone)):
+        with m.If(self.notice & ~(self.lookup.found & ~gone)):
             m.d.comb += self.noticed.icmp_ignored.eq(1)
             m.next = "TAIL"
         with m.Else():
