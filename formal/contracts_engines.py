@@ -45,7 +45,7 @@ def _events(m, dut, inside):
 def _connect(m, dut, inside):
     asked = Value.cast(dut.state) == ConnectState.ASKED.value
     m.d.comb += Assert(~inside["own"] | asked)
-    steady(m, asked, dut.mac, dut.ip, dut.port, dut.local)
+    steady(m, asked, dut.mac, dut.ip, dut.port, dut.local, dut.service)
 
 
 def _dma(m, dut, inside):
@@ -136,7 +136,7 @@ PROOFS = (
         lambda cls: cls(replace(TCP, active=True)),
         (
             Mutant("breaks_in", "with m.If(~own & between):", "with m.If(~own):"),
-            Mutant("both_at_once", "eq(own | self.segment.valid)", "eq(own ^ self.segment.valid)"),
+            Mutant("both_at_once", "eq(own | self.i.valid)", "eq(own ^ self.i.valid)"),
         ),
         size="2 sessions",
         more=_connect,

@@ -1,10 +1,9 @@
 """Proof of ``ConnectPort`` in ``cores/tcp/connect.py``.
 
-Over public ports: the stream rules at ``o``, given those of ``segment``; segments pass unaltered,
-at once, in their order, and none is lost or doubled; what is offered with ``connect`` are the
-addresses in the registers as a SYN; a request is offered if and only if one was asked for and not
-yet taken, after at most one segment. And of ``state``: each of its steps has the cause that the
-data sheet gives, and no other.
+The stream rules at ``o``, given those of ``i``; items of ``i`` pass unaltered, at once, in their
+order, and none is lost or doubled; a request has the addresses and the service in the registers; it
+is offered if and only if one was asked for and not yet taken, after at most one item of ``i``. And
+of ``state``: each of its steps has the cause that the data sheet gives, and no other.
 
 Not proved: behaviour under a reset while running; that the engine takes what it is offered.
 """
@@ -19,6 +18,7 @@ from .tcp_receive import ACTIVE
 __all__ = ["PROOFS"]
 
 S = ConnectState
+CONNECT = 2  # kind of input
 
 
 class ConnectProof(Elaboratable):
@@ -29,9 +29,9 @@ class ConnectProof(Elaboratable):
     def elaborate(self, platform):
         m = new_harness()
         m.submodules.dut = dut = self.dut
-        free(m, dut.segment.valid, dut.segment.payload, dut.o.ready, dut.ask, dut.accepted)
+        free(m, dut.i.valid, dut.i.payload, dut.o.ready, dut.ask, dut.accepted, dut.service)
         free(m, dut.mac, dut.ip, dut.port, dut.local, dut.made, dut.opened, dut.closed, dut.over)
-        stream_rules(m, dut.segment, Assume, "segment")
+        stream_rules(m, dut.i, Assume, "i")
         stream_rules(m, dut.o, Assert, "o")
         self._still(m)
         self._passes(m)
@@ -43,33 +43,39 @@ class ConnectProof(Elaboratable):
         dut = self.dut
         waits = Signal()
         m.d.sync += waits.eq(self.state == S.ASKED.value)
-        for name in ("mac", "ip", "port", "local"):
+        for name in ("mac", "ip", "port", "local", "service"):
             value = getattr(dut, name)
             past = Signal(len(value), name=f"past_{name}")
             m.d.sync += past.eq(value)
             m.d.comb += Assume(~waits | (value == past))
 
     def _passes(self, m):
-        dut, i, o = self.dut, self.dut.segment, self.dut.o
+        dut, i, o = self.dut, self.dut.i, self.dut.o
         p = o.payload
         asked = self.state == S.ASKED.value
         taken = i.valid & i.ready
         m.d.comb += [
-            Assert(taken == (o.valid & o.ready & ~dut.connect)),
-            Assert(~o.valid | dut.connect | i.valid),
+            Assert(taken == (o.valid & o.ready & ~dut.own)),
+            Assert(~o.valid | dut.own | i.valid),
             Assert(~i.valid | o.valid),
-            Assert(~dut.connect | (o.valid & asked)),
+            Assert(~dut.own | (o.valid & asked)),
         ]
-        with m.If(o.valid & ~dut.connect):
+        with m.If(o.valid & ~dut.own):
             m.d.comb += Assert(p.as_value() == i.payload.as_value())
-        with m.If(dut.connect):
+        with m.If(dut.own):
             meant = {"mac": dut.mac, "ip": dut.ip, "remote_port": dut.port}
-            meant |= {"local_port": dut.local, "flags": 1 << 1, "seq": 0xFFFF_FFFF}
-            for name in p.shape().members:
-                m.d.comb += Assert(Value.cast(p[name]) == meant.get(name, 0))
+            meant |= {"local_port": dut.local}
+            request, whole = p.body.connect, p.body.segment
+            m.d.comb += Assert(Value.cast(p.kind) == CONNECT)
+            m.d.comb += Assert(request.service == dut.service)
+            m.d.comb += [Assert(request[name] == value) for name, value in meant.items()]
+            # Read as a segment it has no flags and no text.
+            meant["ack"] = dut.service
+            for name in whole.shape().members:
+                m.d.comb += Assert(Value.cast(whole[name]) == meant.get(name, 0))
         # Two cycles without a wait are enough; a segment that waits is offered first.
         stuck = Signal(2)
-        waits = asked & ~dut.connect & ~(i.valid & ~i.ready)
+        waits = asked & ~dut.own & ~(i.valid & ~i.ready)
         m.d.sync += stuck.eq(Mux(waits, stuck + 1, 0))
         m.d.comb += Assert(stuck <= 1)
 
@@ -84,7 +90,7 @@ class ConnectProof(Elaboratable):
             past.eq(state),
             session.eq(dut.session),
             ask.eq(dut.ask),
-            requested.eq(dut.connect & dut.o.ready),
+            requested.eq(dut.own & dut.o.ready),
             accepted.eq(dut.accepted),
             opened.eq(dut.opened & (dut.made == dut.session)),
             closed.eq(dut.closed & (dut.over == dut.session)),
@@ -116,9 +122,7 @@ class ConnectProof(Elaboratable):
             Cover(rounds == 2),
             Cover((past == S.OPENING.value) & (state == S.CLOSED.value)),
         ]
-        m.d.comb += Cover(
-            (past == S.ASKED.value) & (state == S.REFUSED.value) & self.dut.segment.valid
-        )
+        m.d.comb += Cover((past == S.ASKED.value) & (state == S.REFUSED.value) & self.dut.i.valid)
 
 
 PROOFS = (

@@ -138,7 +138,7 @@ class CookieFlow(FlowProof):
         m.d.comb += Assume(~right | (dut.lookup.hash_valid & (dut.lookup.hash == was)))
 
     def _more_ways(self, ways, counts, stranger, crowded):
-        dut, at, seg = self.dut, self.at, self.dut.segment.payload
+        dut, at, seg = self.dut, self.at, self.dut.input.payload.body.segment
         f, cookie = seg.flags, dut.cookie
         able = crowded & cookie.able
         heard = dut.handshake.local.any() & dut.settings.enable
@@ -178,8 +178,8 @@ class CookieFlow(FlowProof):
 
     def elaborate(self, platform):
         m = super().elaborate(platform)
-        dut, at, f = self.dut, self.at, self.dut.segment.payload.flags
-        seg, cookie = dut.segment.payload, dut.cookie
+        dut, at, f = self.dut, self.at, self.dut.input.payload.body.segment.flags
+        seg, cookie = dut.input.payload.body.segment, dut.cookie
         first = Mux(f.syn, (seg.seq + 1)[:32], seg.seq)
         mixed = CookieProof.mixed(dut.lookup.hash, first)
         right = seg.ack[5:] == mixed[5:]

@@ -93,7 +93,13 @@ class EngineProof(Elaboratable):
     def _streams(self, m):
         dut = self.dut
         rx, dma, tx, app = dut.receive, dut.dma, dut.transmit, dut.application
-        same(m, dut.segment, rx.segment)
+        item, segment = rx.input, dut.segment
+        m.d.comb += [
+            Assert(item.valid == segment.valid),
+            Assert(segment.ready == item.ready),
+            Assert(Value.cast(item.payload.kind) == 0),
+            Assert(item.payload.body.segment.as_value() == segment.payload.as_value()),
+        ]
         same(m, dut.payload, dma.payload)
         same_memory(m, dma.mem, dut.mem)
         same(m, tx.tx_segment, dut.tx_segment)

@@ -4,7 +4,7 @@
   stream rules; no two notices go while a segment waits.
 * The engine, in any state with any record: a notice changes exactly the fields that its code, the
   phase and the MSS call for, and is one count; without a notice the engine is the one of
-  ``tcp_receive`` (the same specification, with ``notice`` at 0).
+  ``tcp_receive`` (the same specification, with segments as input).
 * What it goes by is right when the record is handed back: the number quoted is under way exactly if
   SND.UNA <= number < SND.MAX, in wide integers.
 * Its way through the engine: a notice makes no session, draws no answer and leaves no verdict.
@@ -26,6 +26,7 @@ from .tcp_receive import UpdateProof, first_of, free_inputs, opened
 __all__ = ["PROOFS"]
 
 ICMP = replace(SMALL, icmp=True, active=True)
+NOTICE = 1  # kind of input
 
 
 class PortProof(Elaboratable):
@@ -35,39 +36,52 @@ class PortProof(Elaboratable):
     def elaborate(self, platform):
         m = new_harness()
         m.submodules.dut = dut = self.dut
-        free(m, dut.segment.valid, dut.segment.payload, dut.notice.valid, dut.notice.payload)
+        free(m, dut.i.valid, dut.i.payload, dut.notice.valid, dut.notice.payload)
         free(m, dut.o.ready)
-        stream_rules(m, dut.segment, Assume, "segment")
+        stream_rules(m, dut.i, Assume, "i")
         stream_rules(m, dut.notice, Assume, "notice")
         stream_rules(m, dut.o, Assert, "o")
         o, said, own = dut.o.payload, dut.notice.payload, dut.own
         mss = Mux(said.mtu >= 576, said.mtu - 40, 536)
-        want = {"ip": said.ip, "ack": said.seq, "window": said.code, "mss": mss, "flags": 0b100}
+        want = {"ip": said.ip, "ack": said.seq, "window": said.code, "mss": mss}
         want |= {name: said[name] for name in ("remote_port", "local_port")}
+        whole, body = o.body.segment, o.body.notice
+        told = {"seq": said.seq, "code": said.code, "mss": mss}
+        told |= {name: said[name] for name in ("ip", "remote_port", "local_port")}
         with m.If(own):
             m.d.comb += [
                 Assert(dut.notice.valid),
-                *(Assert(Value.cast(o[name]) == want.get(name, 0)) for name in o.shape().members),
+                Assert(Value.cast(o.kind) == NOTICE),
+                *(Assert(body[name] == value) for name, value in told.items()),
+                # Read as a segment it has no flags and no text.
+                *(
+                    Assert(Value.cast(whole[name]) == want.get(name, 0))
+                    for name in whole.shape().members
+                ),
             ]
         with m.Else():
             m.d.comb += [
-                Assert(dut.o.valid == dut.segment.valid),
-                Assert(o.as_value() == dut.segment.payload.as_value()),
+                Assert(dut.o.valid == dut.i.valid),
+                Assert(o.as_value() == dut.i.payload.as_value()),
             ]
         moved = dut.o.valid & dut.o.ready
         m.d.comb += [
             Assert(~own | dut.o.valid),
-            Assert(dut.segment.ready == (dut.o.ready & ~own)),
+            Assert(dut.i.ready == (dut.o.ready & ~own)),
             Assert((dut.notice.valid & dut.notice.ready) == (moved & own)),
         ]
         # A turn for the segment that waited when a notice went; none is held up for long.
         waited, idle = Signal(), Signal(2)
         with m.If(moved):
-            m.d.sync += waited.eq(own & dut.segment.valid)
-        m.d.comb += [Assert(~(own & waited)), Assert(~waited | dut.segment.valid)]
-        held = dut.segment.valid & ~dut.segment.ready & ~own
+            m.d.sync += waited.eq(own & dut.i.valid)
+        m.d.comb += [Assert(~(own & waited)), Assert(~waited | dut.i.valid)]
+        held = dut.i.valid & ~dut.i.ready & ~own
         m.d.sync += idle.eq(Mux(dut.notice.valid & ~own & ~held & ~idle.all(), idle + 1, 0))
-        m.d.comb += [Assert(idle < 2), Cover(waited & moved), Cover(own & moved & (o.mss == 999))]
+        m.d.comb += [
+            Assert(idle < 2),
+            Cover(waited & moved),
+            Cover(own & moved & (body.mss == 999)),
+        ]
         # The MSS is that of the notice as it was a cycle ago, which was this one.
         past = Signal(16)
         m.d.sync += past.eq(said.mtu)
@@ -84,12 +98,12 @@ class HeedProof(Elaboratable):
     def elaborate(self, platform):
         m = new_harness()
         dut = opened(m, self.dut)
-        port, r, seg = dut.port, dut.port.record, dut.segment.payload
+        port, r, seg = dut.port, dut.port.record, dut.input.payload.body.segment
         free_inputs(m, dut)
-        free(m, dut.notice)
+        free(m, dut.input.payload.kind)
         back, kept = Signal(), handed_back(m, port, dut.now)
         m.d.comb += back.eq(port.commit & ~port.request & ~dut.peer_write & dut.notice)
-        code, said = seg.window, dut.noticed
+        code, said = dut.input.payload.body.notice.code, dut.noticed
         cuts, ends = Signal(), Signal()
         m.d.comb += [
             cuts.eq(dut.under_way & (code == 4) & (r.phase == Phase.OPEN) & dut.smaller),
@@ -144,7 +158,7 @@ class PlaceProof(Elaboratable):
     def elaborate(self, platform):
         m = new_harness()
         dut = opened(m, self.dut)
-        r, seg = dut.port.record, dut.segment.payload
+        r, seg = dut.port.record, dut.input.payload.body.segment
         n = Numbers(m, seg, r)
         m.d.comb += n.sound(r)
         under_way = (n.ack >= 0) & (n.ack < n.snd_max)
@@ -167,22 +181,20 @@ class WayProof(Elaboratable):
     def elaborate(self, platform):
         m = new_harness()
         dut = opened(m, self.dut)
-        seg, code = dut.segment.payload, dut.fsm.encoding
+        seg, code = dut.input.payload.body.segment, dut.fsm.encoding
         free_inputs(m, dut)
-        free(m, dut.notice, dut.connect)
-        stream_rules(m, dut.segment, Assume, "segment")
-        stalled, was = Signal(), Signal()
-        m.d.sync += [stalled.eq(dut.segment.valid & ~dut.segment.ready), was.eq(dut.notice)]
-        m.d.comb += Assume(~stalled | (dut.notice == was))
+        free(m, dut.input.payload.kind)
+        stream_rules(m, dut.input, Assume, "input")
+        stalled = Signal()
+        m.d.sync += stalled.eq(dut.input.valid & ~dut.input.ready)
         with m.If(dut.notice):  # as the port puts it
-            m.d.comb += [Assume(dut.segment.valid & ~dut.connect)]
-            m.d.comb += [Assume(seg.flags.as_value() == 0b100), Assume(seg.length == 0)]
+            m.d.comb += [Assume(seg.flags.as_value() == 0), Assume(seg.length == 0)]
         at = {name: dut.fsm.state == value for name, value in code.items()}
         busy = ~at["IDLE"]
         inside = busy & dut.notice
         m.d.comb += [
             Assert(sum(at.values()) == 1),
-            Assert(~busy | dut.segment.valid),
+            Assert(~busy | dut.input.valid),
             Assert(~busy | stalled),
             Assert(~(inside & (at["MAKE"] | at["REPLY"] | dut.made | dut.owed))),
             Assert(~((at["ROOM"] | at["CLAIM"]) & dut.notice & dut.fresh)),
@@ -222,7 +234,7 @@ PROOFS = (
             Mutant("breaks_in", "self.notice.valid & between))", "self.notice.valid))"),
             Mutant("loses_one", "eq(o.ready & ~own)", "eq(o.ready)"),
             Mutant("no_floor", "Mux(said.mtu < MSS_FLOOR + _HEADERS, MSS_FLOOR,", "Mux(0, 0,"),
-            Mutant("answered", "item.flags.rst.eq(1)", "item.flags.ack.eq(1)"),
+            Mutant("answered", "item.kind.eq(InputKind.NOTICE)", "item.kind.eq(InputKind.SEGMENT)"),
             Mutant("twice", "Mux(own, ~o.ready,", "Mux(own, self.notice.valid,"),
         ),
         assumes="the stream rules on segments and notices",
@@ -243,7 +255,7 @@ PROOFS = (
             Mutant("hard_for_ever", "refuses & opening(self.config, r)", "refuses", 17),
             Mutant("sends_nothing_again", "w.snd_nxt.eq(r.snd_una), w.ahead", "w.ahead", 17),
             Mutant("times_what_is_sent_twice", "[w.rtt_on.eq(0), self", "[self", 17),
-            Mutant("keeps_the_flood", "w.cwnd.eq(seg.mss), w.credit", "w.credit", 17),
+            Mutant("keeps_the_flood", "w.cwnd.eq(notice.mss), w.credit", "w.credit", 17),
         ),
         assumes="nothing of the record, the notice, the time or the judgement",
     ),
@@ -270,7 +282,7 @@ PROOFS = (
         mutants=(
             Mutant("what_is_next", "& (j.acked != j.out)", ""),
             Mutant("not_the_oldest", "(j.ack_same | j.ack_new)", "j.ack_new"),
-            Mutant("not_smaller", "payload.mss < self", "payload.mss <= self"),
+            Mutant("not_smaller", "notice.mss < self", "notice.mss <= self"),
         ),
         assumes="a sound record; segment and record stand still (tcp_receive_flow)",
     ),

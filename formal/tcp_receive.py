@@ -27,7 +27,16 @@ from .stream import free, new_harness
 from .tcp_checkout import handed_back
 from .tcp_judge import ALL, SMALL, kinds
 
-__all__ = ["ACTIVE", "PROOFS", "Kinds", "first_of", "free_inputs", "opened", "update"]
+__all__ = [
+    "ACTIVE",
+    "PROOFS",
+    "Kinds",
+    "first_of",
+    "free_answers",
+    "free_inputs",
+    "opened",
+    "update",
+]
 
 
 def opened(m, dut):
@@ -37,20 +46,17 @@ def opened(m, dut):
 
 
 def free_inputs(m, dut):
-    """Any values, in any cycle, on all inputs."""
-    free(m, dut.segment.valid, dut.segment.payload, dut.port.grant, dut.port.record, dut.now)
-    free(m, dut.settings, dut.pool.valid, dut.pool.payload, dut.half_open, dut.lookup.session)
-    free(m, dut.admits, dut.below)
-    free(
-        m,
-        dut.lookup.ready,
-        dut.lookup.done,
-        dut.lookup.found,
-        dut.lookup.hash_valid,
-        dut.lookup.hash,
-        dut.lookup.free_valid,
-    )
-    free(m, dut.lookup.free_session, dut.verdict.ready, dut.reply.ready)
+    """Any values, in any cycle, on all inputs; what is to be handled is a segment."""
+    free(m, dut.input.valid, dut.input.payload.body.segment, dut.port.grant, dut.port.record)
+    free(m, dut.now, dut.settings, dut.pool.valid, dut.pool.payload, dut.half_open)
+    free(m, dut.admits, dut.below, dut.verdict.ready, dut.reply.ready)
+    free_answers(m, dut.lookup)
+
+
+def free_answers(m, lookup):
+    """Any answers of the session table."""
+    free(m, lookup.ready, lookup.done, lookup.found, lookup.session, lookup.hash_valid)
+    free(m, lookup.hash, lookup.free_valid, lookup.free_session)
 
 
 def first_of(*cases):
@@ -65,7 +71,7 @@ class Kinds:
     """The one kind that a segment is of, and what goes with it."""
 
     def __init__(self, m, dut):
-        seg, r, j = dut.segment.payload, dut.port.record, dut.j
+        seg, r, j = dut.input.payload.body.segment, dut.port.record, dut.j
         f, phase = seg.flags, r.phase
         self.m = m
 
@@ -137,7 +143,7 @@ class Kinds:
 
 def update(dut, k):
     """What a segment of kind ``k`` makes of each field that it may change."""
-    seg, r, j, now = dut.segment.payload, dut.port.record, dut.j, dut.now
+    seg, r, j, now = dut.input.payload.body.segment, dut.port.record, dut.j, dut.now
     slot, window, rtt, s = now[7:13], dut.window, dut.rtt, dut.settings
     acks = k.new | k.same
     fresh = r.challenge_time != slot
@@ -275,7 +281,10 @@ class UpdateProof(Elaboratable):
             told = kinds.opens | (kinds.establishes & r.opened)
             m.d.comb += [
                 Assert(dut.opened == (back & told)),
-                Assert(~(back & kinds.astray) | (dut.answer_rst != dut.segment.payload.flags.rst)),
+                Assert(
+                    ~(back & kinds.astray)
+                    | (dut.answer_rst != dut.input.payload.body.segment.flags.rst)
+                ),
             ]
         for name in names:
             m.d.comb += Cover(back & getattr(kinds, name))
@@ -299,7 +308,12 @@ class UpdateProof(Elaboratable):
 
     def _verdict(self, m, k, back):
         """The order to the memory, and the pool segment."""
-        dut, seg, r, j = self.dut, self.dut.segment.payload, self.dut.port.record, self.dut.j
+        dut, seg, r, j = (
+            self.dut,
+            self.dut.input.payload.body.segment,
+            self.dut.port.record,
+            self.dut.j,
+        )
         v = dut.verdict.payload
         config = dut.config
         log2 = config.segment_log2
@@ -349,13 +363,13 @@ class UpdateProof(Elaboratable):
             Assert(window.mss == r.mss),
         ]
         inner = dut.judge
-        m.d.comb += Assert(inner.segment.as_value() == dut.segment.payload.as_value())
+        m.d.comb += Assert(inner.segment.as_value() == dut.input.payload.body.segment.as_value())
         m.d.comb += Assert(inner.record.as_value() == r.as_value())
         gaps, low = dut.gaps, len(dut.gaps.begin)
         m.d.comb += [
             Assert(gaps.record.as_value() == r.as_value()),
             Assert(gaps.ahead == j.ahead),
-            Assert(gaps.begin == Mux(j.ahead, dut.segment.payload.seq, r.rcv_nxt)[:low]),
+            Assert(gaps.begin == Mux(j.ahead, dut.input.payload.body.segment.seq, r.rcv_nxt)[:low]),
             Assert(gaps.end == Mux(j.ahead, j.end, j.next)[:low]),
         ]
 

@@ -25,7 +25,7 @@ from trebuchet.cores.tcp.service import SESSION_WIDTH
 from .proof import Mutant, Proof
 from .stream import free, new_harness, stream_rules
 from .tcp_judge import SMALL
-from .tcp_receive import opened
+from .tcp_receive import free_answers, opened
 
 __all__ = ["STATES", "FlowProof", "PROOFS"]
 
@@ -47,29 +47,13 @@ class FlowProof(Elaboratable):
     def elaborate(self, platform):
         m = new_harness()
         dut = opened(m, self.dut)
-        port, seg = dut.port, dut.segment.payload
-        free(m, dut.segment.valid, seg, dut.now, port.grant, port.record, dut.pool.valid)
-        free(
-            m,
-            dut.pool.payload,
-            dut.lookup.ready,
-            dut.lookup.done,
-            dut.lookup.found,
-            dut.lookup.session,
-            dut.lookup.hash_valid,
-        )
-        free(
-            m,
-            dut.lookup.hash,
-            dut.lookup.free_valid,
-            dut.lookup.free_session,
-            dut.half_open,
-            dut.admits,
-            dut.below,
-        )
-        free(m, dut.verdict.ready, dut.reply.ready)
+        port = dut.port
+        free(m, dut.input.valid, dut.input.payload, dut.now, port.grant, port.record)
+        free(m, dut.pool.valid, dut.pool.payload, dut.half_open)
+        free(m, dut.admits, dut.below, dut.verdict.ready, dut.reply.ready)
+        free_answers(m, dut.lookup)
         m.d.comb += dut.settings.as_value().eq(AnyConst(len(dut.settings.as_value())))
-        stream_rules(m, dut.segment, Assume, "segment")
+        stream_rules(m, dut.input, Assume, "input")
         stream_rules(m, dut.verdict, Assert, "verdict")
         stream_rules(m, dut.reply, Assert, "reply")
         code = dut.fsm.encoding
@@ -97,7 +81,7 @@ class FlowProof(Elaboratable):
 
     def _tuple(self):
         """What is looked up."""
-        seg = self.dut.segment.payload
+        seg = self.dut.input.payload.body.segment
         return Cat(seg.local_port, seg.remote_port, seg.ip)
 
     def _more_ways(self, ways, counts, stranger, crowded):
@@ -151,8 +135,8 @@ class FlowProof(Elaboratable):
         joins = self.at["GAPS"]
         taken, silent = self._dialogues()
         m.d.comb += [
-            Assert(~dut.lookup.start | (dut.segment.valid & dut.lookup.ready & ~self.busy)),
-            Assert(taken == dut.segment.ready),
+            Assert(~dut.lookup.start | (dut.input.valid & dut.lookup.ready & ~self.busy)),
+            Assert(taken == dut.input.ready),
             Assert(~dut.lookup.finish | (self.busy & dut.lookup.done)),
             Assert(dut.lookup.insert == (dut.lookup.finish & made)),
             Assert(dut.lookup.tuple == self._tuple()),
@@ -168,7 +152,7 @@ class FlowProof(Elaboratable):
             Cover(dut.lookup.insert & (port.session != 0)),
             # Invariants.
             Assert(self.busy == ~silent),
-            Assert(self.at["IDLE"] | dut.segment.valid),
+            Assert(self.at["IDLE"] | dut.input.valid),
             Assert(self.held == (self.age != 0)),
             Assert(self.held == (self.at["WORK"] | self.at["MAKE"] | joins | self.at["COMMIT"])),
             Assert(~joins | ((self.age >= TIME) & (self.age < self.long))),
@@ -191,12 +175,12 @@ class FlowProof(Elaboratable):
         All is what it was a cycle ago, when the segment had been there for two cycles or more and
         the last session that was made had been counted.
         """
-        dut, seg, s = self.dut, self.dut.segment.payload, self.dut.settings
+        dut, seg, s = self.dut, self.dut.input.payload.body.segment, self.dut.settings
         wanted, heard = Signal.like(dut.wanted, name="heard_by"), Signal(len(dut.config.ports))
         for k in range(len(dut.config.ports)):  # the last one counts
             with m.If(s.listen[k] & (seg.local_port == s[f"port_{k}"])):
                 m.d.comb += [wanted.eq(k), heard[k].eq(1)]
-        asked = dut.connect if dut.config.active else 0
+        asked = dut.connects if dut.config.active else 0
         admitted, crowded = Signal(name="was_admitted"), Signal(name="was_crowded")
         chosen = Mux(asked, dut.service, dut.handshake.service)
         crowd = dut.half_open >= s.half_open_limit
@@ -204,7 +188,7 @@ class FlowProof(Elaboratable):
         m.d.sync += crowded.eq(crowd & ~dut.below.bit_select(chosen, 1))
         delay = latency(dut.config) + 1
         stands, since = Signal(range(4)), Signal(range(delay + 1))
-        begins = dut.segment.ready | (self.at["IDLE"] & ~dut.lookup.start)
+        begins = dut.input.ready | (self.at["IDLE"] & ~dut.lookup.start)
         m.d.sync += stands.eq(Mux(begins, 0, stands + (stands != 3)))
         m.d.sync += since.eq(since + (since != delay))
         with m.If(self.at["MAKE"]):
@@ -225,19 +209,19 @@ class FlowProof(Elaboratable):
 
     def _accept(self):
         """A SYN for a port that somebody listens to."""
-        dut, seg, s = self.dut, self.dut.segment.payload, self.dut.settings
+        dut, seg, s = self.dut, self.dut.input.payload.body.segment, self.dut.settings
         ports = [name for name in s.shape().members if name.startswith("port_")]
         heard = sum(s.listen[k] & (seg.local_port == s[name]) for k, name in enumerate(ports))
         f = seg.flags
-        return f.syn & ~f.ack & ~f.rst & (heard != 0) & s.enable & dut.segment.valid
+        return f.syn & ~f.ack & ~f.rst & (heard != 0) & s.enable & dut.input.valid
 
     def _ways(self, m):
         """From each state to the next, by the first case that holds."""
-        dut, port, seg, at = self.dut, self.dut.port, self.dut.segment.payload, self.at
+        dut, port, seg, at = self.dut, self.dut.port, self.dut.input.payload.body.segment, self.at
         r, j = port.record, dut.j
         phase = Value.cast(r.phase)  # a mutant's Phase is another class
         accept, gone, reusable = self._accept() | self._vouched(), Signal(), Signal()
-        over = dut.segment.ready | at["IDLE"]
+        over = dut.input.ready | at["IDLE"]
         m.d.sync += gone.eq(~over & (gone | (port.commit & port.request)))
         m.d.sync += reusable.eq(
             (phase == Phase.TIME_WAIT.value)
@@ -255,7 +239,7 @@ class FlowProof(Elaboratable):
         ended = self.age == TIME - 1
         joins = (r.kept != 0) | j.keep
         ways = {
-            "IDLE": [(dut.segment.valid & dut.lookup.ready, "LOOKUP")],
+            "IDLE": [(dut.input.valid & dut.lookup.ready, "LOOKUP")],
             "LOOKUP": [
                 (dut.lookup.done & (dut.lookup.hash_valid | ~dut.lookup.want_hash), "DECIDE")
             ],
@@ -323,7 +307,7 @@ class FlowProof(Elaboratable):
             unknown = at["COMMIT"] if name == "unknown" else 0
             m.d.comb += Assert(unknown | (dut.count[name] == value))
         listens = Signal(range(3))  # how long the segment stands still
-        m.d.sync += listens.eq(Mux(dut.segment.valid & ~dut.segment.ready, 2, 0))
+        m.d.sync += listens.eq(Mux(dut.input.valid & ~dut.input.ready, 2, 0))
         m.d.comb += Assert(~self.busy | (listens != 0))
         heard = self._accept()
         past = Signal()
@@ -336,9 +320,9 @@ class FlowProof(Elaboratable):
         return (seg.length != 0) & ~(self.given | self.new)
 
     def _verdicts(self, m):
-        dut, seg, v = self.dut, self.dut.segment.payload, self.dut.verdict
+        dut, seg, v = self.dut, self.dut.input.payload.body.segment, self.dut.verdict
         dropped, arrived = Signal(), Signal(16)
-        m.d.sync += [dropped.eq(dut.segment.ready & self.owes(seg)), arrived.eq(seg.length)]
+        m.d.sync += [dropped.eq(dut.input.ready & self.owes(seg)), arrived.eq(seg.length)]
         with m.If(dut.lookup.start):
             m.d.sync += self.given.eq(0)
         with m.Elif(self.new):
@@ -379,7 +363,7 @@ class FlowProof(Elaboratable):
         }
 
     def _replies(self, m):
-        seg, o = self.dut.segment.payload, self.dut.reply.payload
+        seg, o = self.dut.input.payload.body.segment, self.dut.reply.payload
         f = seg.flags
         want = self._reply(seg, f)
         m.d.comb += Assume(~self.at["COMMIT"] | ~self.dut.j.refused | ~f.rst)  # tcp_judge

@@ -14,9 +14,12 @@ from .proof import Mutant, Proof
 from .stream import free, new_harness
 from .tcp_checkout import handed_back
 from .tcp_judge import ALL, SMALL
-from .tcp_receive import ACTIVE, first_of, opened
+from .tcp_receive import ACTIVE, first_of, free_answers, opened
 
 __all__ = ["PROOFS", "MakeProof", "told"]
+
+
+CONNECT = 2  # kind of input
 
 
 class MakeProof(Elaboratable):
@@ -29,30 +32,21 @@ class MakeProof(Elaboratable):
         m = new_harness()
         dut = opened(m, self.dut)
         port, s, config = dut.port, dut.settings, dut.config
-        seg, w = dut.segment.payload, handed_back(m, port, dut.now)
-        free(m, dut.segment.valid, port.grant, port.record, dut.now, dut.pool.valid, dut.half_open)
-        free(m, dut.admits, dut.below)
-        free(
-            m,
-            dut.lookup.ready,
-            dut.lookup.done,
-            dut.lookup.found,
-            dut.lookup.hash_valid,
-            dut.lookup.hash,
-            dut.lookup.free_valid,
-        )
-        free(m, dut.lookup.session, dut.lookup.free_session, dut.verdict.ready, dut.reply.ready)
-        still = [s.as_value(), dut.connect, dut.service]
+        seg, w = dut.input.payload.body.segment, handed_back(m, port, dut.now)
+        free(m, dut.input.valid, port.grant, port.record, dut.now, dut.pool.valid, dut.half_open)
+        free(m, dut.admits, dut.below, dut.verdict.ready, dut.reply.ready)
+        free_answers(m, dut.lookup)
+        still = [s.as_value(), Value.cast(dut.input.payload.kind)]
         if config.cookies:  # one comes after the other
             free(m, seg)
             past, ended = Signal(len(seg.as_value())), Signal(init=1)
-            m.d.sync += [past.eq(seg), ended.eq(dut.segment.ready)]
+            m.d.sync += [past.eq(seg), ended.eq(dut.input.ready)]
             m.d.comb += Assume(ended | (seg.as_value() == past))
         else:
             still.append(seg.as_value())
         for value in still:
             m.d.comb += value.eq(AnyConst(len(value)))
-        asked = dut.connect if config.active else C(0)
+        asked = Value.cast(dut.input.payload.kind) == CONNECT if config.active else C(0)
 
         back = dut.good if config.cookies else C(0)  # it is the ACK of a cookie
 
@@ -68,7 +62,7 @@ class MakeProof(Elaboratable):
         m.d.comb += mss.eq(first_of((seg.mss == 0, 536), (seg.mss < 64, 64), limited))
         with m.If(back):
             m.d.comb += mss.eq(told(config, seg.ack))
-        first = seg.seq + ~back  # of the stream
+        first = Mux(asked | back, seg.seq, seg.seq + 1)  # of the stream; a request has none, 0
         want = {name: first for name in ("rcv_base", "rcv_nxt", "rcv_pub", "rcv_cons")}
         want |= {name: iss + 1 for name in ("snd_nxt", "snd_max", "snd_end")}
         want |= {
@@ -89,9 +83,9 @@ class MakeProof(Elaboratable):
             "progress": dut.now,
         }
         if config.scaling:
-            want |= {"scaled": seg.scaled & ~back, "snd_shift": seg.scale, "snd_plain": 1}
+            want |= {"scaled": (seg.scaled | asked) & ~back, "snd_shift": seg.scale, "snd_plain": 1}
         if config.sack:
-            want["sack"] = seg.permits & ~back
+            want["sack"] = (seg.permits | asked) & ~back
         loose = {"segment", "challenge_time", "service"}
         loose |= {name for names in run_names(config) for name in names}
         accepted, granted = Signal(), Signal()
@@ -106,7 +100,7 @@ class MakeProof(Elaboratable):
             for k in range(len(config.ports)):
                 with m.If((self._heard(s, seg) == 1 << k) & ~asked):
                     m.d.comb += Assert(w.service == k)
-            m.d.comb += Assert(~asked | (w.service == dut.service))
+            m.d.comb += Assert(~asked | (w.service == dut.input.payload.body.connect.service))
             if config.active:
                 m.d.comb += Cover(asked)
             if config.cookies:
@@ -146,7 +140,9 @@ PROOFS = (
         depth=3,
         cover_depth=18,
         mutants=(
-            _in_handshake("counts_no_syn", "self.seq.eq(seg.seq + 1)", "self.seq.eq(seg.seq)"),
+            _in_handshake(
+                "counts_no_syn", "seg.seq + (~self.opens if config.active else 1)", "seg.seq"
+            ),
             _in_handshake("any_mss", "seg.mss > config.mss, config", "seg.mss < 99, config"),
             _in_handshake("fast_clock", "self.hash + clock[8:]", "self.hash + clock[1:]"),
             _in_handshake(

@@ -25,7 +25,7 @@ from .proof import Mutant, Proof
 from .stream import free, new_harness
 from .tcp_checkout import handed_back
 from .tcp_judge import SMALL, Numbers, constant
-from .tcp_receive import opened
+from .tcp_receive import free_answers, opened
 from .tcp_runs import joined
 
 __all__ = ["PROOFS"]
@@ -45,29 +45,12 @@ class Harness(Elaboratable):
     def elaborate(self, platform):
         m = new_harness()
         dut = opened(m, self.dut)
-        port, seg = dut.port, dut.segment.payload
+        port, seg = dut.port, dut.input.payload.body.segment
         self.r, self.x = port.record, handed_back(m, port, dut.now)
-        free(
-            m,
-            dut.segment.valid,
-            port.grant,
-            dut.now,
-            dut.settings,
-            dut.lookup.ready,
-            dut.lookup.done,
-        )
-        free(
-            m, dut.pool.valid, dut.pool.payload, dut.half_open, dut.lookup.session, dut.lookup.found
-        )
-        free(m, dut.admits, dut.below)
-        free(
-            m,
-            dut.lookup.hash_valid,
-            dut.lookup.hash,
-            dut.lookup.free_valid,
-            dut.lookup.free_session,
-        )
+        free(m, dut.input.valid, port.grant, dut.now, dut.settings, dut.pool.valid)
+        free(m, dut.pool.payload, dut.half_open, dut.admits, dut.below)
         free(m, dut.verdict.ready, dut.reply.ready)
+        free_answers(m, dut.lookup)
         self.n = n = Numbers(m, seg, self.r, dut.config)
         m.d.comb += self.n.sound(self.r)
         m.d.comb += Assume(seg.length <= dut.config.rx_buffer)
@@ -129,7 +112,9 @@ class BytesProof(Harness):
                 Assert(v.valid & v.payload.commit),
                 Assert(here <= place),
                 Assert(place < here + v.payload.length),
-                Assert(v.payload.skip + v.payload.length <= self.dut.segment.payload.length),
+                Assert(
+                    v.payload.skip + v.payload.length <= self.dut.input.payload.body.segment.length
+                ),
             ]
         m.d.comb += Cover(claimed & ~had & moved & (v.payload.skip != 0))
 
@@ -146,7 +131,7 @@ class RulesProof(Harness):
         una, nxt = Signal(32), Signal(32)
         m.d.comb += [una.eq(x.snd_una - r.snd_una), nxt.eq(x.snd_nxt - r.snd_una)]
         m.d.comb += [
-            Assert((una == 0) | ((una == n.ack) & self.dut.segment.payload.flags.ack)),
+            Assert((una == 0) | ((una == n.ack) & self.dut.input.payload.body.segment.flags.ack)),
             Assert(una <= nxt),
             Assert(nxt <= n.snd_max),
             Assert((x.snd_max == r.snd_max) & (x.snd_end == r.snd_end)),
@@ -154,7 +139,7 @@ class RulesProof(Harness):
         ]
 
     def _phases(self, m):
-        r, x, n, f = self.r, self.x, self.n, self.dut.segment.payload.flags
+        r, x, n, f = self.r, self.x, self.n, self.dut.input.payload.body.segment.flags
         ways = {
             Phase.SYN_RCVD: (Phase.SYN_RCVD, Phase.OPEN, Phase.CLOSED),
             Phase.OPEN: (Phase.OPEN, Phase.TIME_WAIT, Phase.CLOSED),
@@ -182,7 +167,7 @@ class RulesProof(Harness):
 
     def _unwelcome(self, m):
         """RST, SYN, and what is not acceptable."""
-        r, x, n, f = self.r, self.x, self.n, self.dut.segment.payload.flags
+        r, x, n, f = self.r, self.x, self.n, self.dut.input.payload.body.segment.flags
         live = (r.phase == Phase.OPEN) | (r.phase == Phase.SYN_RCVD)
 
         def only(*names):

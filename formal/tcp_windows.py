@@ -51,7 +51,7 @@ class ReceiveProof(Elaboratable):
         with m.If(back):
             for name in FIELDS:
                 m.d.comb += Assert(Value.cast(kept[name]) == expected.get(name, r[name]))
-            m.d.comb += Assume(dut.segment.valid)
+            m.d.comb += Assume(dut.input.valid)
         m.d.comb += [
             Cover(back & kinds.same & r.snd_plain & r.blocked & ~port.result.blocked),
             Cover(back & kinds.opens & port.result.scaled),

@@ -9,6 +9,7 @@ from test_tcp_active import connect, state, syn_ack, syn_of
 from test_tcp_close import fin_of
 from trebuchet.cores.tcp.connect import ConnectState
 from trebuchet.cores.tcp.notice import MSS_FLOOR, NoticePort
+from trebuchet.cores.tcp.receive_input import InputKind
 from trebuchet.cores.tcp.registers import ICMP_COUNTERS, tcp_block
 
 ICMP = replace(SMALL, icmp=True)
@@ -360,13 +361,13 @@ def test_a_notice_goes_between_two_segments(seed):
     """None is lost or changed, and no two notices go while a segment waits."""
     dut = NoticePort(ICMP)
     rng = make_rng(seed, "words")
-    segments = [rng.getrandbits(200) for _ in range(60)]
+    segments = [rng.getrandbits(200) << 2 for _ in range(60)]
     notices = [(rng.getrandbits(32), rng.choice([0, 576, 1500])) for _ in range(40)]
     seen = []
 
     async def put_segments(ctx):
         for word in segments:
-            await stream_put(ctx, dut.segment, dut.segment.payload.shape().from_bits(word),
+            await stream_put(ctx, dut.i, dut.i.payload.shape().from_bits(word),
                              rng=make_rng(seed, word), idle=0.2)  # fmt: skip
 
     async def put_notices(ctx):
@@ -379,21 +380,24 @@ def test_a_notice_goes_between_two_segments(seed):
         waits, last = False, False
         while len(seen) < len(segments) + len(notices):
             ctx.set(dut.o.ready, ready.random() < 0.6)
-            _, _, valid, own, o, waiting, go = await ctx.tick().sample(
-                dut.o.valid, dut.own, dut.o.payload, dut.segment.valid, dut.o.ready
+            _, _, valid, o, waiting, go = await ctx.tick().sample(
+                dut.o.valid, dut.o.payload, dut.i.valid, dut.o.ready
             )
             if valid and go:
+                own = o.kind == InputKind.NOTICE
                 assert not (own and last and waits)
                 waits, last = bool(waiting), bool(own)
                 seen.append((bool(own), o))
 
     run(dut, put_segments, put_notices, get, stream_checker(dut.o, "o"), limit=5000, seed=seed)
     assert [o.as_bits() for own, o in seen if not own] == segments
-    got = [(o.ack, o.mss) for own, o in seen if own]
+    got = [(o.body.notice.seq, o.body.notice.mss) for own, o in seen if own]
     assert got == [(seq, max(mtu - 40, 536)) for seq, mtu in notices]
     for own, o in seen:
         if own:
-            assert (o.window, o.ip, o.flags.rst, o.flags.syn, o.length, o.seq) == (4, 9, 1, 0, 0, 0)
+            assert (o.body.notice.code, o.body.notice.ip) == (4, 9)
+            whole = o.body.segment
+            assert (whole.flags.as_bits(), whole.length, whole.seq) == (0, 0, 0)
 
 
 def test_without_icmp_there_are_no_registers():

@@ -24,7 +24,7 @@ class Arrival:
 
     def _update(self, m):
         """What becomes of it, by the kinds that the judge says it is of."""
-        seg, j, w = self.segment.payload, self.j, self.w
+        seg, j, w = self.input.payload.body.segment, self.j, self.w
         rst = seg.flags.rst
         # The record of a session that is over is free in a moment: the SYN of the next one between
         # the same ports gets no RST, and finds it free when it comes again (RFC 9293, 3.8.1).
@@ -58,7 +58,7 @@ class Arrival:
 
     def _opening(self, m):
         """SYN-SENT (RFC 9293, 3.10.7.3). Text and FIN that come with a SYN come once more."""
-        seg, j, w = self.segment.payload, self.j, self.w
+        seg, j, w = self.input.payload.body.segment, self.j, self.w
         flags, idle = seg.flags, self.settings.keepalive_idle
         with m.If(flags.ack & ~j.ack_new):
             m.d.comb += self.answer_rst.eq(~flags.rst)
@@ -85,7 +85,7 @@ class Arrival:
 
     def _acknowledged(self, m):
         """The segment's ACK and window."""
-        seg, j, r, w = self.segment.payload, self.j, self.port.record, self.w
+        seg, j, r, w = self.input.payload.body.segment, self.j, self.port.record, self.w
         with m.If(r.phase == Phase.SYN_RCVD):
             # With places a service learns of the session when there is more to tell.
             tell = 0 if self.config.places else 1
@@ -139,7 +139,7 @@ class Arrival:
 
     def _text(self, m):
         """The segment's data and FIN."""
-        seg, j, r, w = self.segment.payload, self.j, self.port.record, self.w
+        seg, j, r, w = self.input.payload.body.segment, self.j, self.port.record, self.w
         fin, write, keep = self.fin, Signal(), j.keep & ~self.gaps.full
         fits = r.has_segment | (j.take == 0) & ~keep | self.pool.valid
         with m.If(j.ahead & ~keep):

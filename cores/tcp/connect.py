@@ -1,4 +1,4 @@
-"""Active open (RFC 9293, 3.10.1): what software asks for becomes a segment that nobody has sent."""
+"""Active open (RFC 9293, 3.10.1): requests of software become items of the receive engine."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import enum, stream, wiring
@@ -6,7 +6,8 @@ from amaranth.lib.wiring import In, Out
 
 from ..csr import Register
 from ..net.vlan import VLAN_WIDTH
-from .segment import rx_segment_layout
+from .receive_input import InputKind, input_layout
+from .record import record_layout
 
 __all__ = ["ConnectPort", "ConnectState", "connect_registers"]
 
@@ -41,26 +42,26 @@ def connect_registers(config):
 
 
 class ConnectPort(wiring.Component):
-    """Puts a request between the segments that arrive, and follows its session.
+    """Inserts connect requests into the receive engine's input, and follows their session.
 
-    One session at a time is followed. The receive engine takes the request as a SYN for a service
+    One session at a time is followed. The receive engine treats a request like a SYN for a service
     that listens, but with a session in SYN-SENT as the result: so lookup, free numbers and
     insertion are those of every other session, one after the other, and there is no race.
 
     =============  ===  ======================================================================
     ``ask``        In   strobe: ``mac``, ``ip``, ``port``, ``local`` (and ``vlan``, if there are
-                        tags) say with whom; ignored unless
-                        the state is IDLE, REFUSED or CLOSED. They stay as they are while ASKED
+                        tags) name the peer, ``service`` the service; ignored unless
+                        the state is IDLE, REFUSED or CLOSED. They are stable while ASKED
     ``state``      Out  :class:`ConnectState`, and ``session``, its number
-    ``segment``    In   stream from the parser
-    ``o``          Out  the same with requests in between, for which ``connect`` is 1
+    ``i``          In   stream of :func:`~trebuchet.cores.tcp.receive_input.input_layout`
+    ``o``          Out  the items of ``i``, unaltered, with items of kind ``CONNECT`` in between
     ``accepted``   In   when a request is taken from ``o``: it has become session ``made``
     ``opened``     In   strobe: session ``made`` has gone from SYN-SENT to ESTABLISHED
     ``closed``     In   strobe: session ``over``, of any service, has been told CLOSED
     =============  ===  ======================================================================
 
-    Latency: none for segments. Back-pressure: a request waits for the engine, and segments for
-    the request, about 50 cycles. Reset: IDLE.
+    Latency: none for items of ``i``. Back-pressure: a request waits for the engine, and items of
+    ``i`` for the request, about 50 cycles. Reset: IDLE.
     """
 
     def __init__(self, config):
@@ -73,12 +74,12 @@ class ConnectPort(wiring.Component):
                 "ip": In(32),
                 "port": In(16),
                 "local": In(16),
+                "service": In(record_layout(config).members["service"]),
                 **({"vlan": In(VLAN_WIDTH)} if config.vlan else {}),
                 "state": Out(ConnectState),
                 "session": Out(s),
-                "segment": In(stream.Signature(rx_segment_layout(config))),
-                "o": Out(stream.Signature(rx_segment_layout(config))),
-                "connect": Out(1),
+                "i": In(stream.Signature(input_layout(config))),
+                "o": Out(stream.Signature(input_layout(config))),
                 "accepted": In(1),
                 "made": In(s),
                 "opened": In(1),
@@ -86,32 +87,28 @@ class ConnectPort(wiring.Component):
                 "over": In(s),
             }
         )
+        self.own = Signal()  # a request is on offer
 
     def elaborate(self, platform):
         m = Module()
         state, o = self.state, self.o
-        self.own = own = Signal()  # it is the request that is on offer
-        request = Signal(rx_segment_layout(self.config))
+        own, item = self.own, Signal(o.payload.shape())
+        request = item.body.connect
         m.d.comb += [
+            item.kind.eq(InputKind.CONNECT),
             request.mac.eq(self.mac),
             request.ip.eq(self.ip),
             request.remote_port.eq(self.port),
             request.local_port.eq(self.local),
-            request.flags.syn.eq(1),
-            request.seq.eq(0xFFFF_FFFF),  # so the acknowledgement field of our SYN is 0
-            self.connect.eq(own),
-            o.valid.eq(own | self.segment.valid),
-            o.payload.eq(Mux(own, request, self.segment.payload)),
-            self.segment.ready.eq(o.ready & ~own),
+            request.service.eq(self.service),
+            o.valid.eq(own | self.i.valid),
+            o.payload.eq(Mux(own, item, self.i.payload)),
+            self.i.ready.eq(o.ready & ~own),
         ]
-        if self.config.scaling:
-            m.d.comb += request.scaled.eq(1)  # what our SYN offers
-        if self.config.sack:
-            m.d.comb += request.permits.eq(1)
         if self.config.vlan:
             m.d.comb += request.vlan.eq(self.vlan)
-        # A segment that has been offered stays until it is taken.
-        between = ~self.segment.valid | self.segment.ready
+        # An item that has been offered stays until it is taken.
+        between = ~self.i.valid | self.i.ready
         mine = self.closed & (self.over == self.session)
         with m.Switch(state):
             with m.Case(ConnectState.IDLE, ConnectState.REFUSED, ConnectState.CLOSED):

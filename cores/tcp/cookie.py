@@ -131,7 +131,7 @@ class CookieDialogue:
 
     def _cookies(self, m):
         m.submodules.cookie = self.cookie = cookie = SynCookie(self.config)
-        new, seg = self.handshake, self.segment.payload
+        new, seg = self.handshake, self.input.payload.body.segment
         self.good = Signal()  # the segment is the ACK of a cookie of ours
         self.bakes = Signal()  # the block is looked up, for its hash, not the segment
         m.d.comb += [
@@ -154,13 +154,13 @@ class CookieDialogue:
 
     def _returns(self):
         """A segment without a session may be the ACK of a cookie."""
-        flags = self.segment.payload.flags
+        flags = self.input.payload.body.segment.flags
         listens = self.handshake.local.any() & self.settings.enable & ~self.connects
         return flags.ack & ~flags.syn & ~flags.rst & listens & self.cookie.plausible
 
     def _bake(self, m):
         """States: one look-up ends, another begins."""
-        syn = self.segment.payload.flags.syn
+        syn = self.input.payload.body.segment.flags.syn
         with m.State("BAKE"):
             m.d.comb += self.lookup.finish.eq(1)
             m.d.sync += self.bakes.eq(1)
@@ -184,7 +184,7 @@ class CookieDialogue:
     def _hand_out(self, m):
         """In REPLY, to a SYN: the SYN-ACK with the cookie."""
         config, o = self.config, self.reply.payload
-        with m.If(self.bakes & self.segment.payload.flags.syn):
+        with m.If(self.bakes & self.input.payload.body.segment.flags.syn):
             m.d.comb += [self.cookie.sent.eq(1), self.count.cookies_sent.eq(1)]
             m.d.comb += self.count.rst_tx.eq(0)
             m.d.sync += [o.flags.rst.eq(0), o.flags.syn.eq(1), o.seq.eq(self.cookie.number)]

@@ -22,6 +22,7 @@ from .inspect import Inspector
 from .lookup import session_tuple
 from .number_lists import NumberList
 from .places import PlacePools
+from .receive_input import segments_only
 from .record import descriptor_layout, peer_layout
 from .registers import counters, programmable, settings_layout, tcp_block
 from .segment import rx_segment_layout, tx_segment_layout
@@ -162,12 +163,13 @@ class TcpEngine(wiring.Component):
         """The engine's own ports."""
         rx, dma, app = self.receive, self.dma, self.application
         segment = self._look_ahead(m) if self.config.cache else wiring.flipped(self.segment)
+        item = stream.Signature(rx.input.payload.shape()).create()
+        segments_only(m, segment, item)
         if self.config.icmp:
-            segment = self._notices(m, segment)
+            item = self._notices(m, item)
         if self.config.active:
-            self._connect(m, segment)
-        else:
-            wiring.connect(m, segment, rx.segment)
+            item = self._connect(m, item)
+        wiring.connect(m, item, rx.input)
         wiring.connect(m, wiring.flipped(self.payload), dma.payload)
         wiring.connect(m, dma.mem, wiring.flipped(self.mem))
         wiring.connect(m, self.transmit.tx_segment, wiring.flipped(self.tx_segment))
@@ -179,14 +181,11 @@ class TcpEngine(wiring.Component):
             wiring.connect(m, wiring.flipped(port.free), app.free[k])
         m.d.comb += self.timer.tick.eq(self.tick)
 
-    def _notices(self, m, segment):
-        """ICMP errors, between the segments."""
+    def _notices(self, m, item):
+        """Insert ICMP errors into the receive engine's input."""
         m.submodules.notices = port = notice.NoticePort(self.config)
-        wiring.connect(m, segment, port.segment)
+        wiring.connect(m, item, port.i)
         wiring.connect(m, wiring.flipped(self.notice), port.notice)
-        # A request to open a session is never one.
-        asked = self.receive.connect if self.config.active else 0
-        m.d.comb += self.receive.notice.eq(port.own & ~asked)
         return port.o
 
     def _look_ahead(self, m):
@@ -219,12 +218,11 @@ class TcpEngine(wiring.Component):
             m.d.sync += offered.eq(0)
         return ahead
 
-    def _connect(self, m, segment):
-        """Requests to open sessions, between the segments."""
+    def _connect(self, m, item):
+        """Insert requests to open sessions into the receive engine's input."""
         csr, rx, events = self.csr, self.receive, self.events
         m.submodules.connect = port = ConnectPort(self.config)
-        wiring.connect(m, segment, port.segment)
-        wiring.connect(m, port.o, rx.segment)
+        wiring.connect(m, item, port.i)
         m.d.comb += [
             port.ask.eq(csr.connect & (csr.connect_service < len(events.event))),
             port.mac.eq(csr.connect_mac),
@@ -232,8 +230,7 @@ class TcpEngine(wiring.Component):
             port.port.eq(csr.connect_port),
             port.local.eq(csr.connect_local),
             *([port.vlan.eq(csr.connect_vlan)] if self.config.vlan else []),
-            rx.connect.eq(port.connect),
-            rx.service.eq(csr.connect_service),
+            port.service.eq(csr.connect_service),
             port.accepted.eq(rx.accepted),
             port.opened.eq(rx.opened),
             port.made.eq(rx.port.session),
@@ -247,6 +244,7 @@ class TcpEngine(wiring.Component):
                     m.d.comb += port.closed.eq(event.valid & event.ready & over)
                     named = events.names[k] if self.config.places else event.payload.session
                     m.d.comb += port.over.eq(named)
+        return port.o
 
     def _receive_side(self, m):
         rx, table = self.receive, self.table
@@ -450,7 +448,7 @@ class TcpEngine(wiring.Component):
             csr.half_open.eq(self.store.half_open),
         ]
         # Entries of the recycle list stay with the number, of which no session may be left.
-        busy = self.segment.valid | self.receive.segment.valid
+        busy = self.segment.valid | self.receive.input.valid
         if self.config.cache:
             busy = busy | self.store.listed
         m.d.sync += csr.idle.eq((table.in_use == 0) & self.dma.idle & ~busy & self.store.ready)

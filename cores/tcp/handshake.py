@@ -26,6 +26,8 @@ class Handshake(wiring.Component):
     ``iss``       Out  of the last ``take``: hash and clock (RFC 9293, 3.4.1)
     ``seq``       Out  the peer's sequence number behind its SYN
     ``edge``      Out  the end of the window that we then offer
+    ``opens``     In   with ``config.active``: there is no SYN, but a request to send one; ``seq``
+                       is 0, and the options are those that our SYN offers
     ``made``      In   with ``config.cookies``: ``segment`` is the ACK of a cookie of ours, with
                        which ``told``, an MSS, went; ``iss`` is the cookie, ``seq`` the ACK's own
     ============  ===  ======================================================================
@@ -51,6 +53,7 @@ class Handshake(wiring.Component):
                 "seq": Out(32),
                 "edge": Out(32),
             }
+            | ({"opens": In(1)} if config.active else {})
             | ({"made": In(1), "told": In(11)} if config.cookies else {})
         )
         self.clock = Signal(40, init=config.isn_start << 8)
@@ -74,7 +77,7 @@ class Handshake(wiring.Component):
         m.d.sync += [
             self.mss.eq(Mux(seg.mss > config.mss, config.mss, seg.mss)),
             self.cwnd.eq((self.mss << 3) + (self.mss << 1)),
-            self.seq.eq(seg.seq + 1),
+            self.seq.eq(seg.seq + (~self.opens if config.active else 1)),
             self.edge.eq(self.seq + config.window),
         ]
         with m.If(seg.mss == 0):
@@ -87,15 +90,20 @@ class Handshake(wiring.Component):
                 m.d.sync += self.iss.eq(seg.ack & 0xFFFF_FFFE)  # odd, since the cookie is even
         return m
 
+    def _offered(self, option):
+        """Whether the SYN, or the one that will be sent, has an option."""
+        if self.config.active:
+            option = option | self.opens
+        return option & ~self.made if self.config.cookies else option
+
     def peer(self, w):
         """Statements: the fields of record ``w`` that follow from the peer's SYN."""
         options, seg = [], self.segment
         if self.config.scaling:
-            both = seg.scaled & ~self.made if self.config.cookies else seg.scaled
+            both = self._offered(seg.scaled)
             options = [w.scaled.eq(both), w.snd_shift.eq(seg.scale), w.snd_plain.eq(1)]
         if self.config.sack:
-            both = seg.permits & ~self.made if self.config.cookies else seg.permits
-            options.append(w.sack.eq(both))
+            options.append(w.sack.eq(self._offered(seg.permits)))
         return [
             options,
             [w[name].eq(self.seq) for name in ("rcv_base", "rcv_nxt", "rcv_pub", "rcv_cons")],

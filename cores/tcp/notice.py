@@ -10,8 +10,8 @@ from amaranth.lib.wiring import In, Out
 
 from .icmp import notice_layout
 from .receive import ReceiveEngine
+from .receive_input import InputKind, input_layout
 from .record import Phase, kill, opening
-from .segment import rx_segment_layout
 
 __all__ = ["COUNTS", "MSS_FLOOR", "IcmpReceiveEngine", "NoticePort"]
 
@@ -29,57 +29,50 @@ COUNTS = ("icmp_mss", "icmp_aborts", "icmp_soft", "icmp_ignored")
 
 
 class NoticePort(wiring.Component):
-    """Puts notices between the segments that arrive.
+    """Inserts ICMP notices into the receive engine's input.
 
     ===========  ===  ========================================================================
-    ``segment``  In   stream from the parser
+    ``i``        In   stream of :func:`~trebuchet.cores.tcp.receive_input.input_layout`
     ``notice``   In   stream of :func:`~trebuchet.cores.tcp.icmp.notice_layout`
-    ``o``        Out  the segments with notices in between, for which ``own`` is 1
-    ``own``      Out  what is on offer is a notice
+    ``o``        Out  the items of ``i``, unaltered, with items of kind ``NOTICE`` in between
     ===========  ===  ========================================================================
 
-    A notice has the addresses of the session that its segment was of, ``ack`` the number of that
-    segment's first byte, ``mss`` the MSS that the next hop's MTU leaves, at least
-    :data:`MSS_FLOOR`, and ``window`` its code. Its flags are those of a RST, so nobody answers it,
-    whatever comes of it; all else is 0.
+    A notice is passed on with its addresses, number and code, and with the MSS that the next hop's
+    MTU leaves, at least :data:`MSS_FLOOR`.
 
-    Latency: none for segments, a cycle for notices. Throughput: after a notice comes a segment, if
-    one waits, so notices cannot take more than every other turn. Back-pressure: each waits for the
-    engine, and for the other. Reset: nothing on offer.
+    Latency: none for items of ``i``, a cycle for notices. Throughput: after a notice comes an item
+    of ``i``, if one waits, so notices cannot take more than every other turn. Back-pressure: each
+    waits for the engine, and for the other. Reset: nothing on offer.
     """
 
     def __init__(self, config):
-        layout = rx_segment_layout(config)
+        layout = input_layout(config)
         super().__init__(
             {
-                "segment": In(stream.Signature(layout)),
+                "i": In(stream.Signature(layout)),
                 "notice": In(stream.Signature(notice_layout())),
                 "o": Out(stream.Signature(layout)),
-                "own": Out(1),
             }
         )
+        self.own = Signal()  # a notice is on offer
 
     def elaborate(self, platform):
         m = Module()
         own, o, said = self.own, self.o, self.notice.payload
         item = Signal(o.payload.shape())
-        mss = Signal(16)
+        body, mss = item.body.notice, Signal(16)
         m.d.sync += mss.eq(Mux(said.mtu < MSS_FLOOR + _HEADERS, MSS_FLOOR, said.mtu - _HEADERS))
         m.d.comb += [
-            item.ip.eq(said.ip),
-            item.remote_port.eq(said.remote_port),
-            item.local_port.eq(said.local_port),
-            item.ack.eq(said.seq),
-            item.mss.eq(mss),
-            item.window.eq(said.code),
-            item.flags.rst.eq(1),
-            o.valid.eq(own | self.segment.valid),
-            o.payload.eq(Mux(own, item, self.segment.payload)),
-            self.segment.ready.eq(o.ready & ~own),
+            item.kind.eq(InputKind.NOTICE),
+            [body[name].eq(said[name]) for name in ("ip", "remote_port", "local_port")],
+            [body.seq.eq(said.seq), body.mss.eq(mss), body.code.eq(said.code)],
+            o.valid.eq(own | self.i.valid),
+            o.payload.eq(Mux(own, item, self.i.payload)),
+            self.i.ready.eq(o.ready & ~own),
             self.notice.ready.eq(o.ready & own),
         ]
-        # A segment that has been offered stays until it is taken.
-        between = ~self.segment.valid | self.segment.ready
+        # An item that has been offered stays until it is taken.
+        between = ~self.i.valid | self.i.ready
         m.d.sync += own.eq(Mux(own, ~o.ready, self.notice.valid & between))
         return m
 
@@ -88,7 +81,6 @@ class IcmpReceiveEngine(ReceiveEngine):
     """:class:`~trebuchet.cores.tcp.receive.ReceiveEngine` that heeds ICMP errors, too.
 
     ==============  ===  ======================================================================
-    ``notice``      In   with ``segment``: it is a notice, as :class:`NoticePort` puts it
     ``noticed``     Out  a strobe per entry of :data:`COUNTS`
     ==============  ===  ======================================================================
 
@@ -105,8 +97,8 @@ class IcmpReceiveEngine(ReceiveEngine):
     """
 
     def __init__(self, config):
-        more = {"notice": In(1), "noticed": Out(data.StructLayout({name: 1 for name in COUNTS}))}
-        super().__init__(config, more)
+        super().__init__(config, {"noticed": Out(data.StructLayout({name: 1 for name in COUNTS}))})
+        self.notice = self.input.payload.kind == InputKind.NOTICE
         self.under_way, self.smaller = Signal(), Signal()
 
     def elaborate(self, platform):
@@ -114,7 +106,7 @@ class IcmpReceiveEngine(ReceiveEngine):
         j = self.j
         m.d.sync += [  # right long before the record is handed back, six cycles after its grant
             self.under_way.eq((j.ack_same | j.ack_new) & (j.acked != j.out)),
-            self.smaller.eq(self.segment.payload.mss < self.port.record.mss),
+            self.smaller.eq(self.input.payload.body.notice.mss < self.port.record.mss),
         ]
         return m
 
@@ -132,12 +124,12 @@ class IcmpReceiveEngine(ReceiveEngine):
             super()._update(m)
 
     def _heed(self, m):
-        seg, r, w = self.segment.payload, self.port.record, self.w
-        refuses = (seg.window == PROTOCOL) | (seg.window == PORT)
+        notice, r, w = self.input.payload.body.notice, self.port.record, self.w
+        refuses = (notice.code == PROTOCOL) | (notice.code == PORT)
         with m.If(~self.under_way):
             m.d.comb += self.noticed.icmp_ignored.eq(1)
-        with m.Elif((seg.window == TOO_BIG) & (r.phase == Phase.OPEN) & self.smaller):
-            m.d.comb += [w.mss.eq(seg.mss), w.cwnd.eq(seg.mss), w.credit.eq(0)]
+        with m.Elif((notice.code == TOO_BIG) & (r.phase == Phase.OPEN) & self.smaller):
+            m.d.comb += [w.mss.eq(notice.mss), w.cwnd.eq(notice.mss), w.credit.eq(0)]
             m.d.comb += [w.snd_nxt.eq(r.snd_una), w.ahead.eq(0), w.resend.eq(0), w.blocked.eq(0)]
             m.d.comb += [w.recover.eq(r.snd_max), w.recovering.eq(0), w.dup_acks.eq(0)]
             m.d.comb += [w.rtt_on.eq(0), self.noticed.icmp_mss.eq(1)]

@@ -12,6 +12,7 @@ from .estimator import CONGESTION, RttEstimator
 from .handshake import Handshake
 from .judge import SegmentJudge
 from .lookup import LookupSignature, session_tuple
+from .receive_input import InputKind, input_layout
 from .record import (
     KILL_WRITES,
     TIME_WIDTH,
@@ -24,7 +25,7 @@ from .record import (
 )
 from .registers import settings_layout
 from .runs import KeptRuns
-from .segment import reset, rx_segment_layout, tx_segment_layout, verdict_layout
+from .segment import reset, tx_segment_layout, verdict_layout
 
 __all__ = ["COUNTS", "WRITES", "ReceiveEngine", "counts", "writes"]
 
@@ -63,10 +64,8 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
     """Takes received segments one after the other, finds or makes their session, and updates it.
 
     ==============  ===  ======================================================================
-    ``segment``     In   stream of RxSegmentLayout
-    ``connect``     In   with ``segment``: it is a request to open a session for ``service``
-                         (:class:`~trebuchet.cores.tcp.connect.ConnectPort`)
-    ``accepted``    Out  as a request is taken: it has become session ``port.session``
+    ``input``       In   stream of :func:`~trebuchet.cores.tcp.receive_input.input_layout`
+    ``accepted``    Out  as an item is taken: it has become session ``port.session``
     ``opened``      Out  strobe: ``port.session`` has gone from SYN-SENT to ESTABLISHED
     ``lookup``      Out  :class:`~trebuchet.cores.tcp.lookup.LookupSignature`, to the session table
     ``port``        Out  checkout port
@@ -94,9 +93,7 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
         self.config = config
         super().__init__(
             {
-                "segment": In(stream.Signature(rx_segment_layout(config))),
-                "connect": In(1),
-                "service": In(record_layout(config).members["service"]),
+                "input": In(stream.Signature(input_layout(config))),
                 "accepted": Out(1),
                 "opened": Out(1),
                 "lookup": Out(LookupSignature(config.session_bits)),
@@ -117,6 +114,7 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
             }
             | (more or {})
         )
+        self.service = self.input.payload.body.connect.service
 
     # A segment's way: IDLE, LOOKUP (the table works), DECIDE, then CLAIM, WORK and COMMIT (there is
     # a session), CLAIM and MAKE (a new one) or REPLY (none), and TAIL, which frees the table and
@@ -125,24 +123,25 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
     # after which the ACK comes to IDLE once more and finds its session.
     def elaborate(self, platform):
         m = Module()
-        config, seg, port = self.config, self.segment.payload, self.port
+        config, seg, port = self.config, self.input.payload.body.segment, self.port
         m.submodules.judge = self.judge = judge = SegmentJudge(self.config)
         m.d.comb += [judge.segment.eq(seg), judge.record.eq(port.record)]
+        kind = self.input.payload.kind
+        self.connects = connects = kind == InputKind.CONNECT if config.active else C(0)
         self.w = Handback(m, port)
         m.d.comb += [
             self.lookup.tuple.eq(session_tuple(seg)),
-            self.lookup.want_hash.eq(seg.flags.syn),
+            self.lookup.want_hash.eq(seg.flags.syn | connects),
         ]
         m.d.comb += [self.peer[name].eq(seg[name]) for name in self.peer.shape().members]
         self.j = judge.judgement
         self._arithmetic(m)
-        self.connects = connects = self.connect if config.active else C(0)
         self._handshake(m)
         self._admission(m)
         self._gaps(m)
         r = port.record
         syn_only = seg.flags.syn & ~seg.flags.ack & ~seg.flags.rst
-        accept = syn_only & (self.handshake.local.any() | connects) & self.settings.enable
+        accept = (syn_only & self.handshake.local.any() | connects) & self.settings.enable
         fresh, made, gone, owed = (Signal(name=n) for n in ("fresh", "made", "gone", "owed"))
         self.fresh, self.made, self.gone, self.owed = fresh, made, gone, owed
         self.answer_rst = Signal()
@@ -166,10 +165,10 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
                 m.d.sync += [gone.eq(0), made.eq(0), owed.eq(seg.length != 0)]
                 with m.If(self.settled <= 2):
                     m.d.sync += self.settled.eq(2)
-                with m.If(self.segment.valid & self.lookup.ready):
+                with m.If(self.input.valid & self.lookup.ready):
                     m.d.comb += [
                         self.lookup.start.eq(1),
-                        self.count.syn_rx.eq(syn_only & ~connects),
+                        self.count.syn_rx.eq(syn_only),
                     ]
                     m.next = "LOOKUP"
             with m.State("LOOKUP"):
@@ -237,7 +236,7 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
                     ended = ended & ~(made & self.good)
                 with m.If(ended):
                     m.d.comb += [self.lookup.finish.eq(1), self.lookup.insert.eq(made)]
-                    m.d.comb += [self.accepted.eq(made), self.segment.ready.eq(1)]
+                    m.d.comb += [self.accepted.eq(made), self.input.ready.eq(1)]
                     with m.If(owed):
                         self._drop(m)
                     m.next = "IDLE"
@@ -247,7 +246,7 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
         return m
 
     def _decide(self, m, accept, fresh, gone):
-        seg, connects = self.segment.payload, self.connects
+        seg, connects = self.input.payload.body.segment, self.connects
         m.d.sync += [fresh.eq(0), self.port.session.eq(self.lookup.session)]
         with m.If(connects & ((self.lookup.found & ~gone) | ~accept)):
             m.next = "TAIL"
@@ -304,11 +303,13 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
         """What a new session needs, ready long before MAKE."""
         m.submodules.handshake = self.handshake = new = Handshake(self.config)
         m.d.comb += [
-            new.segment.eq(self.segment.payload),
+            new.segment.eq(self.input.payload.body.segment),
             new.settings.eq(self.settings),
             new.take.eq(self.lookup.done & ~self.port.grant),
             new.hash.eq(self.lookup.hash),
         ]
+        if self.config.active:
+            m.d.comb += new.opens.eq(self.connects)
 
     def _admission(self, m):
         """May the service that is wanted have one more session? A limit on handshakes is not for
@@ -331,7 +332,7 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
         m.d.comb += [
             gaps.record.eq(r),
             gaps.ahead.eq(j.ahead),
-            gaps.begin.eq(Mux(j.ahead, self.segment.payload.seq, r.rcv_nxt)),
+            gaps.begin.eq(Mux(j.ahead, self.input.payload.body.segment.seq, r.rcv_nxt)),
             gaps.end.eq(Mux(j.ahead, j.end, j.next[:bits])),
         ]
 
@@ -340,13 +341,13 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
         w = self.w
         m.d.comb += [self.handshake.new(w), self.peer_write.eq(1)]
         if self.config.active:
-            with m.If(self.connect):  # the service may queue what it wants to send
+            with m.If(self.connects):  # the service may queue what it wants to send
                 m.d.comb += [w.service.eq(self.service), w.phase.eq(Phase.SYN_SENT)]
                 m.d.comb += [w.opened.eq(1), w.ev_open.eq(0 if self.config.places else 1)]
 
     def _order(self, m):
         """The verdict, should the text go to memory; its place there."""
-        seg, j, r = self.segment.payload, self.j, self.port.record
+        seg, j, r = self.input.payload.body.segment, self.j, self.port.record
         jump = (r.kept != 0) & self.gaps.jump
         self.fin = fin = seg.flags.fin & j.whole & ~r.fin_seen & ~j.ahead & ~jump
         self.end = Mux(jump, self.gaps.edge, j.next + fin)  # RCV.NXT after it, unless it is ahead
@@ -369,12 +370,12 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
     def _drop(self, m):
         verdict = self.verdict.payload
         m.d.sync += [self.verdict.valid.eq(1), verdict.commit.eq(0), verdict.length.eq(0)]
-        m.d.sync += [verdict.skip.eq(0), verdict.arrived.eq(self.segment.payload.length)]
+        m.d.sync += [verdict.skip.eq(0), verdict.arrived.eq(self.input.payload.body.segment.length)]
         m.d.sync += [verdict.fin.eq(0), verdict.ahead.eq(0)]
 
     def _reply(self, m):
         """Something to a segment that belongs to no session."""
         m.d.sync += self.reply.valid.eq(1)
-        reset(m, self.reply.payload, self.segment.payload)
+        reset(m, self.reply.payload, self.input.payload.body.segment)
         if self.config.cookies:
             self._hand_out(m)
