@@ -210,10 +210,6 @@ class CookieFlow(FlowProof):
         return m
 
 
-def _in_cookie(name, old, new, depth=12):
-    return Mutant(name, old, new, depth, where=COOKIE)
-
-
 PROOFS = (
     Proof(
         name="tcp_cookie",
@@ -244,10 +240,10 @@ PROOFS = (
         depth=5,
         cover_depth=30,
         mutants=(
-            _in_cookie("takes_all", "with m.If(~syn & self.cookie.good):", "with m.If(~syn):", 22),
-            _in_cookie("of_resets", "flags.ack & ~flags.syn & ~flags.rst &", "flags.ack &", 30),
-            _in_cookie("early", 'm.next = "TASTE"', 'm.next = "REPLY"', 20),
-            _in_cookie("two_at_once", "with m.If(self.lookup.ready):", "with m.If(1):", 18),
+            Mutant("takes_all", "with m.If(~syn & self.cookie.good):", "with m.If(~syn):", 22),
+            Mutant("of_resets", "flags.ack & ~flags.syn & ~flags.rst &", "flags.ack &", 30),
+            Mutant("early", 'm.next = "TASTE"', 'm.next = "REPLY"', 20),
+            Mutant("two_at_once", "with m.If(self.lookup.ready):", "with m.If(1):", 18),
             Mutant("once_more", "ended = ended & ~(made & self.good)", "ended = ended", 30),
         ),
         assumes="the contracts of session table, store, memory and sender; registers stand still",

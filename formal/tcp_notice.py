@@ -104,10 +104,10 @@ class HeedProof(Elaboratable):
         back, kept = Signal(), handed_back(m, port, dut.now)
         m.d.comb += back.eq(port.commit & ~port.request & ~dut.peer_write & dut.notice)
         code, said = dut.input.payload.body.notice.code, dut.noticed
-        cuts, ends = Signal(), Signal()
+        part, cuts, ends = dut.notice_update, Signal(), Signal()
         m.d.comb += [
-            cuts.eq(dut.under_way & (code == 4) & (r.phase == Phase.OPEN) & dut.smaller),
-            ends.eq(dut.under_way & ((code == 2) | (code == 3)) & (r.phase == Phase.SYN_SENT)),
+            cuts.eq(part.under_way & (code == 4) & (r.phase == Phase.OPEN) & part.smaller),
+            ends.eq(part.under_way & ((code == 2) | (code == 3)) & (r.phase == Phase.SYN_SENT)),
         ]
         rules = {
             "mss": [(cuts, seg.mss[: len(r.mss)])],
@@ -134,8 +134,8 @@ class HeedProof(Elaboratable):
             m.d.comb += [
                 Assert(said.icmp_mss == cuts),
                 Assert(said.icmp_aborts == ends),
-                Assert(said.icmp_ignored == ~dut.under_way),
-                Assert(said.icmp_soft == (dut.under_way & ~cuts & ~ends)),
+                Assert(said.icmp_ignored == ~part.under_way),
+                Assert(said.icmp_soft == (part.under_way & ~cuts & ~ends)),
                 Assert(~dut.answer_rst),
                 Assert(~dut.opened),
                 Assert(~dut.pool.ready),
@@ -164,8 +164,8 @@ class PlaceProof(Elaboratable):
         under_way = (n.ack >= 0) & (n.ack < n.snd_max)
         with m.If(matured(m, 5)):
             m.d.comb += [
-                Assert(dut.under_way == under_way),
-                Assert(dut.smaller == (seg.mss < r.mss)),
+                Assert(dut.notice_update.under_way == under_way),
+                Assert(dut.notice_update.smaller == (seg.mss < r.mss)),
                 Cover(under_way & (seg.ack < r.snd_una)),  # across the wrap
                 Cover(~under_way & (n.ack == n.snd_max) & (n.ack != 0)),
             ]
@@ -220,6 +220,11 @@ class WayProof(Elaboratable):
 
 _MODULE = "trebuchet.cores.tcp.notice"
 
+
+def _in_update(name, old, new, depth=12):
+    return Mutant(name, old, new, depth, where=_MODULE)
+
+
 PROOFS = (
     Proof(
         name="tcp_notice_port",
@@ -241,30 +246,30 @@ PROOFS = (
     ),
     Proof(
         name="tcp_notice_heed",
-        core="cores.tcp.notice.IcmpReceiveEngine",
+        core="cores.tcp.receive.ReceiveEngine (that handles ICMP notices)",
         says="a notice changes what RFC 1191 and 5927 say, and nothing else; it is one count",
-        module=_MODULE,
-        build=lambda cores: HeedProof(cores.IcmpReceiveEngine(ICMP)),
+        module="trebuchet.cores.tcp.receive",
+        build=lambda cores: HeedProof(cores.ReceiveEngine(ICMP)),
         depth=1,
         cover_depth=17,
         mutants=(
-            Mutant("anywhere", "with m.If(~self.under_way):", "with m.If(0):", 17),
-            Mutant(
+            _in_update("anywhere", "with m.If(~self.under_way):", "with m.If(0):", 17),
+            _in_update(
                 "raises", "(r.phase == Phase.OPEN) & self.smaller", "(r.phase == Phase.OPEN)", 17
             ),
-            Mutant("hard_for_ever", "refuses & opening(self.config, r)", "refuses", 17),
-            Mutant("sends_nothing_again", "w.snd_nxt.eq(r.snd_una), w.ahead", "w.ahead", 17),
-            Mutant("times_what_is_sent_twice", "[w.rtt_on.eq(0), self", "[self", 17),
-            Mutant("keeps_the_flood", "w.cwnd.eq(notice.mss), w.credit", "w.credit", 17),
+            _in_update("hard_for_ever", "refuses & opening(self.config, r)", "refuses", 17),
+            _in_update("sends_nothing_again", "w.snd_nxt.eq(r.snd_una), w.ahead", "w.ahead", 17),
+            _in_update("times_what_is_sent_twice", "[w.rtt_on.eq(0), count", "[count", 17),
+            _in_update("keeps_the_flood", "w.cwnd.eq(notice.mss), w.credit", "w.credit", 17),
         ),
         assumes="nothing of the record, the notice, the time or the judgement",
     ),
     Proof(
         name="tcp_notice_receive",
-        core="cores.tcp.notice.IcmpReceiveEngine",
+        core="cores.tcp.receive.ReceiveEngine (that handles ICMP notices)",
         says="a segment does in this engine what it does in the plain one (tcp_receive_active)",
-        module=_MODULE,
-        build=lambda cores: UpdateProof(cores.IcmpReceiveEngine(ICMP)),
+        module="trebuchet.cores.tcp.receive",
+        build=lambda cores: UpdateProof(cores.ReceiveEngine(ICMP)),
         depth=1,
         cover_depth=17,
         mutants=(Mutant("takes_all", "with m.If(self.notice):", "with m.If(1):", 17),),
@@ -273,32 +278,32 @@ PROOFS = (
     ),
     Proof(
         name="tcp_notice_place",
-        core="cores.tcp.notice.IcmpReceiveEngine",
+        core="cores.tcp.receive.ReceiveEngine (that handles ICMP notices)",
         says="a number is under way if SND.UNA <= number < SND.MAX, also across the wrap",
-        module=_MODULE,
-        build=lambda cores: PlaceProof(cores.IcmpReceiveEngine(ICMP)),
+        module="trebuchet.cores.tcp.receive",
+        build=lambda cores: PlaceProof(cores.ReceiveEngine(ICMP)),
         depth=6,
         cover_depth=7,
         mutants=(
-            Mutant("what_is_next", "& (j.acked != j.out)", ""),
-            Mutant("not_the_oldest", "(j.ack_same | j.ack_new)", "j.ack_new"),
-            Mutant("not_smaller", "notice.mss < self", "notice.mss <= self"),
+            _in_update("what_is_next", "& (j.acked != j.out)", ""),
+            _in_update("not_the_oldest", "(j.ack_same | j.ack_new)", "j.ack_new"),
+            _in_update("not_smaller", "notice.mss < r.mss", "notice.mss <= r.mss"),
         ),
         assumes="a sound record; segment and record stand still (tcp_receive_flow)",
     ),
     Proof(
         name="tcp_notice_way",
-        core="cores.tcp.notice.IcmpReceiveEngine",
+        core="cores.tcp.receive.ReceiveEngine (that handles ICMP notices)",
         says="a notice makes no session, draws no RST and leaves no verdict",
-        module=_MODULE,
-        build=lambda cores: WayProof(cores.IcmpReceiveEngine(ICMP)),
+        module="trebuchet.cores.tcp.receive",
+        build=lambda cores: WayProof(cores.ReceiveEngine(ICMP)),
         depth=2,
         cover_depth=17,
         mutants=(
             Mutant(
                 "like_a_segment",
-                "with m.If(self.notice & ~(self.lookup.found & ~gone)):",
-                "with m.If(0):",
+                "with m.If((connects & (known | ~accept)) | ignored):",
+                "with m.If(connects & (known | ~accept)):",
                 8,
             ),
         ),

@@ -379,7 +379,7 @@ _ASSUMES = "of the judgement what tcp_judge proves; nothing of record, segment a
 ACTIVE = replace(SMALL, active=True)
 
 
-ARRIVAL = "trebuchet.cores.tcp.arrival"
+UPDATE = "trebuchet.cores.tcp.record_update"
 
 PROOFS = (
     Proof(
@@ -410,35 +410,35 @@ PROOFS = (
                 "with m.If(flags.ack & ~j.ack_new):",
                 "with m.If(0):",
                 17,
-                where=ARRIVAL,
+                where=UPDATE,
             ),
             Mutant(
                 "any_reset",
                 "with m.If(flags.ack):\n                m.d.comb += [kill",
                 "with m.If(1):\n                m.d.comb += [kill",
                 17,
-                where=ARRIVAL,
+                where=UPDATE,
             ),
             Mutant(
                 "tells_twice",
                 "w.ev_open.eq(r.ev_open), self.opened",
                 "self.opened",
                 17,
-                where=ARRIVAL,
+                where=UPDATE,
             ),
             Mutant(
                 "keeps_the_syn",
                 "w.syn_due.eq(0), w.check.eq(1)",
                 "w.check.eq(1)",
                 17,
-                where=ARRIVAL,
+                where=UPDATE,
             ),
             Mutant(
                 "no_ack_of_the_syn",
                 "w.snd_una.eq(seg.ack), w.ack_due.eq(1)",
                 "w.snd_una.eq(seg.ack)",
                 17,
-                where=ARRIVAL,
+                where=UPDATE,
             ),
         ),
         assumes=_ASSUMES,
@@ -453,8 +453,8 @@ PROOFS = (
         depth=1,
         cover_depth=17,
         mutants=(
-            Mutant("no_limit", "| (r.challenges != 3)", "| (r.challenges == 3)", 17, where=ARRIVAL),
-            Mutant("deaf", "with m.If(j.takes | j.beyond):", "with m.If(j.takes):", 17, ARRIVAL),
+            Mutant("no_limit", "| (r.challenges != 3)", "| (r.challenges == 3)", 17, where=UPDATE),
+            Mutant("deaf", "with m.If(j.takes | j.beyond):", "with m.If(j.takes):", 17, UPDATE),
         ),
         assumes=_ASSUMES,
         not_proved="a reset while running; see the module's docstring",

@@ -201,7 +201,7 @@ class RulesProof(Harness):
 
 _ASSUMES = "a sound record: RCV.NXT < kept <= edge <= RCV.NXT + 65535; SND.NXT <= SND.MAX"
 
-ARRIVAL = "trebuchet.cores.tcp.arrival"
+UPDATE = "trebuchet.cores.tcp.record_update"
 
 PROOFS = (
     Proof(
@@ -213,29 +213,27 @@ PROOFS = (
         depth=1,
         cover_depth=17,
         mutants=(
-            Mutant(
-                "falls_behind", "with m.If(j.ack_past_nxt):", "with m.If(0):", 17, where=ARRIVAL
-            ),
+            Mutant("falls_behind", "with m.If(j.ack_past_nxt):", "with m.If(0):", 17, where=UPDATE),
             Mutant(
                 "syn_is_heeded",
                 "with m.If(j.takes | j.beyond):",
                 "with m.If(j.takes | j.beyond | j.resyn):",
                 17,
-                where=ARRIVAL,
+                where=UPDATE,
             ),
             Mutant(
                 "acknowledged_from_anywhere",
                 "with m.If(j.takes | j.beyond):",
                 "with m.If(j.takes | j.beyond | j.outside):",
                 17,
-                where=ARRIVAL,
+                where=UPDATE,
             ),
             Mutant(
                 "leaves_time_wait",
                 "with m.If(j.reset):",
                 "with m.If(j.reset | j.lingers):",
                 17,
-                where=ARRIVAL,
+                where=UPDATE,
             ),
         ),
         assumes=_ASSUMES,
@@ -249,9 +247,9 @@ PROOFS = (
         depth=1,
         cover_depth=24,
         mutants=(
-            Mutant("fin_before_a_run", "& ~j.ahead & ~jump", "& ~j.ahead", 24),
-            Mutant("forgets_a_fin", "m.d.comb += w.kept.eq(0)", "pass", 24, where=ARRIVAL),
-            Mutant("passes_a_run", "with m.If(r.kept != 0):", "with m.If(0):", 24, where=ARRIVAL),
+            Mutant("fin_before_a_run", "& ~j.ahead & ~jump", "& ~j.ahead", 24, where=UPDATE),
+            Mutant("forgets_a_fin", "m.d.comb += w.kept.eq(0)", "pass", 24, where=UPDATE),
+            Mutant("passes_a_run", "with m.If(r.kept != 0):", "with m.If(0):", 24, where=UPDATE),
         ),
         assumes=_ASSUMES,
     ),

@@ -133,7 +133,7 @@ class TransmitProof(Elaboratable):
         return m
 
 
-ARRIVAL = "trebuchet.cores.tcp.arrival"
+UPDATE = "trebuchet.cores.tcp.record_update"
 
 PROOFS = (
     Proof(
@@ -145,15 +145,15 @@ PROOFS = (
         depth=1,
         cover_depth=17,
         mutants=(
-            Mutant("same_digits", "other |= r.snd_plain", "other |= 0", 17, where=ARRIVAL),
+            Mutant("same_digits", "other |= r.snd_plain", "other |= 0", 17, where=UPDATE),
             Mutant(
                 "gaps_can_wait",
                 "w.ack_now.eq(r.ack_now | (r.kept != 0))",
                 "w.ack_now.eq(0)",
                 17,
-                where=ARRIVAL,
+                where=UPDATE,
             ),
-            Mutant("always_plain", "w.snd_plain.eq(0)", "w.snd_plain.eq(1)", 17, where=ARRIVAL),
+            Mutant("always_plain", "w.snd_plain.eq(0)", "w.snd_plain.eq(1)", 17, where=UPDATE),
         ),
         assumes="a segment stays until it is taken; nothing of the record or the judgement",
         not_proved="a reset while running; the other fields (tcp_receive_all)",

@@ -117,6 +117,7 @@ REASONS = {
         "roles.ecg.load.BlockLoader": ["ecg_role_verilator"],
         "roles.ecg.load.RecordLoader": ["ecg_stream::test_a_part_of_full_size"],
         "tcp.receive.ReceiveEngine": ["tcp_thousand", "e2e_board"],
+        "tcp.record_update.RecordUpdate": ["tcp_thousand", "e2e_board"],
     },
     NONE: {
         **dict.fromkeys(("axi.AxiMaster", "axi_lite.AxiLiteRegisters"), ["axi"]),
@@ -145,7 +146,7 @@ REASONS = {
         "tcp.index_writer.IndexWriter": ["tcp_index", "scale"],
         "tcp.lists.ListServer": ["tcp_lists", "scale"],
         "tcp.mover.LineMover": ["tcp_cached", "scale"],
-        "tcp.notice.IcmpReceiveEngine": ["tcp_notices"],
+        "tcp.notice.NoticeUpdate": ["tcp_notices"],
         "tcp.places.PlacePools": ["tcp_places::test_pools"],
         "tcp.number_stack.NumberStack": ["tcp_index::test_number_stack", "scale"],
         "tcp.timer.WheelsTimerEngine": ["scale"],

@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 from .record import TIME_WIDTH, record_layout
 from .segment import rx_segment_layout
 
-__all__ = ["COUNTS", "SIZES", "CookieDialogue", "SynCookie"]
+__all__ = ["COUNTS", "SIZES", "SynCookie", "syn_ack"]
 
 #: What the engine counts of cookies: one strobe each.
 COUNTS = ("cookies_sent", "cookies_taken")
@@ -116,77 +116,7 @@ class SynCookie(wiring.Component):
         return m
 
 
-class CookieDialogue:
-    """What :class:`~trebuchet.cores.tcp.receive.ReceiveEngine` does with cookies: methods of it.
-
-    The hash comes from the table, whose cipher has nothing else to do meanwhile: ``block`` is
-    looked up as if it were a tuple. What is found under it does not matter.
-
-    A SYN takes one more look-up, an ACK that could be a cookie's two, and one of a session that it
-    has made a third. One that could be, but is not, gets no answer: it may be a later segment of a
-    peer whose first ACK was lost, which a RST would end. An ACK whose session is gone can make it
-    once more if it comes again within the cookie's time, as with all SYN cookies: the peer then
-    answers with a RST.
-    """
-
-    def _cookies(self, m):
-        m.submodules.cookie = self.cookie = cookie = SynCookie(self.config)
-        new, seg = self.handshake, self.input.payload.body.segment
-        self.good = Signal()  # the segment is the ACK of a cookie of ours
-        self.bakes = Signal()  # the block is looked up, for its hash, not the segment
-        m.d.comb += [
-            cookie.segment.eq(seg),
-            cookie.mss.eq(new.mss),
-            cookie.first.eq(Mux(seg.flags.syn, new.seq, seg.seq)),
-            cookie.service.eq(new.service),
-            cookie.now.eq(self.now),
-            cookie.hold.eq(self.bakes),
-            cookie.hash.eq(self.lookup.hash),
-            new.made.eq(self.good),
-            new.told.eq(cookie.told),
-        ]
-        with m.If(self.bakes):
-            m.d.comb += [self.lookup.tuple.eq(cookie.block), self.lookup.want_hash.eq(1)]
-
-    def _vouched(self):
-        """The session may be made however many handshakes are under way."""
-        return self.connects | self.good if self.config.cookies else self.connects
-
-    def _returns(self):
-        """A segment without a session may be the ACK of a cookie."""
-        flags = self.input.payload.body.segment.flags
-        listens = self.handshake.local.any() & self.settings.enable & ~self.connects
-        return flags.ack & ~flags.syn & ~flags.rst & listens & self.cookie.plausible
-
-    def _bake(self, m):
-        """States: one look-up ends, another begins."""
-        syn = self.input.payload.body.segment.flags.syn
-        with m.State("BAKE"):
-            m.d.comb += self.lookup.finish.eq(1)
-            m.d.sync += self.bakes.eq(1)
-            m.next = "ANEW"
-        with m.State("ANEW"):
-            with m.If(self.lookup.ready):
-                m.d.comb += self.lookup.start.eq(1)
-                m.next = "LOOKUP"
-        with m.State("BAKED"):  # the hash is there, and what follows from it in a cycle
-            m.next = "TASTE"
-        with m.State("TASTE"):
-            m.next = "REPLY"
-            with m.If(~syn & self.cookie.good):
-                m.d.comb += [self.lookup.finish.eq(1), self.count.cookies_taken.eq(1)]
-                m.d.sync += [self.bakes.eq(0), self.good.eq(1)]
-                m.next = "ANEW"
-            with m.Elif(~syn):
-                m.d.comb += self.count.unknown.eq(1)
-                m.next = "TAIL"
-
-    def _hand_out(self, m):
-        """In REPLY, to a SYN: the SYN-ACK with the cookie."""
-        config, o = self.config, self.reply.payload
-        with m.If(self.bakes & self.input.payload.body.segment.flags.syn):
-            m.d.comb += [self.cookie.sent.eq(1), self.count.cookies_sent.eq(1)]
-            m.d.comb += self.count.rst_tx.eq(0)
-            m.d.sync += [o.flags.rst.eq(0), o.flags.syn.eq(1), o.seq.eq(self.cookie.number)]
-            m.d.sync += [o.ack.eq(self.handshake.seq), o.mss.eq(config.mss)]
-            m.d.sync += o.window.eq(min(config.window, 65535))
+def syn_ack(m, o, config, cookie, ack):
+    """Make register ``o``, the reply to a SYN without a session, the SYN-ACK with its cookie."""
+    m.d.sync += [o.flags.rst.eq(0), o.flags.syn.eq(1), o.seq.eq(cookie.number)]
+    m.d.sync += [o.ack.eq(ack), o.mss.eq(config.mss), o.window.eq(min(config.window, 65535))]

@@ -98,9 +98,8 @@ class TcpEngine(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         config = self.config
-        receiver = notice.IcmpReceiveEngine if config.icmp else receive.ReceiveEngine
         m.submodules.table = self.table = self._table()
-        m.submodules.receive = self.receive = receiver(config)
+        m.submodules.receive = self.receive = receive.ReceiveEngine(config)
         m.submodules.dma = self.dma = ReceiveDma(config)
         m.submodules.publish = self.publish = publish.PublishEngine(config)
         m.submodules.transmit = self.transmit = transmit.TransmitEngine(config)

@@ -1,14 +1,40 @@
 """What a SYN puts into a session's record (RFC 9293, 3.10.7.2 and 3.10.7.3)."""
 
 from amaranth.hdl import Module, Mux, Signal
-from amaranth.lib import wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from .record import Phase, record_layout
 from .registers import settings_layout
 from .segment import rx_segment_layout
 
-__all__ = ["Handshake"]
+__all__ = ["Handshake", "syn_fields", "syn_layout"]
+
+
+def syn_layout(config):
+    """Return the layout of what a peer's SYN, or a request to send one, means for a record."""
+    fields = {"seq": 32, "edge": 32, "window": 16, "mss": 11, "cwnd": config.window_bits}
+    fields |= {"scaled": 1, "scale": 4} if config.scaling else {}
+    return data.StructLayout(fields | ({"permits": 1} if config.sack else {}))
+
+
+def syn_fields(config, w, syn):
+    """Return statements: the fields of record ``w`` that follow from ``syn``, of syn_layout."""
+    options = []
+    if config.scaling:
+        options = [w.scaled.eq(syn.scaled), w.snd_shift.eq(syn.scale), w.snd_plain.eq(1)]
+    if config.sack:
+        options.append(w.sack.eq(syn.permits))
+    return [
+        options,
+        [w[name].eq(syn.seq) for name in ("rcv_base", "rcv_nxt", "rcv_pub", "rcv_cons")],
+        w.rcv_edge.eq(syn.edge),
+        w.snd_wnd.eq(syn.window),
+        w.mss.eq(syn.mss),
+        w.cwnd.eq(syn.cwnd),
+        w.retries.eq(0),
+        w.touch(),
+    ]
 
 
 class Handshake(wiring.Component):
@@ -26,6 +52,7 @@ class Handshake(wiring.Component):
     ``iss``       Out  of the last ``take``: hash and clock (RFC 9293, 3.4.1)
     ``seq``       Out  the peer's sequence number behind its SYN
     ``edge``      Out  the end of the window that we then offer
+    ``syn``       Out  syn_layout: these, window and options
     ``opens``     In   with ``config.active``: there is no SYN, but a request to send one; ``seq``
                        is 0, and the options are those that our SYN offers
     ``made``      In   with ``config.cookies``: ``segment`` is the ACK of a cookie of ours, with
@@ -52,6 +79,7 @@ class Handshake(wiring.Component):
                 "iss": Out(32),
                 "seq": Out(32),
                 "edge": Out(32),
+                "syn": Out(syn_layout(config)),
             }
             | ({"opens": In(1)} if config.active else {})
             | ({"made": In(1), "told": In(11)} if config.cookies else {})
@@ -80,6 +108,14 @@ class Handshake(wiring.Component):
             self.seq.eq(seg.seq + (~self.opens if config.active else 1)),
             self.edge.eq(self.seq + config.window),
         ]
+        names = ("seq", "edge", "mss", "cwnd")
+        m.d.comb += [self.syn[name].eq(getattr(self, name)) for name in names]
+        m.d.comb += self.syn.window.eq(seg.window)
+        if config.scaling:
+            m.d.comb += self.syn.scaled.eq(self._offered(seg.scaled))
+            m.d.comb += self.syn.scale.eq(seg.scale)
+        if config.sack:
+            m.d.comb += self.syn.permits.eq(self._offered(seg.permits))
         with m.If(seg.mss == 0):
             m.d.sync += self.mss.eq(536)
         with m.Elif(seg.mss < 64):
@@ -96,25 +132,6 @@ class Handshake(wiring.Component):
             option = option | self.opens
         return option & ~self.made if self.config.cookies else option
 
-    def peer(self, w):
-        """Statements: the fields of record ``w`` that follow from the peer's SYN."""
-        options, seg = [], self.segment
-        if self.config.scaling:
-            both = self._offered(seg.scaled)
-            options = [w.scaled.eq(both), w.snd_shift.eq(seg.scale), w.snd_plain.eq(1)]
-        if self.config.sack:
-            options.append(w.sack.eq(self._offered(seg.permits)))
-        return [
-            options,
-            [w[name].eq(self.seq) for name in ("rcv_base", "rcv_nxt", "rcv_pub", "rcv_cons")],
-            w.rcv_edge.eq(self.edge),
-            w.snd_wnd.eq(self.segment.window),
-            w.mss.eq(self.mss),
-            w.cwnd.eq(self.cwnd),
-            w.retries.eq(0),
-            w.touch(),
-        ]
-
     def new(self, w):
         """Statements: record ``w`` is a session in SYN-RCVD, whose SYN-ACK is due, or was sent."""
         zero = ("ack_due", "rst_due", "resend", "probe", "keepalive", "check", "ev_closed", "ok")
@@ -126,7 +143,7 @@ class Handshake(wiring.Component):
             zero += ("ack_wait", "ack_now", "near", "busy")
         return [
             [w[name].eq(0) for name in zero],
-            self.peer(w),
+            syn_fields(self.config, w, self.syn),
             [w[name].eq(self.iss_1) for name in ("snd_nxt", "snd_max", "snd_end")],
             [w[name].eq(self.iss) for name in ("snd_una", "recover")],
             w.service.eq(self.service),

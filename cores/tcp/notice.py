@@ -1,4 +1,4 @@
-"""What ICMP errors about our segments do to their sessions.
+"""ICMP errors about our segments: their way into the receive engine, and their effect.
 
 Sources: RFC 1191 sections 4 and 6.5 (path MTU discovery), RFC 5927 sections 4 to 7 (which errors to
 believe), RFC 9293 section 3.9.2.2.
@@ -9,11 +9,11 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from .icmp import notice_layout
-from .receive import ReceiveEngine
-from .receive_input import InputKind, input_layout
-from .record import Phase, kill, opening
+from .judge import judgement_layout
+from .receive_input import InputKind, input_layout, notice_body
+from .record import KILL_WRITES, Handback, Phase, UpdateSignature, kill, opening
 
-__all__ = ["COUNTS", "MSS_FLOOR", "IcmpReceiveEngine", "NoticePort"]
+__all__ = ["COUNTS", "MSS_FLOOR", "NoticePort", "NoticeUpdate"]
 
 #: No notice makes the MSS smaller: a datagram of 576 bytes is what every host takes (RFC 9293,
 #: 3.7.1), and links that take less are not found today. With the 68 bytes that RFC 1191 allows, one
@@ -26,6 +26,11 @@ PROTOCOL, PORT, TOO_BIG = 2, 3, 4
 
 #: What the engine counts of notices: one strobe each, and each notice is one of them.
 COUNTS = ("icmp_mss", "icmp_aborts", "icmp_soft", "icmp_ignored")
+
+
+#: Fields of the record that a notice changes.
+WRITES = ("mss", "cwnd", "credit", "snd_nxt", "ahead", "blocked", "recover", "recovering")
+WRITES += ("dup_acks", "rtt_on", *KILL_WRITES)
 
 
 class NoticePort(wiring.Component):
@@ -77,11 +82,15 @@ class NoticePort(wiring.Component):
         return m
 
 
-class IcmpReceiveEngine(ReceiveEngine):
-    """:class:`~trebuchet.cores.tcp.receive.ReceiveEngine` that heeds ICMP errors, too.
+class NoticeUpdate(wiring.Component):
+    """Derives a record's new values from an ICMP error about one of the session's segments.
 
     ==============  ===  ======================================================================
-    ``noticed``     Out  a strobe per entry of :data:`COUNTS`
+    ``notice``      In   the variant ``notice`` of the receive engine's input
+    ``judgement``   In   judgement_layout, of the notice's number as an acknowledgement
+    ``update``      Out  :class:`~trebuchet.cores.tcp.record.UpdateSignature`: the record and
+                         its new values
+    ``count``       Out  a strobe per entry of :data:`COUNTS`, one of them for each notice
     ==============  ===  ======================================================================
 
     A notice is believed only if it is about a byte that is under way, SND.UNA <= its number <
@@ -94,46 +103,42 @@ class IcmpReceiveEngine(ReceiveEngine):
       it is timed no longer;
     * 2 and 3, in SYN-SENT: the attempt is over, as after a RST;
     * all others, and these in other states: nothing (RFC 9293, MUST-56; RFC 5927, section 5).
+
+    Latency: the outputs are valid a cycle after all inputs are stable. No stream, no back-pressure;
+    nothing to reset. *Bad input*: any notice is valid input.
     """
 
     def __init__(self, config):
-        super().__init__(config, {"noticed": Out(data.StructLayout({name: 1 for name in COUNTS}))})
-        self.notice = self.input.payload.kind == InputKind.NOTICE
+        self.config = config
+        super().__init__(
+            {
+                "notice": In(notice_body(config)),
+                "judgement": In(judgement_layout(config)),
+                "update": Out(UpdateSignature(config, WRITES)),
+                "count": Out(data.StructLayout({name: 1 for name in COUNTS})),
+            }
+        )
         self.under_way, self.smaller = Signal(), Signal()
 
     def elaborate(self, platform):
-        m = super().elaborate(platform)
-        j = self.j
-        m.d.sync += [  # right long before the record is handed back, six cycles after its grant
+        m = Module()
+        notice, j, r, count = self.notice, self.judgement, self.update.record, self.count
+        m.d.sync += [
             self.under_way.eq((j.ack_same | j.ack_new) & (j.acked != j.out)),
-            self.smaller.eq(self.input.payload.body.notice.mss < self.port.record.mss),
+            self.smaller.eq(notice.mss < r.mss),
         ]
-        return m
-
-    def _decide(self, m, accept, fresh, gone):
-        with m.If(self.notice & ~(self.lookup.found & ~gone)):
-            m.d.comb += self.noticed.icmp_ignored.eq(1)
-            m.next = "TAIL"
-        with m.Else():
-            super()._decide(m, accept, fresh, gone)
-
-    def _update(self, m):
-        with m.If(self.notice):
-            self._heed(m)
-        with m.Else():
-            super()._update(m)
-
-    def _heed(self, m):
-        notice, r, w = self.input.payload.body.notice, self.port.record, self.w
+        w = Handback(m, self.update)
         refuses = (notice.code == PROTOCOL) | (notice.code == PORT)
         with m.If(~self.under_way):
-            m.d.comb += self.noticed.icmp_ignored.eq(1)
+            m.d.comb += count.icmp_ignored.eq(1)
         with m.Elif((notice.code == TOO_BIG) & (r.phase == Phase.OPEN) & self.smaller):
             m.d.comb += [w.mss.eq(notice.mss), w.cwnd.eq(notice.mss), w.credit.eq(0)]
             m.d.comb += [w.snd_nxt.eq(r.snd_una), w.ahead.eq(0), w.resend.eq(0), w.blocked.eq(0)]
             m.d.comb += [w.recover.eq(r.snd_max), w.recovering.eq(0), w.dup_acks.eq(0)]
-            m.d.comb += [w.rtt_on.eq(0), self.noticed.icmp_mss.eq(1)]
+            m.d.comb += [w.rtt_on.eq(0), count.icmp_mss.eq(1)]
         with m.Elif(refuses & opening(self.config, r)):
-            m.d.comb += [kill(self.port, 0), self.noticed.icmp_aborts.eq(1)]
+            m.d.comb += [kill(self.update, 0), count.icmp_aborts.eq(1)]
         with m.Else():
-            m.d.comb += self.noticed.icmp_soft.eq(1)
+            m.d.comb += count.icmp_soft.eq(1)
+        w.finish(m)
+        return m

@@ -5,13 +5,14 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from .admission import latency
-from .arrival import Arrival
 from .cookie import COUNTS as COOKIE_COUNTS
-from .cookie import CookieDialogue
+from .cookie import SynCookie, syn_ack
 from .estimator import CONGESTION, RttEstimator
 from .handshake import Handshake
 from .judge import SegmentJudge
 from .lookup import LookupSignature, session_tuple
+from .notice import COUNTS as NOTICE_COUNTS
+from .notice import NoticeUpdate
 from .receive_input import InputKind, input_layout
 from .record import (
     KILL_WRITES,
@@ -23,9 +24,11 @@ from .record import (
     record_layout,
     run_names,
 )
+from .record_update import COUNTS as UPDATE_COUNTS
+from .record_update import RecordUpdate
 from .registers import settings_layout
 from .runs import KeptRuns
-from .segment import reset, tx_segment_layout, verdict_layout
+from .segment import drop, reset, tx_segment_layout, verdict_layout
 
 __all__ = ["COUNTS", "WRITES", "ReceiveEngine", "counts", "writes"]
 
@@ -60,8 +63,12 @@ def counts(config):
     return COUNTS + COOKIE_COUNTS if config.cookies else COUNTS
 
 
-class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
-    """Takes received segments one after the other, finds or makes their session, and updates it.
+def _strobes(names):
+    return data.StructLayout({name: 1 for name in names})
+
+
+class ReceiveEngine(wiring.Component):
+    """Takes segments, notices and requests one by one, finds or makes their session, updates it.
 
     ==============  ===  ======================================================================
     ``input``       In   stream of :func:`~trebuchet.cores.tcp.receive_input.input_layout`
@@ -81,15 +88,28 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
     ``refused``     Out  strobe: service ``wanted`` was not admitted
     ``peer``        Out  who the session ``port.session`` is with, to be kept if ``peer_write``
     ``count``       Out  a strobe per entry of :func:`counts`
+    ``noticed``     Out  with ``config.icmp``: a strobe per entry of
+                         :data:`~trebuchet.cores.tcp.notice.COUNTS`
     ==============  ===  ======================================================================
 
     About 24 cycles a segment (50 for a SYN), of which it holds the record for 7, and ``runs`` + 3
     more if something is kept beyond a gap, or is about to be. It waits for the sender (through
     ``reply``) and the memory (through ``verdict``), never while it holds a record.
     Reset: idle.
+
+    Parts: ``judge`` classifies a segment, ``rtt``, ``window`` and ``gaps`` compute what follows
+    from it, ``update`` (of a notice ``notice_update``) derives the record's new values, and
+    ``handshake`` those of a new session. All of them are valid before the record is handed back.
+
+    With ``config.cookies``: a segment's second lookup is that of ``cookie.block``, for its hash
+    only; the table's cipher has nothing else to do meanwhile. A SYN takes one more lookup, an ACK
+    that could be a cookie's two, and one of a session that it has made a third. One that could be,
+    but is not, gets no answer: it may be a later segment of a peer whose first ACK was lost, which
+    a RST would end. An ACK whose session is gone can make it once more if it comes again within the
+    cookie's time, as with all SYN cookies: the peer then answers with a RST.
     """
 
-    def __init__(self, config, more=None):
+    def __init__(self, config):
         self.config = config
         super().__init__(
             {
@@ -110,11 +130,25 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
                 "wanted": Out(record_layout(config).members["service"]),
                 "peer": Out(peer_layout(config)),
                 "peer_write": Out(1),
-                "count": Out(data.StructLayout({name: 1 for name in counts(config)})),
+                "count": Out(_strobes(counts(config))),
             }
-            | (more or {})
+            | ({"noticed": Out(_strobes(NOTICE_COUNTS))} if config.icmp else {})
         )
-        self.service = self.input.payload.body.connect.service
+        kind, body = self.input.payload.kind, self.input.payload.body
+        self.connects = kind == InputKind.CONNECT if config.active else C(0)
+        self.notice = kind == InputKind.NOTICE if config.icmp else C(0)
+        self.service = body.connect.service
+        self.judge = SegmentJudge(config)
+        self.j = self.judge.judgement
+        self.rtt = RttEstimator(config.rto_max)
+        self.window = CONGESTION[config.congestion](config.window_bits)
+        self.gaps = KeptRuns(config)
+        self.handshake = Handshake(config)
+        self.update = RecordUpdate(config)
+        self.notice_update = NoticeUpdate(config) if config.icmp else None
+        self.cookie = SynCookie(config) if config.cookies else None
+        # The segment is the ACK of a cookie of ours; the cookie's block is looked up.
+        self.good, self.bakes = (Signal(), Signal()) if config.cookies else (C(0), C(0))
 
     # A segment's way: IDLE, LOOKUP (the table works), DECIDE, then CLAIM, WORK and COMMIT (there is
     # a session), CLAIM and MAKE (a new one) or REPLY (none), and TAIL, which frees the table and
@@ -124,21 +158,19 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
     def elaborate(self, platform):
         m = Module()
         config, seg, port = self.config, self.input.payload.body.segment, self.port
-        m.submodules.judge = self.judge = judge = SegmentJudge(self.config)
+        connects, w = self.connects, Handback(m, port)
+        m.submodules.judge = judge = self.judge
         m.d.comb += [judge.segment.eq(seg), judge.record.eq(port.record)]
-        kind = self.input.payload.kind
-        self.connects = connects = kind == InputKind.CONNECT if config.active else C(0)
-        self.w = Handback(m, port)
         m.d.comb += [
             self.lookup.tuple.eq(session_tuple(seg)),
             self.lookup.want_hash.eq(seg.flags.syn | connects),
         ]
         m.d.comb += [self.peer[name].eq(seg[name]) for name in self.peer.shape().members]
-        self.j = judge.judgement
         self._arithmetic(m)
         self._handshake(m)
         self._admission(m)
         self._gaps(m)
+        self._updates(m)
         r = port.record
         syn_only = seg.flags.syn & ~seg.flags.ack & ~seg.flags.rst
         accept = (syn_only & self.handshake.local.any() | connects) & self.settings.enable
@@ -153,7 +185,7 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
             & ((r.count == 0) & (r.flight == 0) & (r.rcv_nxt == r.rcv_pub))
         )
         if config.cookies:
-            self._cookies(m)
+            self._cookie(m)
             accept = accept | self.good
         with m.If(self.verdict.valid & self.verdict.ready):
             m.d.sync += self.verdict.valid.eq(0)
@@ -211,12 +243,11 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
             with m.State("MAKE"):
                 m.d.comb += [port.commit.eq(1), self.count.accepted.eq(1)]
                 m.d.sync += [made.eq(fresh), self.settled.eq(self.settling)]
-                self._make(m)
+                self._make(m, w)
                 m.next = "TAIL"
             with m.State("COMMIT"):
                 m.d.comb += port.commit.eq(1)
-                self._order(m)
-                self._update(m)
+                self._hand_back(m, w)
                 m.next = "TAIL"
                 with m.If(self.answer_rst):
                     m.next = "REPLY"
@@ -238,26 +269,31 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
                     m.d.comb += [self.lookup.finish.eq(1), self.lookup.insert.eq(made)]
                     m.d.comb += [self.accepted.eq(made), self.input.ready.eq(1)]
                     with m.If(owed):
-                        self._drop(m)
+                        m.d.sync += self.verdict.valid.eq(1)
+                        drop(m, self.verdict.payload, seg)
                     m.next = "IDLE"
             if config.cookies:
-                self._bake(m)
-        self.w.finish(m)
+                self._cookie_states(m)
+        w.finish(m)
         return m
 
     def _decide(self, m, accept, fresh, gone):
         seg, connects = self.input.payload.body.segment, self.connects
         m.d.sync += [fresh.eq(0), self.port.session.eq(self.lookup.session)]
-        with m.If(connects & ((self.lookup.found & ~gone) | ~accept)):
+        known = self.lookup.found & ~gone
+        ignored = self.notice & ~known
+        if self.config.icmp:
+            m.d.comb += self.noticed.icmp_ignored.eq(ignored)
+        with m.If((connects & (known | ~accept)) | ignored):
             m.next = "TAIL"
-        with m.Elif(self.lookup.found & ~gone):
+        with m.Elif(known):
             m.next = "ROOM"
         with m.Elif(accept):
             m.d.sync += [self.port.session.eq(self.lookup.free_session), fresh.eq(1)]
             m.next = "TAIL"
             with m.If(~self.lookup.free_valid | ~self.admitted):
                 m.d.comb += [self.count.refused_full.eq(1), self.refused.eq(~self.admitted)]
-            with m.Elif(self.crowded & ~self._vouched()):
+            with m.Elif(self.crowded & ~(connects | self.good)):
                 m.d.comb += self.count.refused_half_open.eq(1)
                 if self.config.cookies:
                     with m.If(self.cookie.able):
@@ -266,7 +302,7 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
             with m.Else():
                 m.next = "ROOM"
         if self.config.cookies:
-            with m.Elif(self._returns()):
+            with m.Elif(self._may_be_cookie()):
                 m.next = "BAKE"
         with m.Else():
             m.d.comb += self.count.unknown.eq(1)
@@ -276,32 +312,22 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
 
     def _arithmetic(self, m):
         """The free-running pipelines beside the judge: time-out, congestion window."""
-        r, j, config = self.port.record, self.j, self.config
-        m.submodules.rtt = self.rtt = rtt = RttEstimator(config.rto_max)
-        control = CONGESTION[config.congestion]
-        m.submodules.window = self.window = window = control(config.window_bits)
-        self.sampled = Signal()
+        r, j = self.port.record, self.j
+        m.submodules.rtt = rtt = self.rtt
+        m.submodules.window = window = self.window
         m.d.comb += [
-            self.sampled.eq(r.rtt_on & j.ack_new & j.ack_timed),
-            rtt.srtt8.eq(r.srtt8),
-            rtt.rttvar4.eq(r.rttvar4),
-            rtt.valid.eq(r.rtt_valid),
-            rtt.sample.eq(self.sampled),
-            rtt.start.eq(r.rtt_start),
-            rtt.now.eq(self.now),
+            [rtt.srtt8.eq(r.srtt8), rtt.rttvar4.eq(r.rttvar4), rtt.valid.eq(r.rtt_valid)],
+            [rtt.start.eq(r.rtt_start), rtt.now.eq(self.now)],
+            rtt.sample.eq(r.rtt_on & j.ack_new & j.ack_timed),
             rtt.rto_min.eq(self.settings.rto_min),
             rtt.rto_initial.eq(self.settings.rto_initial),
-            window.acked.eq(j.acked),
-            window.out.eq(j.out),
-            window.cwnd.eq(r.cwnd),
-            window.credit.eq(r.credit),
-            window.ssthresh.eq(r.ssthresh),
-            window.mss.eq(r.mss),
+            [window.acked.eq(j.acked), window.out.eq(j.out), window.mss.eq(r.mss)],
+            [getattr(window, n).eq(r[n]) for n in ("cwnd", "credit", "ssthresh")],
         ]
 
     def _handshake(self, m):
         """What a new session needs, ready long before MAKE."""
-        m.submodules.handshake = self.handshake = new = Handshake(self.config)
+        m.submodules.handshake = new = self.handshake
         m.d.comb += [
             new.segment.eq(self.input.payload.body.segment),
             new.settings.eq(self.settings),
@@ -328,7 +354,7 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
     def _gaps(self, m):
         """What is kept beyond gaps, and the text. Right in COMMIT if there was any, or will be."""
         r, j, bits = self.port.record, self.j, self.config.place_bits
-        m.submodules.gaps = self.gaps = gaps = KeptRuns(self.config)
+        m.submodules.gaps = gaps = self.gaps
         m.d.comb += [
             gaps.record.eq(r),
             gaps.ahead.eq(j.ahead),
@@ -336,46 +362,137 @@ class ReceiveEngine(CookieDialogue, Arrival, wiring.Component):
             gaps.end.eq(Mux(j.ahead, j.end, j.next[:bits])),
         ]
 
-    def _make(self, m):
+    def _make(self, m, w):
         """SYN in LISTEN: a session in SYN-RCVD; or a request: one in SYN-SENT."""
-        w = self.w
         m.d.comb += [self.handshake.new(w), self.peer_write.eq(1)]
         if self.config.active:
             with m.If(self.connects):  # the service may queue what it wants to send
                 m.d.comb += [w.service.eq(self.service), w.phase.eq(Phase.SYN_SENT)]
                 m.d.comb += [w.opened.eq(1), w.ev_open.eq(0 if self.config.places else 1)]
 
+    def _updates(self, m):
+        """What segment and notice make of the record. Right in COMMIT."""
+        r, j, body, update = self.port.record, self.j, self.input.payload.body, self.update
+        m.submodules.update = update
+        m.d.comb += [
+            update.segment.eq(body.segment),
+            update.judgement.eq(j),
+            update.update.record.eq(r),
+            update.settings.eq(self.settings),
+            update.now.eq(self.now),
+            update.sampled.eq(self.rtt.sample),
+            update.srtt8.eq(self.rtt.srtt8_new),
+            update.rttvar4.eq(self.rtt.rttvar4_new),
+            update.rto.eq(self.rtt.rto),
+            update.grown.eq(self.window.grown),
+            update.credit.eq(self.window.credit_new),
+            update.half.eq(self.window.half),
+            [update.joined[n].eq(getattr(self.gaps, n)) for n in update.joined.shape().members],
+            [update.pool.eq(self.pool.payload), update.pool_valid.eq(self.pool.valid)],
+        ]
+        if self.config.active:
+            m.d.comb += update.syn.eq(self.handshake.syn)
+        if self.config.icmp:
+            m.submodules.notice_update = notice = self.notice_update
+            m.d.comb += [notice.notice.eq(body.notice), notice.judgement.eq(j)]
+            m.d.comb += notice.update.record.eq(r)
+
+    def _hand_back(self, m, w):
+        """In COMMIT: the record's new values, and what else a segment or notice does."""
+        self._order(m)
+        if self.config.icmp:
+            with m.If(self.notice):
+                m.d.comb += [w.apply(self.notice_update.update)]
+                m.d.comb += self.noticed.eq(self.notice_update.count)
+            with m.Else():
+                self._apply(m, w)
+        else:
+            self._apply(m, w)
+
+    def _apply(self, m, w):
+        update = self.update
+        m.d.comb += [
+            w.apply(update.update),
+            [self.count[name].eq(update.count[name]) for name in UPDATE_COUNTS],
+            self.answer_rst.eq(update.answer_rst),
+            self.opened.eq(update.opened),
+            self.pool.ready.eq(update.pool_ready),
+        ]
+        with m.If(update.store):
+            m.d.sync += [self.owed.eq(0), self.verdict.valid.eq(1)]
+
     def _order(self, m):
         """The verdict, should the text go to memory; its place there."""
-        seg, j, r = self.input.payload.body.segment, self.j, self.port.record
-        jump = (r.kept != 0) & self.gaps.jump
-        self.fin = fin = seg.flags.fin & j.whole & ~r.fin_seen & ~j.ahead & ~jump
-        self.end = Mux(jump, self.gaps.edge, j.next + fin)  # RCV.NXT after it, unless it is ahead
-        self.place = segment = Mux(r.has_segment, r.segment, self.pool.payload)
+        seg, j, r, update = self.input.payload.body.segment, self.j, self.port.record, self.update
         offset = (Mux(j.ahead, seg.seq, r.rcv_nxt) - r.rcv_base)[: self.config.segment_log2]
         base = self.config.pool_base >> self.config.segment_log2
         verdict = self.verdict.payload
         m.d.sync += [
             verdict.session.eq(self.port.session),
-            verdict.addr.eq(((base + segment) << self.config.segment_log2) | offset),
+            verdict.addr.eq(((base + update.place) << self.config.segment_log2) | offset),
             verdict.arrived.eq(seg.length),
             verdict.skip.eq(j.skip),
             verdict.length.eq(Mux(j.ahead, seg.length, j.take)),
-            verdict.fin.eq(fin),
-            verdict.end.eq(self.end),
+            verdict.fin.eq(update.fin),
+            verdict.end.eq(update.end),
             verdict.commit.eq(1),
             verdict.ahead.eq(j.ahead),
         ]
-
-    def _drop(self, m):
-        verdict = self.verdict.payload
-        m.d.sync += [self.verdict.valid.eq(1), verdict.commit.eq(0), verdict.length.eq(0)]
-        m.d.sync += [verdict.skip.eq(0), verdict.arrived.eq(self.input.payload.body.segment.length)]
-        m.d.sync += [verdict.fin.eq(0), verdict.ahead.eq(0)]
 
     def _reply(self, m):
         """Something to a segment that belongs to no session."""
         m.d.sync += self.reply.valid.eq(1)
         reset(m, self.reply.payload, self.input.payload.body.segment)
         if self.config.cookies:
-            self._hand_out(m)
+            # To a SYN: the SYN-ACK with the cookie.
+            with m.If(self.bakes & self.input.payload.body.segment.flags.syn):
+                m.d.comb += [self.cookie.sent.eq(1), self.count.cookies_sent.eq(1)]
+                m.d.comb += self.count.rst_tx.eq(0)
+                syn_ack(m, self.reply.payload, self.config, self.cookie, self.handshake.seq)
+
+    def _cookie(self, m):
+        """The cookie of a SYN, or that an ACK may bring back."""
+        m.submodules.cookie = cookie = self.cookie
+        new, seg = self.handshake, self.input.payload.body.segment
+        m.d.comb += [
+            cookie.segment.eq(seg),
+            cookie.mss.eq(new.mss),
+            cookie.first.eq(Mux(seg.flags.syn, new.seq, seg.seq)),
+            cookie.service.eq(new.service),
+            cookie.now.eq(self.now),
+            cookie.hold.eq(self.bakes),
+            cookie.hash.eq(self.lookup.hash),
+            new.made.eq(self.good),
+            new.told.eq(cookie.told),
+        ]
+        with m.If(self.bakes):
+            m.d.comb += [self.lookup.tuple.eq(cookie.block), self.lookup.want_hash.eq(1)]
+
+    def _may_be_cookie(self):
+        """A segment without a session may be the ACK of a cookie."""
+        flags = self.input.payload.body.segment.flags
+        listens = self.handshake.local.any() & self.settings.enable & ~self.connects
+        return flags.ack & ~flags.syn & ~flags.rst & listens & self.cookie.plausible
+
+    def _cookie_states(self, m):
+        """One lookup ends, another begins."""
+        syn = self.input.payload.body.segment.flags.syn
+        with m.State("BAKE"):
+            m.d.comb += self.lookup.finish.eq(1)
+            m.d.sync += self.bakes.eq(1)
+            m.next = "ANEW"
+        with m.State("ANEW"):
+            with m.If(self.lookup.ready):
+                m.d.comb += self.lookup.start.eq(1)
+                m.next = "LOOKUP"
+        with m.State("BAKED"):  # the hash is there, and what follows from it in a cycle
+            m.next = "TASTE"
+        with m.State("TASTE"):
+            m.next = "REPLY"
+            with m.If(~syn & self.cookie.good):
+                m.d.comb += [self.lookup.finish.eq(1), self.count.cookies_taken.eq(1)]
+                m.d.sync += [self.bakes.eq(0), self.good.eq(1)]
+                m.next = "ANEW"
+            with m.Elif(~syn):
+                m.d.comb += self.count.unknown.eq(1)
+                m.next = "TAIL"

@@ -26,7 +26,7 @@ from amaranth.lib import data, enum
 from .record import record_layout
 from .segment import rx_segment_layout
 
-__all__ = ["InputKind", "input_layout", "segments_only"]
+__all__ = ["InputKind", "input_layout", "notice_body", "segments_only"]
 
 
 class InputKind(enum.Enum, shape=2):
@@ -42,17 +42,19 @@ def input_layout(config):
     segment = rx_segment_layout(config)
     variants = {
         "segment": segment,
-        "notice": _notice_body(segment),
+        "notice": notice_body(config),
         "connect": _connect_body(segment, config),
     }
     return data.StructLayout({"kind": InputKind, "body": data.UnionLayout(variants)})
 
 
-def _notice_body(segment):
-    """The peer; what was quoted and reported. The quoted number is compared as an ACK's number is,
-    so it is at that place."""
+def notice_body(config):
+    """Return the layout of a notice: the peer, and what was quoted and reported.
+
+    The quoted number is at the place of a segment's ACK number, as what it is compared with.
+    """
     return _overlay(
-        segment,
+        rx_segment_layout(config),
         ip=("ip", unsigned(32)),
         remote_port=("remote_port", unsigned(16)),
         local_port=("local_port", unsigned(16)),

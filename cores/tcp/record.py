@@ -28,7 +28,8 @@ from amaranth.lib.wiring import In, Out
 from ..net.vlan import VLAN_WIDTH
 from .service import TAG_WIDTH
 
-__all__ = ["TIME_WIDTH", "CheckoutSignature", "Handback", "Phase", "descriptor_layout", "kill"]
+__all__ = ["TIME_WIDTH", "CheckoutSignature", "Handback", "Phase", "UpdateSignature"]
+__all__ += ["descriptor_layout", "kill"]
 __all__ += ["opening", "peer_layout", "record_layout", "run_names", "send_window"]
 __all__ += ["FLIGHT_MAX", "NUMBERS", "RUNS", "RUNS_MAX"]
 
@@ -188,6 +189,40 @@ def descriptor_layout():
     )
 
 
+def _check_writes(layout, writes):
+    for name in writes:
+        if name not in layout.members:
+            raise ValueError(f"Field to write must be one of the record, not {name!r}")
+
+
+class UpdateSignature(wiring.Signature):
+    """What is to be changed in a record, from the side of the component that decides it.
+
+    ===========  ===  =============================================================================
+    ``record``   In   the record
+    ``result``   Out  and ``changes``: as in :class:`CheckoutSignature`, of the fields ``writes``
+    ===========  ===  =============================================================================
+
+    No control: the owner of the checkout port says in which cycle it is valid.
+    """
+
+    def __init__(self, config, writes):
+        layout = record_layout(config)
+        _check_writes(layout, writes)
+        self.config, self.writes = config, tuple(writes)
+        self.result_layout = data.StructLayout(
+            {n: layout.members[n] for n in writes if n != "progress"}
+        )
+        self.changes_layout = data.StructLayout({n: 1 for n in writes if n in NUMBERS})
+        super().__init__(
+            {
+                "record": In(layout),
+                "result": Out(self.result_layout),
+                "changes": Out(self.changes_layout),
+            }
+        )
+
+
 class CheckoutSignature(wiring.Signature):
     """How an engine gets hold of one session record, from the engine's side.
 
@@ -210,24 +245,18 @@ class CheckoutSignature(wiring.Signature):
     """
 
     def __init__(self, config, writes):
-        layout = record_layout(config)
-        for name in writes:
-            if name not in layout.members:
-                raise ValueError(f"Field to write must be one of the record, not {name!r}")
-        self.config, self.writes = config, tuple(writes)
-        self.result_layout = data.StructLayout(
-            {n: layout.members[n] for n in writes if n != "progress"}
-        )
-        self.changes_layout = data.StructLayout({n: 1 for n in writes if n in NUMBERS})
+        update = UpdateSignature(config, writes)
+        self.config, self.writes = config, update.writes
+        self.result_layout, self.changes_layout = update.result_layout, update.changes_layout
         super().__init__(
             {
                 "request": Out(1),
                 "session": Out(config.session_bits),
                 "grant": In(1),
-                "record": In(layout),
+                "record": update.members["record"],
                 "commit": Out(1),
-                "result": Out(self.result_layout),
-                "changes": Out(self.changes_layout),
+                "result": update.members["result"],
+                "changes": update.members["changes"],
             }
         )
 
@@ -254,16 +283,17 @@ class _Number:
     def __init__(self, name):
         self.name, self.sources = name, []
 
-    def eq(self, value):
-        """The statement that hands ``value`` back, if no later one is executed, too."""
+    def eq(self, value, when=1):
+        """The statement that hands ``value`` back, if ``when``, and no later one is executed."""
         chosen = Signal(name=f"{self.name}_{len(self.sources)}")
         self.sources.append((chosen, value))
-        return chosen.eq(1)
+        return chosen.eq(when)
 
 
 class Handback:
     """What an engine hands back: fields to be assigned, as attributes and as items.
 
+    ``port`` is of :class:`CheckoutSignature` or :class:`UpdateSignature`.
     What is not assigned stays as it is. The values of a number (:data:`NUMBERS`) are looked at all
     the time and chosen by who assigned last, so ``finish`` must come after all assignments.
     """
@@ -280,6 +310,19 @@ class Handback:
 
     def __getattr__(self, name):
         return self[name]
+
+    def apply(self, update):
+        """Statements that hand back what ``update``, of :class:`UpdateSignature`, changes."""
+        statements = []
+        for name in update.signature.writes:
+            if name == "progress":
+                statements.append(self._port.changes.progress.eq(update.changes.progress))
+            elif name in self._numbers:
+                number = self._numbers[name]
+                statements.append(number.eq(update.result[name], update.changes[name]))
+            else:
+                statements.append(self[name].eq(update.result[name]))
+        return statements
 
     def touch(self):
         """The statement by which ``progress`` becomes the time."""

@@ -9,7 +9,24 @@ from amaranth.lib.wiring import In, Out
 
 from .record import record_layout, run_names
 
-__all__ = ["KeptRuns"]
+__all__ = ["KeptRuns", "joined_layout"]
+
+
+def _run_layout(config):
+    return data.StructLayout({"begin": config.place_bits, "end": config.place_bits})
+
+
+def joined_layout(config):
+    """Return the layout of a segment's text joined with the runs: see :class:`KeptRuns`."""
+    return data.StructLayout(
+        {
+            "full": 1,
+            "count": range(config.runs + 1),
+            "runs": data.ArrayLayout(_run_layout(config), config.runs),
+            "jump": 1,
+            "edge": 32,
+        }
+    )
 
 
 class KeptRuns(wiring.Component):
@@ -46,7 +63,7 @@ class KeptRuns(wiring.Component):
     def __init__(self, config):
         self.config = config
         bits = config.place_bits
-        self.run_layout = data.StructLayout({"begin": bits, "end": bits})
+        self.run_layout = _run_layout(config)
         super().__init__(
             {
                 "start": In(1),
@@ -55,11 +72,7 @@ class KeptRuns(wiring.Component):
                 "begin": In(bits),
                 "end": In(bits),
                 "done": Out(1),
-                "full": Out(1),
-                "count": Out(range(config.runs + 1)),
-                "runs": Out(data.ArrayLayout(self.run_layout, config.runs)),
-                "jump": Out(1),
-                "edge": Out(32),
+                **{name: Out(shape) for name, shape in joined_layout(config).members.items()},
             }
         )
         #: One hot: a cycle for each run, the oldest first, one to place it, one for the text.

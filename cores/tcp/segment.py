@@ -12,7 +12,7 @@ from ..net.vlan import VLAN_WIDTH
 from .service import SESSION_WIDTH
 
 __all__ = ["FLAGS", "RxSegmentLayout", "TxSegmentLayout", "rx_segment_layout", "tx_segment_layout"]
-__all__ += ["reset", "verdict_layout"]
+__all__ += ["drop", "reset", "verdict_layout"]
 
 #: The TCP control bits (RFC 9293, 3.1), in wire order: FIN is bit 0.
 FLAGS = data.StructLayout(
@@ -100,6 +100,12 @@ def verdict_layout(config):
             "ahead": 1,  # written beyond a gap: nothing to publish yet
         }
     )
+
+
+def drop(m, verdict, segment):
+    """Make register ``verdict``, of verdict_layout, the one that drops ``segment``'s payload."""
+    m.d.sync += [verdict.commit.eq(0), verdict.length.eq(0), verdict.skip.eq(0)]
+    m.d.sync += [verdict.arrived.eq(segment.length), verdict.fin.eq(0), verdict.ahead.eq(0)]
 
 
 def reset(m, o, segment):
