@@ -147,8 +147,9 @@ class ReceiveEngine(wiring.Component):
         self.update = RecordUpdate(config)
         self.notice_update = NoticeUpdate(config) if config.icmp else None
         self.cookie = SynCookie(config) if config.cookies else None
-        # The segment is the ACK of a cookie of ours; the cookie's block is looked up.
-        self.good, self.bakes = (Signal(), Signal()) if config.cookies else (C(0), C(0))
+        # The segment is the ACK of a cookie of ours; the cookie's block is looked up, for its hash.
+        self.good = Signal(name="good") if config.cookies else C(0)
+        self.bakes = Signal(name="bakes") if config.cookies else C(0)
 
     # A segment's way: IDLE, LOOKUP (the table works), DECIDE, then CLAIM, WORK and COMMIT (there is
     # a session), CLAIM and MAKE (a new one) or REPLY (none), and TAIL, which frees the table and
@@ -198,10 +199,7 @@ class ReceiveEngine(wiring.Component):
                 with m.If(self.settled <= 2):
                     m.d.sync += self.settled.eq(2)
                 with m.If(self.input.valid & self.lookup.ready):
-                    m.d.comb += [
-                        self.lookup.start.eq(1),
-                        self.count.syn_rx.eq(syn_only),
-                    ]
+                    m.d.comb += [self.lookup.start.eq(1), self.count.syn_rx.eq(syn_only)]
                     m.next = "LOOKUP"
             with m.State("LOOKUP"):
                 with m.If(self.lookup.done & (self.lookup.hash_valid | ~self.lookup.want_hash)):
@@ -402,7 +400,7 @@ class ReceiveEngine(wiring.Component):
         self._order(m)
         if self.config.icmp:
             with m.If(self.notice):
-                m.d.comb += [w.apply(self.notice_update.update)]
+                m.d.comb += w.apply(self.notice_update.update)
                 m.d.comb += self.noticed.eq(self.notice_update.count)
             with m.Else():
                 self._apply(m, w)
