@@ -14,8 +14,22 @@ The header reader (``smp_header``) is left to the solver, the list is one of reg
 Not proved: more sessions, other widths and sizes; a reset while running.
 """
 
+from functools import partial
+
 from amaranth.asserts import AnySeq
-from amaranth.hdl import Array, Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import (
+    Array,
+    Assert,
+    Assume,
+    Cat,
+    Const,
+    Cover,
+    Elaboratable,
+    Module,
+    Mux,
+    Signal,
+    Value,
+)
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -25,7 +39,7 @@ from ..cores.services.smp_registers import COUNTED
 from ..cores.tcp.service import EventKind, EventLayout
 from .inside import Inside, RegisterFifo, patched
 from .proof import Mutant, Proof
-from .smp_step import BASE, KINDS, LARGEST, LOG2, ROLES, SLOT, Step
+from .smp_step import BASE, KINDS, LARGEST, LOG2, ROLES, SLOT, Step, in_parts
 from .stream import free, new_harness, stream_rules
 
 __all__ = ["PROOFS"]
@@ -72,9 +86,10 @@ class AnyHeader(wiring.Component):
 
 
 class SmpFramerProof(Elaboratable):
-    def __init__(self, cores):
-        self.cores = cores
-        self.dut = cores.SmpFramer(32, 2, 5, LOG2, BASE, SLOT, KINDS, LARGEST, ROLES, 2)
+    def __init__(self, cores, board=False):
+        self.cores, self.board = cores, board
+        more = {"board": True} if board else {}
+        self.dut = cores.SmpFramer(32, 2, 5, LOG2, BASE, SLOT, KINDS, LARGEST, ROLES, 2, **more)
 
     def elaborate(self, platform):
         m = new_harness()
@@ -85,6 +100,8 @@ class SmpFramerProof(Elaboratable):
         free(m, svc.event.valid, svc.event.payload, svc.tx.ready, svc.free.ready)
         free(m, dut.job.ready, dut.answer.valid, dut.answer.payload, dut.sweep)
         free(m, dut.origin, dut.doors)
+        if self.board:
+            free(m, dut.door)
         free(m, mem.cmd.ready, mem.wdata.ready, mem.wdone.valid, mem.rdata.valid, mem.rdata.payload)
         for port, check in ((svc.event, Assume), (dut.answer, Assume)):
             stream_rules(m, port, check, "event" if port is svc.event else "answer")
@@ -106,7 +123,8 @@ class SmpFramerProof(Elaboratable):
         return m
 
     def _states(self, *names):
-        return Cat(self.i.state(name) for name in names).any()
+        known = [name for name in names if self.board or name not in ("PART", "GO_ON")]
+        return Cat(self.i.state(name) for name in known).any()
 
     def _work(self, m):
         """Whose record is in work, for what, and what it was; the event or answer taken."""
@@ -173,8 +191,12 @@ class SmpFramerProof(Elaboratable):
         blocked = Mux(i.state("RUN"), dut.job.valid, self.blocked)
         # Doors open and close as they like; what counts is how it is when a message is looked at.
         shut, origin, look = Signal(), Signal(), Signal()
+        shown = ~dut.door if self.board else Const(0)
+        away = Signal()
         with m.If(i.state("CHECK")):
             m.d.sync += shut.eq(look)
+        with m.If(self._states("RUN", "HEADER", "CHECK")):
+            m.d.sync += away.eq(shown)
         with m.If(self._states("READ", "MEASURE", "EVENT")):
             m.d.sync += origin.eq(dut.origin)
         now = Mux(i.state("CHECK"), look, shut)
@@ -189,6 +211,7 @@ class SmpFramerProof(Elaboratable):
             self.who,
             origin,
             now,
+            Mux(self._states("RUN", "HEADER", "CHECK"), shown, away),
         )
         m.d.comb += look.eq(((step.role == 0) & ~dut.doors[0]) | ((step.role == 1) & ~dut.doors[1]))
         with m.If(i.state("WAIT")):
@@ -232,6 +255,7 @@ class SmpFramerProof(Elaboratable):
             taken = answering & ~self._states("READ", "MEASURE", "ANSWER")
             m.d.comb += [
                 Assert(now.busy == (in_role[s] | offered)),
+                Assert(~now.closing | ~(now.busy | in_parts(now))),
                 Assert(~(in_role[s] & offered)),
                 Assert(~taken | ~in_role[s]),
                 Assert(alive[s] | ~now.busy),
@@ -250,8 +274,8 @@ class SmpFramerProof(Elaboratable):
         now = Value.cast(dut.state)
         expected = (
             (("MEASURE", "EVENT", "ANSWER", "SWEEP"), step.old),
-            (("RUN", "HEADER", "CHECK", "LATE", "ERROR", "JOB"), step.unlisted),
-            (("REPLY", "COMMAND", "DATA", "POST"), step.before_post),
+            (("RUN", "HEADER", "CHECK", "LATE", "ERROR", "JOB", "PART"), step.unlisted),
+            (("REPLY", "COMMAND", "DATA", "POST", "GO_ON"), step.before_post),
             (("SETTLE", "LIST"), step.settled),
             (("WRITE", "WAIT"), step.new),
         )
@@ -282,6 +306,8 @@ class SmpFramerProof(Elaboratable):
             (("HEADER", "CHECK"), step.looks),
             (("ERROR",), step.error),
             (("JOB",), step.job),
+            (("PART",), step.board_job),
+            (("GO_ON",), step.goes_on & ~step.old.dead),
             (("REPLY", "COMMAND", "DATA", "POST"), step.reply),
         )
         for names, condition in path:
@@ -327,7 +353,7 @@ class SmpFramerProof(Elaboratable):
         m.d.comb += [Assert(~tx.abort), Assert(tx.tag[2:] == 0)]
         # Nothing else happens before the last item's outputs are taken.
         given, owed = Signal(JobLayout), Signal()
-        with m.If(i.state("JOB")):
+        with m.If(self._states("JOB", "PART")):
             m.d.comb += Assert(~dut.job.valid)
             m.d.sync += [given.eq(step.job_payload), owed.eq(1)]
         with m.Elif(dut.job.ready):
@@ -336,7 +362,7 @@ class SmpFramerProof(Elaboratable):
             Assert(dut.job.valid == owed),
             Assert(~owed | (Value.cast(dut.job.payload) == Value.cast(given))),
         ]
-        with m.If(self._states("HEADER", "CHECK", "ERROR", "JOB") & ~step.tardy):
+        with m.If(self._states("HEADER", "CHECK", "ERROR", "JOB", "PART") & ~step.tardy):
             m.d.comb += Assert(~dut.job.valid)
         seen = Signal(3)
         with m.If(_moves(svc.tx) & step.reply):
@@ -405,11 +431,18 @@ class SmpFramerProof(Elaboratable):
                 Assert(i.short == step.short),
                 Assert(dut.total == (step.size + 8)[: LOG2 + 1]),
             ]
+            if self.board:
+                m.d.comb += Assert(i.to_board == step.to_board)
         with m.If(i.state("ERROR")):
             m.d.comb += [Assert(reply.fatal == step.fatal), Assert(reply.status == step.status)]
             m.d.comb += Assert(step.fatal | (dut.total == step.total))
         with m.If(i.state("JOB")):
             m.d.comb += Assert(dut.total == (step.size + 8)[: LOG2 + 1])
+        with m.If(i.state("PART") if self.board else Const(0)):
+            m.d.comb += Assert(dut.total == step.part_total)
+        with m.If(i.state("GO_ON") if self.board else Const(0)):
+            m.d.comb += [Assert(dut.total == step.old.need)]
+            m.d.comb += Assert(dut.reply.length == self.answer.length)
         with m.If(self._states("CHECK", "ERROR", "JOB")):
             m.d.comb += [
                 Assert(i.slot == step.slot),
@@ -462,6 +495,19 @@ PROOFS = (
         "of its session; none is listed twice",
         module="trebuchet.cores.services.framer",
         build=SmpFramerProof,
+        depth=1,
+        cover_depth=40,
+        mutants=MUTANTS,
+        assumes="a role that answers jobs it has; an engine that opens a number after its release",
+        not_proved="the header reader, which has a proof of its own; more sessions; a reset",
+    ),
+    Proof(
+        name="smp_framer_board",
+        core="cores.services.framer.SmpFramer(32, 2 sessions, segments of 256 bytes, board)",
+        says="as smp_framer; a configuration that names no role goes to the board in the parts it "
+        "asks for, and no session is released in the middle of one",
+        module="trebuchet.cores.services.framer",
+        build=partial(SmpFramerProof, board=True),
         depth=1,
         cover_depth=40,
         mutants=MUTANTS,

@@ -9,7 +9,7 @@ from ..cores.roles.contract import JobKind, JobLayout
 from ..cores.tcp.service import EventKind
 from ..models.status import Status
 
-__all__ = ["BASE", "KINDS", "LARGEST", "LOG2", "ROLES", "SLOT", "Step", "more"]
+__all__ = ["BASE", "KINDS", "LARGEST", "LOG2", "ROLES", "SLOT", "Step", "in_parts", "more"]
 
 #: log2 of a segment's bytes; the largest message; base of the slots, no multiple of all, and size.
 LOG2, LARGEST, BASE, SLOT = 8, 200, 0x1010, 32
@@ -18,17 +18,27 @@ KINDS = (JobKind.STREAM, JobKind.CONFIGURE)
 ROLES = (1, 31)
 CONFIGURATION, RESPONSE, DATA, STREAM = 1, 2, 3, 4
 FIN = 2
+#: Role of jobs for the board's firmware.
+BOARD = 30
 
 
 def unread(record):
     return (record.latest - record.consumed[: LOG2 + 1])[: LOG2 + 1]
 
 
+def in_parts(record):
+    return record.part if "part" in record.shape().members else Const(0)
+
+
+def of_board(record):
+    return record.job_board if "part" in record.shape().members else Const(0)
+
+
 def more(record):
     """Whether there is something to do for a session."""
-    enough = unread(record) >= record.need
+    due = (unread(record) >= record.need) | record.late | (record.eof & in_parts(record))
     over = ~record.busy & (record.slots == 0) & ~record.fin_out
-    look = ~record.busy & Mux(enough | record.late, record.slots != 3, record.eof)
+    look = ~record.busy & Mux(due, record.slots != 3, record.eof)
     return Mux(record.dead, over, Mux(record.closing, unread(record) != 0, look))
 
 
@@ -37,12 +47,13 @@ class Step:
 
     ``kind``: 0 the session was listed, 1 an event, 2 an answer, 3 it is the session's turn in a
     sweep. ``origin``: port of the event. ``shut``: the door of the role that a message is for was
-    closed when it was looked at.
+    closed when it was looked at; ``away``: that of the board, for a message or a part of one.
     """
 
-    def __init__(self, m, kind, old, event, answer, header, blocked, who, origin, shut):
+    def __init__(self, m, kind, old, event, answer, header, blocked, who, origin, shut, away):
         self.m, self.old, self.who, self.origin = m, old, who, origin
         self.layout = old.shape()
+        self.board = "part" in self.layout.members
         listed = kind == 0
         self.unlisted = self._record("unlisted", old)
         m.d.comb += self.unlisted.listed.eq(0)
@@ -50,29 +61,41 @@ class Step:
         self._message(header)
         work = listed & more(self.unlisted)
         enough = self.unread >= old.need
-        live = work & ~old.dead & ~old.closing
-        self.release = work & old.dead
-        self.swallows = work & ~old.dead & old.closing
+        parts = in_parts(old)
+        live = work & ~old.dead & ~old.closing & ~parts
+        self.release = work & old.dead & ~parts
+        self.swallows = work & ~old.dead & old.closing & ~parts
         self.looks = live & enough & ~blocked
         self.tardy = live & ~enough & old.late
         self.ends = live & ~enough & ~old.late
         complete = (self.size + 8)[: LOG2 + 1] <= self.unread
         fatal = self.bad_type | self.too_large
-        wrong = self.looks & (fatal | (complete & self.short))
+        judged = self.looks & ~self.to_board
+        wrong = judged & (fatal | (complete & self.short))
         self.error = wrong | self.tardy
-        self.waits = self.looks & ~fatal & ~complete
-        self.job = self.looks & ~fatal & complete & ~self.short & ~shut
-        self.fatal = self.tardy | (wrong & fatal)
+        self.waits = judged & ~fatal & ~complete
+        self.job = judged & ~fatal & complete & ~self.short & ~shut
+        # A part of a message to the board: its header, what was asked for, or why that is missing.
+        whole = enough & ~old.dead
+        part = work & parts & ~blocked & ~away
+        self.board_job = part | (self.looks & self.to_board & ~away)
+        self.part_total = Mux(parts, Mux(whole, old.need, 0), 8)
+        self.missing = parts & (self.part_total == 0)
+        good = (kind == 2) & of_board(old) & (answer.status == Status.OK)
+        self.goes_on = good & (answer.length != 0)
+        self.gives_role = good & answer.id[5]
+        closes = (kind == 2) & ~old.dead & of_board(old) & (answer.length != 0) & ~self.goes_on
+        self.fatal = self.tardy | (wrong & fatal) | closes
         rests = ~(old.busy | old.dead | old.closing | old.eof)
-        self.rests = (kind == 3) & rests & ~enough & (self.unread != 0)
+        self.rests = (kind == 3) & rests & ~enough & ((self.unread != 0) | parts)
         self.over = (kind == 3) & ~self.rests  # nothing that is not in the list already
-        answered = (kind == 2) & ~old.dead
+        answered = (kind == 2) & ~old.dead & ~self.goes_on
         self.reply = self.error | answered
         self._reply(kind, old, answer)
         self._records(kind, old, event, answer)
         self._outputs(old, answer)
         self._job(old, header)
-        unclean = ~event.ok & (old.busy | (self.unread != 0))
+        unclean = ~event.ok & (old.busy | (self.unread != 0) | parts)
         self.lost = (kind == 1) & (event.kind == EventKind.CLOSED) & unclean
 
     def _record(self, name, value):
@@ -84,17 +107,18 @@ class Step:
         self.type, self.size = header[:8], header[32:64]
         # The first reserved byte: 0 is the port's role, n is role n - 1, more than there is none.
         asked = header[8:16]
-        named = Mux(asked >= 32, 31, asked - 1)
-        mine = Mux(self.old.port, ROLES[1], ROLES[0])
+        named = Mux(asked >= (31 if self.board else 32), 31, asked - 1)
+        mine = self.old.role if self.board else Mux(self.old.port, ROLES[1], ROLES[0])
         self.role = Mux(asked == 0, mine, named)[:5]
         known = (self.type == DATA) | (self.type == STREAM) | (self.type == CONFIGURATION)
+        self.to_board = (self.type == CONFIGURATION) & (asked == 0) & int(self.board)
         self.bad_type = ~known
         self.too_large = self.size > LARGEST - 8
         self.short = self.size < 4
 
     def _reply(self, kind, old, answer):
         """What goes into memory before the result, and what it answers."""
-        failed = (answer.status != Status.OK) | old.job_configure
+        failed = (answer.status != Status.OK) | old.job_configure | of_board(old)
         self.slot = Mux(kind == 2, old.job_slot, old.slots[0])
         self.reply_error = self.error | failed
         why = Mux(
@@ -104,7 +128,7 @@ class Step:
         )
         why = Mux(self.tardy, Status.TIMED_OUT, why)
         self.status = Mux(kind == 2, answer.status, why)
-        self.reply_id = Mux(kind == 2, answer.id, 0)
+        self.reply_id = Mux((kind == 2) & ~of_board(old), answer.id, 0)
         size = (self.size + 8)[: LOG2 + 1]
         self.total = Mux(kind == 2, old.need, Mux(self.fatal, self.unread, size))
         error = self.reply_error
@@ -128,6 +152,15 @@ class Step:
                 m.d.comb += [record.listed.eq(old.listed), record.busy.eq(0)]
                 with m.If(old.job_stream):
                     m.d.comb += record.going.eq(answer.status == Status.OK)
+                if self.board:
+                    m.d.comb += record.part.eq(self.goes_on)
+                    with m.If(self.gives_role):
+                        m.d.comb += record.role.eq(answer.id)
+                    with m.If(self.goes_on):
+                        m.d.comb += record.slots.eq(old.slots & Mux(old.job_slot, 1, 2))
+            with m.If(self.goes_on & ~old.dead):
+                m.d.comb += settled.consumed.eq(old.consumed + old.need)
+                m.d.comb += settled.need.eq(answer.length)
             with m.If(old.dead):
                 m.d.comb += settled.slots.bit_select(old.job_slot, 1).eq(0)
         with m.If(self.error):
@@ -149,16 +182,20 @@ class Step:
             m.d.comb += [settled.closing.eq(1), settled.fin_out.eq(1)]
         with m.If(self.waits | self.job):
             m.d.comb += settled.need.eq(self.size + 8)
-        with m.If(self.job):
+        with m.If(self.board_job):
+            m.d.comb += settled.need.eq(self.part_total)
+        with m.If(self.job | self.board_job):
             m.d.comb += [
                 settled.busy.eq(1),
                 settled.old.eq(0),
                 settled.late.eq(0),
                 settled.job_slot.eq(self.slot),
                 settled.slots.eq(old.slots | Mux(self.slot, 2, 1)),
-                settled.job_stream.eq(self.type == STREAM),
-                settled.job_configure.eq(self.type == CONFIGURATION),
+                settled.job_stream.eq(self.job & (self.type == STREAM)),
+                settled.job_configure.eq(self.job & (self.type == CONFIGURATION)),
             ]
+            if self.board:
+                m.d.comb += settled.job_board.eq(self.board_job)
         self.settled_unread = unread(settled)
         self.new = self._record("new", settled)
         with m.If(more(settled) & ~self.release & ~self.over):
@@ -174,6 +211,8 @@ class Step:
                     record.need.eq(8),
                     record.port.eq(self.origin),
                 ]
+                if self.board:
+                    m.d.comb += record.role.eq(Mux(self.origin, ROLES[1], ROLES[0]))
             with m.Case(EventKind.DATA):
                 m.d.comb += record.base.eq(event.base >> LOG2)
                 m.d.comb += record.latest.eq(event.position)
@@ -189,7 +228,7 @@ class Step:
 
     def _outputs(self, old, answer):
         self.tx = self.reply | self.ends
-        self.free = self.reply | self.swallows | self.release
+        self.free = self.reply | self.swallows | self.release | (self.goes_on & ~old.dead)
         self.closes = self.fatal | self.ends
         length = Mux(self.reply_error, 16, answer.length + 12)[:20]
         self.tx_length = Mux(self.reply, length, 0)
@@ -200,7 +239,8 @@ class Step:
         """The job that a message becomes: behind header and ID, into the slot behind 16 bytes."""
         self.job_payload = job = Signal(JobLayout, name="job_payload")
         kind = Mux(self.type == STREAM, 1, Mux(self.type == CONFIGURATION, 2, 0))
-        self.m.d.comb += [
+        m = self.m
+        m.d.comb += [
             Value.cast(job.kind).eq(kind),
             job.first.eq(~old.going),
             job.role.eq(self.role),
@@ -214,3 +254,12 @@ class Step:
             job.result.eq(self.slot_addr + 16),
             job.room.eq(SLOT - 16),
         ]
+        with m.If(self.board_job):
+            why = Cat(~in_parts(old), self.missing & old.late, self.missing & old.dead)
+            m.d.comb += [
+                Value.cast(job.kind).eq(2),
+                job.role.eq(BOARD),
+                job.id.eq(why),
+                job.offset.eq(old.consumed[:LOG2]),
+                job.length.eq(self.part_total),
+            ]

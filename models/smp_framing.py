@@ -4,7 +4,8 @@ SMP (distributed-fpga-framework, 3.2): a message is ``type`` u8, three reserved 
 first is 0 or, ours, names a role of the board (n is role n - 1), ``size`` u32 little-endian, then
 ``size`` bytes of payload; a data message's payload is an ``ID`` u32 and data. A board may know two
 more types than data messages: stream messages (type 4, ours) look like them; of a configuration
-message the first word counts as the ID, and the answer has no result.
+message to a role the first word counts as the ID, and the answer has no result. A configuration
+message that names no role is the board's, if it has firmware; of any size, and answered with ID 0.
 """
 
 import struct
@@ -44,7 +45,7 @@ def error_message(status, ident=0):
     return struct.pack("<B3xIB3xI", TYPE_RESPONSE, 8, status, ident)
 
 
-def frame(stream, segment, role, types=(TYPE_DATA,)):
+def frame(stream, segment, role, types=(TYPE_DATA,), board=None):
     """All that the framer sends for the bytes of a connection, and what it told the role.
 
     Parameters
@@ -57,17 +58,27 @@ def frame(stream, segment, role, types=(TYPE_DATA,)):
         ``role(ident, data)`` gives ``(status, result)``.
     types : tuple of int
         Types of message that make a job.
+    board : callable or None
+        ``board(size, payload)`` gives ``(status, close)`` for a configuration message that names no
+        role: bytes of its payload, and what came of it. None: there is no firmware.
 
     Returns
     -------
     (bytes, list of (int, bytes), bool)
-        Answers; jobs as (ID, operand); whether the stream was given up for lost (``BAD_TYPE`` and
-        ``TOO_LARGE``: where the next message begins is unknown).
+        Answers; jobs as (ID, operand); whether the stream was given up for lost (``BAD_TYPE``,
+        ``TOO_LARGE``, a board that closes: where the next message begins is unknown).
     """
     out, at = b"", 0
     jobs: list[tuple[int, bytes]] = []
     while len(stream) - at >= 8:
-        kind, size = struct.unpack_from("<B3xI", stream, at)
+        kind, named, size = struct.unpack_from("<BB2xI", stream, at)
+        if board is not None and kind == TYPE_CONFIGURATION and named == 0:
+            status, close = board(size, stream[at + 8 : at + 8 + size])
+            out += error_message(status)
+            if close:
+                return out, jobs, True
+            at += 8 + size
+            continue
         if kind not in types:
             return out + error_message(Status.BAD_TYPE), jobs, True
         if 8 + size > segment:

@@ -31,6 +31,7 @@ ELSEWHERE = {
     "realign.PacketPrepend": "packet_prepend",
     "realign.PacketTrim": "packet_trim",
     "roles.demux.RoleDemux": "role_demux",
+    "services.smp_board.BoardWindow": "smp_board",
     "roles.dispatch.Dispatcher": "dispatcher",
     "roles.gate.MemoryGate": "memory_gate",
     "services.merge.ServiceMerge": "service_merge",

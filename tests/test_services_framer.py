@@ -362,7 +362,7 @@ def test_ports_have_roles(seed):
                 assert not moves or to == ports[session]
 
     origin.background = watch.background = True
-    bench.run(conns, origin, watch)
+    bench.run(conns, watch, origin)  # in this order: a number may be given anew at once
     for conn in conns:
         check(conn)
     assert bench.role.roles == wanted

@@ -8,24 +8,28 @@ from amaranth import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
-from trebuchet.models.smp_framing import TYPE_DATA
+from trebuchet.models.smp_framing import TYPE_CONFIGURATION, TYPE_DATA
 from trebuchet.models.status import Status
 
 from ..buffers import NO_COLLISIONS, BlockFifo
 from ..csr import CsrSignature
 from ..memory import ADDR_WIDTH, MemorySignature
-from ..roles.contract import AnswerLayout, JobKind, JobLayout, check_kinds
+from ..roles.contract import NO_ROLE, AnswerLayout, JobKind, JobLayout, check_kinds
 from ..stream import check_data_width
 from ..tcp.service import LENGTH_WIDTH, POSITION_WIDTH, EventKind, ServiceSignature
 from .discard import check_sessions
 from .echo import check_segment_log2
 from .rest import SessionWork
 from .smp_header import RoleChoice, SmpHeaderReader
+from .smp_jobs import SmpJobs
+from .smp_parts import SmpParts
 from .smp_registers import (
+    BOARD,
     HEADER_BYTES,
     SMP_BLOCK,
     TYPES,
     check_largest,
+    check_roles,
     check_slots,
     check_source,
 )
@@ -38,7 +42,7 @@ __all__ = ["SMP_BLOCK", "SmpFramer"]
 FIN_TAG = 2
 
 
-class SmpFramer(SmpReply, SessionWork, wiring.Component):
+class SmpFramer(SmpJobs, SmpParts, SmpReply, SessionWork, wiring.Component):
     """Service for SMP messages: one job a message, the operand where it lies in the receive ring.
 
     Parameters
@@ -67,6 +71,8 @@ class SmpFramer(SmpReply, SessionWork, wiring.Component):
         Roles that there are, by which it heeds ``doors``.
     rest : bool
         Sessions are places (:mod:`~trebuchet.cores.tcp.service`), 9. below.
+    board : bool
+        Configuration messages that name no role go to the board's firmware, 10. below.
 
     ===========  ====  ==========================================================================
     member       dir   meaning
@@ -80,6 +86,7 @@ class SmpFramer(SmpReply, SessionWork, wiring.Component):
     ``origin``   In    with several ports: which one the event on offer is of
     ``to``       Out   likewise: the port of what ``service.tx`` and ``service.free`` offer
     ``doors``    In    with several roles: bit k: a job for role k is taken at once
+    ``door``     In    with ``board``: a job for it is taken at once
     ===========  ====  ==========================================================================
 
     Behaviour, for each connection:
@@ -110,6 +117,13 @@ class SmpFramer(SmpReply, SessionWork, wiring.Component):
        message has come, nor after a stream message that was answered ``OK``, since ``first`` of the
        next one and the role's scratch memory depend on it. A job's ``session`` is the place.
 
+    10. With ``board`` a configuration message whose header names no role goes in parts to the role
+       :data:`~.smp_registers.BOARD` (:mod:`~.smp_board`): its header, then as many bytes as each
+       answer asks for; neither its length nor its contents matter here. Nothing is sent but the
+       last answer, a type 2 message with ID 0. When the rest does not come, a job without bytes
+       says why: time (5.), the peer's FIN, or the connection's end; the session is not released
+       before the answer to it. An answer may give the connection another role than the port's.
+
     Bad input: 2 to 6. A job's session may vanish; the role still answers, and nothing is sent.
     Throughput: about 60 cycles and two memory latencies a message, with the role working on
     other sessions meanwhile; 9 cycles an event. Back-pressure: while ``tx``, ``free`` or the
@@ -131,8 +145,9 @@ class SmpFramer(SmpReply, SessionWork, wiring.Component):
         roles=(0,),
         count=1,
         rest=False,
+        board=False,
     ):
-        self.rest = rest
+        self.rest, self.board = rest, board
         self.width = check_data_width(width)
         self.sessions = check_sessions(sessions)
         self.segment_log2 = check_segment_log2(segment_log2)
@@ -140,8 +155,8 @@ class SmpFramer(SmpReply, SessionWork, wiring.Component):
         self.source, self.kinds = check_source(source), check_kinds(kinds)
         check_slots(slots_base, slot_bytes)
         self.slots_base, self.slot_bytes = slots_base, slot_bytes
-        self.choice = RoleChoice(roles, count)
-        self.roles, self.count = self.choice.roles, count
+        self.roles, self.count = check_roles(roles), count
+        self.choice = RoleChoice(count, BOARD - 1 if board else NO_ROLE - 1)
         ports = len(self.roles)
         super().__init__(
             {
@@ -153,6 +168,7 @@ class SmpFramer(SmpReply, SessionWork, wiring.Component):
                 "sweep": In(1),
                 **({"origin": In(range(ports)), "to": Out(range(ports))} if ports > 1 else {}),
                 **({"doors": In(count)} if count > 1 else {}),
+                **({"door": In(1)} if board else {}),
             }
         )
         extra = {"port": range(ports)} if ports > 1 else {}
@@ -160,6 +176,7 @@ class SmpFramer(SmpReply, SessionWork, wiring.Component):
             extra |= {"job_stream": 1, "going": 1}  # the job's kind; a record has begun
         if JobKind.CONFIGURE in kinds:
             extra["job_configure"] = 1
+        extra |= self._board_fields()
         self.state_layout = data.StructLayout(
             {
                 **extra,
@@ -194,7 +211,7 @@ class SmpFramer(SmpReply, SessionWork, wiring.Component):
         m.submodules.active = self.active = BlockFifo(width=bits, depth=self.sessions)
         m.submodules.sweeper = self.sweeper = Sweeper(self.sessions)
         m.submodules.reader = self.reader = SmpHeaderReader(self.width, self.segment_log2)
-        m.submodules.choice = choice = self.choice
+        m.submodules.choice = self.choice
         self.state = state = Signal(self.state_layout)
         self.session = Signal(bits)
         self.reply = Signal(
@@ -221,11 +238,7 @@ class SmpFramer(SmpReply, SessionWork, wiring.Component):
                 self._slot_address(self.reply.slot) | ((~self.reply.error) << 2)
             ),
         ]
-        m.d.comb += choice.asked.eq(self.reader.header[8:16])
-        if self.count > 1:
-            m.d.comb += choice.doors.eq(self.doors)
-        if len(self.roles) > 1:
-            m.d.comb += [self.to.eq(state.port), choice.port.eq(state.port)]
+        self._connect_choice(m, state)
         for port in (svc.tx, svc.free, self.job):
             with m.If(port.ready):
                 m.d.sync += port.valid.eq(0)
@@ -236,6 +249,8 @@ class SmpFramer(SmpReply, SessionWork, wiring.Component):
             self._run(m, state)
             self._check(m, state)
             self._reply(m, state)
+            if self.board:
+                self._part(m, state)
             self._finish(m, state)
         return m
 
@@ -251,7 +266,7 @@ class SmpFramer(SmpReply, SessionWork, wiring.Component):
         self.enough = Signal()
         self.more = Signal()
         self.waiting = Signal()  # for the rest of a message
-        rest = ~self.enough & (self.unread != 0)
+        rest = ~self.enough & ((self.unread != 0) | self._in_parts(state))
         idle = ~state.busy & ~state.dead & ~state.closing & ~state.eof
         m.d.comb += [self.enough.eq(self.unread >= state.need), self.waiting.eq(idle & rest)]
         with m.If(state.dead):
@@ -259,7 +274,7 @@ class SmpFramer(SmpReply, SessionWork, wiring.Component):
         with m.Elif(state.closing):
             m.d.comb += self.more.eq(self.unread != 0)
         with m.Elif(~state.busy):
-            due = self.enough | state.late
+            due = self.enough | state.late | (state.eof & self._in_parts(state))
             m.d.comb += self.more.eq(Mux(due, state.slots != 3, state.eof))
 
     def _consume(self, m, state, count):
@@ -320,6 +335,7 @@ class SmpFramer(SmpReply, SessionWork, wiring.Component):
             with m.Switch(event.payload.kind):
                 with m.Case(EventKind.OPEN):
                     m.d.sync += [state.as_value().eq(0), state.need.eq(HEADER_BYTES)]
+                    self._opens_with_role(m, state)
                     self._restore(m, state)
                     if len(self.roles) > 1:
                         m.d.sync += state.port.eq(self.origin)
@@ -337,7 +353,8 @@ class SmpFramer(SmpReply, SessionWork, wiring.Component):
                         m.d.sync += state.slots.bit_select(event.payload.tag[0], 1).eq(0)
                 with m.Case(EventKind.CLOSED):
                     m.d.sync += state.dead.eq(1)
-                    with m.If(~event.payload.ok & (state.busy | (self.unread != 0))):
+                    inside = state.busy | (self.unread != 0) | self._in_parts(state)
+                    with m.If(~event.payload.ok & inside):
                         self._count(m, "aborted")
             m.next = "SETTLE"
 
@@ -348,9 +365,9 @@ class SmpFramer(SmpReply, SessionWork, wiring.Component):
             m.d.sync += [
                 state.busy.eq(0),
                 self.reply.error.eq((answer.status != Status.OK) | self._configures(state)),
-                self.reply.fatal.eq(0),
+                self.reply.fatal.eq(self._of_board(state) & (answer.length != 0)),
                 self.reply.status.eq(answer.status),
-                self.reply.id.eq(answer.id),
+                self.reply.id.eq(Mux(self._of_board(state), 0, answer.id)),
                 self.reply.length.eq(answer.length),
                 self.reply.slot.eq(state.job_slot),
                 self.total.eq(state.need),
@@ -359,12 +376,15 @@ class SmpFramer(SmpReply, SessionWork, wiring.Component):
             if JobKind.STREAM in self.kinds:
                 with m.If(state.job_stream):
                     m.d.sync += state.going.eq(answer.status == Status.OK)
+            if self.board:
+                self._answer_of_board(m, state)
             with m.If(state.dead):
                 m.d.sync += state.slots.bit_select(state.job_slot, 1).eq(0)
                 m.next = "SETTLE"
 
     def _configures(self, state):
-        return state.job_configure if JobKind.CONFIGURE in self.kinds else 0
+        configure = state.job_configure if JobKind.CONFIGURE in self.kinds else 0
+        return configure | self._of_board(state)
 
     def _run(self, m, state):
         svc = self.service
@@ -376,6 +396,8 @@ class SmpFramer(SmpReply, SessionWork, wiring.Component):
             m.next = "SETTLE"
             with m.If(~self.more):
                 pass
+            with m.Elif(self._in_parts(state)):
+                self._next_part(m, state)
             with m.Elif(state.dead):
                 m.d.sync += [
                     svc.free.valid.eq(1),
@@ -408,6 +430,7 @@ class SmpFramer(SmpReply, SessionWork, wiring.Component):
         bad_type = Signal()
         too_large = Signal()
         short = Signal()
+        to_board = Signal()
         size = header[32:64]
         with m.State("HEADER"):
             m.d.sync += [
@@ -420,12 +443,16 @@ class SmpFramer(SmpReply, SessionWork, wiring.Component):
                 self.reply.id.eq(0),
                 self.reply.slot.eq(state.slots[0]),
             ]
+            if self.board:
+                m.d.sync += to_board.eq(header[:16] == TYPE_CONFIGURATION)
             with m.If(self.reader.done):
                 m.next = "CHECK"
         with m.State("CHECK"):
             m.d.sync += self.reply.fatal.eq(bad_type | too_large)
             m.next = "ERROR"
-            with m.If(bad_type):
+            with m.If(to_board):
+                self._header_of_board(m)
+            with m.Elif(bad_type):
                 m.d.sync += self.reply.status.eq(Status.BAD_TYPE)
             with m.Elif(too_large):
                 m.d.sync += self.reply.status.eq(Status.TOO_LARGE)
@@ -458,42 +485,8 @@ class SmpFramer(SmpReply, SessionWork, wiring.Component):
             self._post_job(m, state, header, slot)
             m.next = "SETTLE"
 
-    def _post_job(self, m, state, header, slot):
-        job = self.job.payload
-        offset = Signal(self.segment_log2)
-        m.d.comb += offset.eq(state.consumed[: self.segment_log2] + 12)
-        m.d.sync += [
-            state.need.eq(self.total),
-            state.old.eq(0),
-            state.late.eq(0),
-            state.busy.eq(1),
-            state.job_slot.eq(slot),
-            state.slots.bit_select(slot, 1).eq(1),
-            self.job.valid.eq(1),
-            job.role.eq(self.choice.role),
-            job.source.eq(self.source),
-            job.session.eq(self.session),
-            job.id.eq(header[64:96]),
-            job.base.eq(state.base << self.segment_log2),
-            job.offset.eq(offset),
-            job.ring_log2.eq(self.segment_log2),
-            job.length.eq(self.total - 12),
-            job.result.eq(self._slot_address(slot) + 16),
-            job.room.eq(self.slot_bytes - 16),
-        ]
-        if self.kinds:
-            m.d.sync += job.kind.eq(JobKind.DATA)
-        for kind in self.kinds:
-            asked = header[:8] == TYPES[kind]
-            with m.If(asked):
-                m.d.sync += job.kind.eq(kind)
-            if kind == JobKind.STREAM:
-                m.d.sync += [state.job_stream.eq(asked), job.first.eq(~state.going)]
-            else:
-                m.d.sync += state.job_configure.eq(asked)
-        self._count(m, "messages")
-
     def _idle(self, state):
         """The record is as after OPEN."""
         going = state.going if JobKind.STREAM in self.kinds else 0
-        return ~(state.busy | state.slots.any() | state.fin_out | going)
+        kept = going | self._in_parts(state) | self._has_own_role(state)
+        return ~(state.busy | state.slots.any() | state.fin_out | kept)

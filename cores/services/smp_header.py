@@ -1,6 +1,6 @@
 """The first bytes of an SMP message: read from a receive ring, and the role that they name."""
 
-from amaranth import Array, Cat, Module, Mux, Signal
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -15,35 +15,31 @@ class RoleChoice(wiring.Component):
 
     Parameters
     ----------
-    roles : tuple of int
-        For each TCP port the number of the role that messages go to which name none.
     count : int
         Roles that there are.
+    last : int
+        The largest number of a role that a message may name.
 
     =========  ===  ===========================================================================
-    ``asked``  In   the header's byte: 0: the port's role; n: role n - 1
-    ``port``   In   the port, if there are several
+    ``asked``  In   the header's byte: 0: ``own``; n: role n - 1
+    ``own``    In   number of the role of messages that name none
     ``doors``  In   bit k: role k takes a job at once; if there are several roles
     ``role``   Out  number of the role; one that is not there has no door
     ``open``   Out  1 unless its door is closed
     =========  ===  ===========================================================================
 
-    Combinational. Bad input: numbers that a job's field cannot hold are ``NO_ROLE``.
+    Combinational. Bad input: larger numbers than ``last`` are ``NO_ROLE``.
     """
 
-    def __init__(self, roles, count):
-        self.roles, self.count = tuple(roles), count
-        if not self.roles or not all(
-            isinstance(role, int) and 0 <= role <= NO_ROLE for role in self.roles
-        ):
-            raise ValueError(f"Roles by port must be numbers 0 to {NO_ROLE}, not {self.roles!r}")
+    def __init__(self, count, last=NO_ROLE - 1):
+        self.count, self.last = count, last
         if not isinstance(count, int) or not 0 <= count <= NO_ROLE:
             raise ValueError(f"Number of roles must be 0 to {NO_ROLE}, not {count!r}")
         super().__init__(
             {
                 "asked": In(8),
-                "port": In(range(len(self.roles))),
-                "doors": In(count),
+                "own": In(ROLE_WIDTH),
+                **({"doors": In(count)} if count > 1 else {}),
                 "role": Out(ROLE_WIDTH),
                 "open": Out(1),
             }
@@ -52,9 +48,9 @@ class RoleChoice(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.d.comb += self.open.eq(1)
-        m.d.comb += self.role.eq(Mux(self.asked > NO_ROLE, NO_ROLE, self.asked - 1))
+        m.d.comb += self.role.eq(Mux(self.asked > self.last + 1, NO_ROLE, self.asked - 1))
         with m.If(self.asked == 0):
-            m.d.comb += self.role.eq(Array(self.roles)[self.port])
+            m.d.comb += self.role.eq(self.own)
         if self.count > 1:
             with m.Switch(self.role):
                 for k in range(self.count):

@@ -4,20 +4,27 @@ from trebuchet.models.smp_framing import TYPE_CONFIGURATION, TYPE_DATA, TYPE_STR
 from trebuchet.models.status import Status
 
 from ..csr import Register, RegisterBlock, counter
-from ..roles.contract import SOURCE_CPU, JobKind
+from ..roles.contract import NO_ROLE, ROLE_WIDTH, SOURCE_CPU, JobKind
 from ..tcp.service import LENGTH_WIDTH
 
 __all__ = [
+    "BOARD",
     "COUNTED",
+    "GIVES_ROLE",
     "HEADER_BYTES",
     "SMP_BLOCK",
     "TYPES",
     "check_largest",
+    "check_roles",
     "check_slots",
     "check_source",
 ]
 
 HEADER_BYTES = 8
+#: ``role`` of jobs for the board's firmware; no message can name it.
+BOARD = NO_ROLE - 1
+#: Bit of the ID of its answers: the bits below are the connection's role from now on.
+GIVES_ROLE = ROLE_WIDTH
 #: The message type that asks for each kind of job.
 TYPES = {
     JobKind.DATA: TYPE_DATA,
@@ -60,6 +67,14 @@ def check_largest(largest, segment):
             f"Largest message must be {HEADER_BYTES + 1} to {segment} bytes, not {largest!r}"
         )
     return largest
+
+
+def check_roles(roles):
+    """Return the role of each TCP port as a tuple, or raise ``ValueError``."""
+    roles = tuple(roles)
+    if not roles or not all(isinstance(role, int) and 0 <= role <= NO_ROLE for role in roles):
+        raise ValueError(f"Roles by port must be numbers 0 to {NO_ROLE}, not {roles!r}")
+    return roles
 
 
 def check_source(source):
