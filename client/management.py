@@ -145,14 +145,19 @@ class Management:
 
     @operation
     def configure(
-        self, configuration: Configuration, timeout: float | None = None, at_role: bool = False
+        self,
+        configuration: Configuration,
+        timeout: float | None = None,
+        at_role: bool = False,
+        role: str | None = None,
     ) -> Call[None]:
         """Configure the node; done when it has said OK.
 
-        ``timeout`` (seconds) in place of the board's; ``at_role``: at the role's port.
+        ``timeout`` (seconds) in place of the board's; ``at_role``: at the roles' port, where it
+        is for the role named ``role``; None: for the board, or without firmware the port's role.
         """
         yield Batch(
-            None,
+            role,
             [configuration.message().payload],
             MessageType.CONFIGURATION,
             service=Service.ROLE if at_role else Service.MANAGEMENT,

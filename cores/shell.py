@@ -3,7 +3,7 @@
 import functools
 from dataclasses import dataclass, field, replace
 
-from amaranth import Module, Signal
+from amaranth import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -25,6 +25,7 @@ from .services.framer import SMP_BLOCK, SmpFramer
 from .services.mailbox import MAILBOX_BLOCK, Mailbox
 from .services.merge import ServiceMerge
 from .services.responder import Responder
+from .services.smp_board import BOARD_BLOCK, BoardWindow
 from .services.sweep import PERIOD_WIDTH, RequestClock
 from .shell_memory import RESULT_SLOT, ShellMemory, slot_for
 from .stream import PacketSignature
@@ -147,6 +148,11 @@ class ShellConfig:
         return self.tcp.rows * (len(self.plan.of("smp")) or 1 if self.tcp.places else 1)
 
     @property
+    def board(self):
+        """Whether firmware takes configuration messages at the TCP ports with SMP."""
+        return self.managed and bool(self.plan.of("smp"))
+
+    @property
     def tag_width(self):
         """Tag bits of the shell's memory ports: those of the role that needs most."""
         return max([self.tcp.tag_width, *(role.needs.tag_width for role in self.roles)])
@@ -208,6 +214,8 @@ class Shell(wiring.Component):
         blocks = {"shell": SHELL_BLOCK, **line_side_blocks(config.tcp)}
         if plan.of("smp"):
             blocks["smp"] = SMP_BLOCK
+        if config.board:
+            blocks["smp_board"] = BOARD_BLOCK
         if plan.of("http"):
             blocks["mailbox"] = MAILBOX_BLOCK
         blocks |= self._roles.blocks
@@ -254,21 +262,21 @@ class Shell(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         engine, sender = self._line_side(m)
+        self._irqs = []
         mailbox, framer = self._services(m, engine)
         roles, cluster = self._connect_roles(m, framer), self._cluster
         parts = [part for part in (mailbox, framer) if part is not None]
         memories = [engine.mem] + ([engine.state] if self.config.tcp.cache else [])
         memories += [sender.mem, *(part.mem for part in parts)]
         memories += [roles.mems[k] for k in range(len(roles.slots))]
-        irq = roles.irq if mailbox is None else mailbox.irq | roles.irq
+        self._irqs += [part.irq for part in (mailbox, roles, cluster) if part is not None]
         m.submodules.memory = arbiter = self._arbiter
         if cluster is not None:
             memories += [cluster.mems[k] for k in range(self.config.peers + 1)]
-            irq |= cluster.irq
         for i, mem in enumerate(memories):
             connect_narrow(m, mem, arbiter.ports[i])
         wiring.connect(m, wiring.flipped(self.mem), arbiter.mem)
-        m.d.comb += self.irq.eq(irq)
+        m.d.comb += self.irq.eq(Cat(self._irqs).any())
         return m
 
     def _csr(self, m, name, component):
@@ -367,6 +375,7 @@ class Shell(wiring.Component):
             [NO_ROLE if role is None else plan.number(role) for role in roles],
             len(plan.roles),
             bool(tcp.places),
+            config.board,
         )
 
     def _connect_framer(self, m, framer, ports):
@@ -392,9 +401,10 @@ class Shell(wiring.Component):
                 wiring.connect(m, wiring.flipped(csr), getattr(roles, f"csr_{name}"))
         if framer is None:
             return roles
+        asks = self._window(m, framer) if self.config.board else (framer.job, framer.answer)
         if self._cluster is None:
-            wiring.connect(m, framer.job, roles.job)
-            wiring.connect(m, roles.answer, framer.answer)
+            wiring.connect(m, asks[0], roles.job)
+            wiring.connect(m, roles.answer, asks[1])
             if framer.count > 1:
                 m.d.comb += framer.doors.eq(roles.doors)
             return roles
@@ -402,8 +412,18 @@ class Shell(wiring.Component):
         cluster = self._cluster
         if framer.count > 1:
             m.d.comb += framer.doors.eq(-1)
-        wiring.connect(m, framer.job, cluster.job)
-        wiring.connect(m, cluster.answer, framer.answer)
+        wiring.connect(m, asks[0], cluster.job)
+        wiring.connect(m, cluster.answer, asks[1])
         wiring.connect(m, cluster.role_job, roles.job)
         wiring.connect(m, roles.answer, cluster.role_answer)
         return roles
+
+    def _window(self, m, framer):
+        """The firmware takes its jobs out of the framer's; returns where the others come and go."""
+        m.submodules.smp_board = window = BoardWindow(self.config.messages)
+        self._csr(m, "smp_board", window)
+        wiring.connect(m, framer.job, window.job)
+        wiring.connect(m, window.answer, framer.answer)
+        m.d.comb += framer.door.eq(window.door)
+        self._irqs.append(window.irq)
+        return window.jobs, window.answers

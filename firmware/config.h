@@ -69,10 +69,14 @@ bool config_ip(const struct config *config, const char *key, uint32_t *ip);
 bool config_mac(const struct config *config, const char *key, uint64_t *mac);
 bool config_unsigned(const struct config *config, const char *key, uint32_t *value);
 
-/* A server to connect to: "IP:PORT". */
+/*
+ * A server to connect to: "IP:PORT", or "IP:PORT/OWN" with one of this board's TCP ports whose
+ * service is meant; 0: it was not said.
+ */
 struct config_server {
 	uint32_t ip;
 	uint32_t port;
+	uint32_t own;
 };
 bool config_find_server(const struct config *config, struct config_server *server);
 

@@ -57,10 +57,16 @@ static bool is_flag(struct piece value)
 
 static bool server_of(struct piece value, struct config_server *server)
 {
-	struct piece ip;
+	struct piece ip, port;
 
-	return piece_cut(&value, ':', &ip) && value_ip(ip, &server->ip) && value_is_host(server->ip) &&
-		value_unsigned(value, 65535, &server->port) && server->port != 0;
+	server->own = 0;
+	if (!piece_cut(&value, ':', &ip) || !value_ip(ip, &server->ip) || !value_is_host(server->ip))
+		return false;
+	if (!piece_cut(&value, '/', &port))
+		port = value;
+	else if (!value_unsigned(value, 65535, &server->own) || server->own == 0)
+		return false;
+	return value_unsigned(port, 65535, &server->port) && server->port != 0;
 }
 
 static bool is_server(struct piece value)
@@ -185,7 +191,7 @@ static const struct {
 	{ "dhcp", "dhcp=0|1", is_flag },
 	{ "netmask", "netmask=A.B.C.D", is_mask },
 	{ "gateway", "gateway=A.B.C.D", is_host },
-	{ "server", "server=A.B.C.D:PORT", is_server },
+	{ "server", "server=A.B.C.D:PORT[/OWN]", is_server },
 	{ "log", "log=error|warn|info|debug", is_level },
 	{ "watchdog_ms", "watchdog_ms=0|2000..65535", is_watchdog },
 	{ "role", "role=on|off", is_switch },

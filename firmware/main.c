@@ -20,6 +20,7 @@
 #include "serial.h"
 #include "server.h"
 #include "settings.h"
+#include "smp.h"
 
 /* How often the watchdog is fed while nothing happens. */
 #define BEAT_MS 100u
@@ -100,6 +101,7 @@ int main(void)
 	for (;;) {
 		if (up) {
 			mailbox_serve();
+			smp_serve();
 			ltl_serve();
 			role_serve();
 			ip_serve();

@@ -15,7 +15,9 @@
 #include "log.h"
 #include "mailbox.h"
 #include "node.h"
+#include "restart.h"
 #include "role.h"
+#include "smp.h"
 #include "text.h"
 #include "update.h"
 
@@ -41,6 +43,10 @@ static uint32_t controls[sizeof(roles) / sizeof(roles[0])];
 /* The request that is shown is answered when this is over. */
 static enum { IDLE, JOB, RESET, UPDATE } doing;
 static uint32_t job_id, job_since, job_base;
+/* Whose message it is: SMP_SESSION is set if it came through the framer. */
+static uint32_t session;
+/* The FPGA is to load the bitstream that is written. */
+static bool starts;
 
 /* A line for the log, in pieces. */
 struct line {
@@ -68,6 +74,17 @@ static void send_head(uint8_t type, uint32_t payload, uint32_t first)
 	mailbox_put(head, sizeof(head));
 }
 
+static bool is_framers(void)
+{
+	return (session & SMP_SESSION) != 0;
+}
+
+static void listen(bool on)
+{
+	mailbox_listen(on);
+	smp_listen(on);
+}
+
 static void report(uint8_t status)
 {
 	struct line line;
@@ -75,15 +92,30 @@ static void report(uint8_t status)
 	if (status == TREBUCHET_STATUS_OK)
 		return;
 	line_start(&line, "session ");
-	text_unsigned(&line.text, mailbox_session());
+	text_unsigned(&line.text, session & ~SMP_SESSION);
 	text_plain(&line.text, ": ");
 	text_plain(&line.text, command_status_name(status));
 	log_warn("smp", line_end(&line));
 }
 
+/* The role of the last configuration's first core; without one the board's first. */
+static const struct role *chosen_role(void)
+{
+	for (unsigned i = 0; roles[i].base != 0; i++)
+		if (node.plan.cores >> i & 1)
+			return &roles[i];
+	return &roles[0];
+}
+
 static void send_response(const struct node_step *step)
 {
 	report(step->status);
+	if (is_framers()) {
+		bool moves = step->status == TREBUCHET_STATUS_OK && node.plan.cores != 0;
+
+		smp_respond(step->status, step->close, moves ? chosen_role()->number : SMP_SAME_ROLE);
+		return;
+	}
 	send_head(NODE_RESPONSE, 8, step->status);
 	mailbox_put(&step->id, sizeof(step->id));
 	mailbox_send(HEAD_BYTES + sizeof(step->id), step->close, 0, 0);
@@ -101,15 +133,6 @@ static void run_command(const struct node_step *step)
 	send_head(NODE_REPLY, (uint32_t)(REPLY_FIRST + out.length), status);
 	mailbox_put(buffer, out.length);
 	mailbox_send(HEAD_BYTES + out.length, false, 0, 0);
-}
-
-/* The role of the last configuration's first core; without one the board's first. */
-static const struct role *chosen_role(void)
-{
-	for (unsigned i = 0; roles[i].base != 0; i++)
-		if (node.plan.cores >> i & 1)
-			return &roles[i];
-	return &roles[0];
 }
 
 static void fail_job(uint8_t status, uint32_t id)
@@ -135,7 +158,7 @@ static void start_job(const struct node_step *step)
 			  room != 0 && room < RESULT_ROOM ? room : RESULT_ROOM);
 	trebuchet_write64(base + ROLE_INTERRUPT_ENABLE, 1);
 	trebuchet_write64(base + ROLE_START, 1);
-	mailbox_listen(false);
+	listen(false);
 	job_base = base;
 	job_id = step->id;
 	job_since = board_uptime_ms();
@@ -175,7 +198,7 @@ static void report_configuration(void)
 	text_plain(&line.text, ", results ");
 	text_unsigned(&line.text, node.plan.output_size);
 	text_plain(&line.text, ", image ");
-	text_unsigned(&line.text, node.plan.image_length);
+	text_unsigned(&line.text, node.plan.benchmark ? 0 : node.plan.image_length);
 	log_info("smp", line_end(&line));
 }
 
@@ -189,26 +212,50 @@ static void end_configuration(uint8_t status)
 	send_response(&step);
 }
 
+/* The bytes behind a benchmarking configuration's head: the delay of its role, in microseconds. */
+static uint8_t set_benchmark(void)
+{
+	uint32_t delay;
+
+	memcpy(&delay, (const void *)IMAGE_BASE, sizeof(delay));
+	return role_benchmark(delay, node.next.output_size, &node.next.cores);
+}
+
+/* An image that came through the framer is asked for by what runs it: it runs when it is answered. */
+static uint8_t take_image(void)
+{
+	const void *data = (const void *)IMAGE_BASE;
+	uint8_t status;
+
+	starts = is_framers() && update_starts(data, node.next.image_length);
+	if (starts && update_is_running(data))
+		return TREBUCHET_STATUS_OK;
+	status = update_start(data, node.next.image_length);
+	if (status == TREBUCHET_STATUS_OK) {
+		log_info("smp", "writing an image to flash");
+		listen(false);
+		doing = UPDATE;
+	}
+	return status;
+}
+
 static void configure(void)
 {
 	uint8_t status = TREBUCHET_STATUS_OK;
 
-	if (node.next.image_length > 0) {
-		status = update_start((const void *)IMAGE_BASE, node.next.image_length);
-		if (status == TREBUCHET_STATUS_OK) {
-			log_info("smp", "writing an image to flash");
-			mailbox_listen(false);
-			doing = UPDATE;
-			return;
-		}
-	}
-	end_configuration(status);
+	if (node.next.benchmark)
+		status = set_benchmark();
+	else if (node.next.image_length > 0)
+		status = take_image();
+	if (doing != UPDATE)
+		end_configuration(status);
 }
 
 static void act(const struct node_piece *piece)
 {
 	struct node_step step;
 
+	session = piece->session;
 	node_take(&node, piece, &step);
 	if (step.note != NULL)
 		log_warn("smp", step.note);
@@ -216,7 +263,10 @@ static void act(const struct node_piece *piece)
 		memcpy((uint8_t *)IMAGE_BASE + step.store_at, step.store, step.store_length);
 	switch (step.action) {
 	case NODE_AWAIT:
-		mailbox_send(0, false, step.expect, step.tag);
+		if (is_framers())
+			smp_await(step.expect);
+		else
+			mailbox_send(0, false, step.expect, step.tag);
 		break;
 	case NODE_RESPOND:
 		send_response(&step);
@@ -265,6 +315,7 @@ void manage_start(void)
 	for (; roles[limits.count].base != 0; limits.count++)
 		controls[limits.count] = roles[limits.count].base;
 	node_start(&node, &limits);
+	smp_listen(true);
 	board_wake_every(POLL_MS);
 }
 
@@ -293,7 +344,19 @@ static bool serve_update(void)
 		return false;
 	}
 	end_configuration(status);
+	if (status == TREBUCHET_STATUS_OK && starts)
+		restart_request();
 	return true;
+}
+
+void manage_take_part(const struct node_piece *piece)
+{
+	act(piece);
+}
+
+bool manage_is_idle(void)
+{
+	return doing == IDLE;
 }
 
 bool manage_serve(void)
@@ -303,7 +366,7 @@ bool manage_serve(void)
 	if (!(doing == UPDATE ? serve_update() : serve_job()))
 		return false;
 	doing = IDLE;
-	mailbox_listen(true);
+	listen(true);
 	return true;
 }
 

@@ -2,6 +2,7 @@
 
 #include <generated/trebuchet_status_codes.h>
 
+#define NODE_BENCHMARK 16u /* bytes of a benchmarking configuration's payload */
 #define ROW 12u /* bytes of a row of a configuration's head */
 
 static uint32_t get32(const uint8_t *at)
@@ -143,6 +144,7 @@ static uint8_t judge_sizes(struct node *node)
 		return TREBUCHET_STATUS_BAD_LENGTH;
 	node->rows_due = 1 + count;
 	node->next.image_length = node->size - head_bytes(count);
+	node->next.benchmark = count == 0 && node->size == NODE_BENCHMARK;
 	if (node->next.image_length > node->limits.image)
 		return TREBUCHET_STATUS_TOO_LARGE;
 	return TREBUCHET_STATUS_OK;

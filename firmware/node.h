@@ -48,6 +48,7 @@ struct node_plan {
 	uint32_t output_size;  /* results may be so long; 0: any */
 	uint32_t cores;        /* bit k: limits.cores[k] is named */
 	uint32_t image_length;
+	bool benchmark;        /* the benchmarking configuration (4.2.2): the image is a delay */
 };
 
 struct node {

@@ -2,12 +2,15 @@
 
 #include <string.h>
 
+#include <generated/soc.h>
 #include <generated/trebuchet_regs.h>
 #include <generated/trebuchet_roles.h>
 #include <generated/trebuchet_status_codes.h>
 
 #include "log.h"
 
+/* Microseconds of a benchmark's delay at most. */
+#define MOST_US 4000000u
 #define STATE_RESETTING 2u
 #define STATE_BARRED 4u
 
@@ -37,6 +40,34 @@ void role_enable_all(bool on)
 {
 	for (const struct role *role = roles; role->base != 0; role++)
 		role_enable(role, on);
+}
+
+/* Cycles of a time; 4 s are the most that 32 bits hold at any clock, all a role may take before. */
+static uint32_t cycles_of(uint32_t microseconds)
+{
+	uint32_t cycles = 0;
+
+	if (microseconds > MOST_US)
+		microseconds = MOST_US;
+	for (uint32_t clock = CONFIG_CLOCK_FREQUENCY / 1000000; clock > 0; clock >>= 1) {
+		if (clock & 1)
+			cycles += microseconds;
+		microseconds <<= 1;
+	}
+	return cycles;
+}
+
+uint8_t role_benchmark(uint32_t delay, uint32_t output, uint32_t *slots)
+{
+	*slots = 0;
+	for (unsigned i = 0; roles[i].base != 0; i++) {
+		if (roles[i].delay == 0)
+			continue;
+		trebuchet_write32(roles[i].delay, cycles_of(delay));
+		trebuchet_write32(roles[i].output, output);
+		*slots |= (uint32_t)1 << i;
+	}
+	return *slots != 0 ? TREBUCHET_STATUS_OK : TREBUCHET_STATUS_NOT_BUILT_IN;
 }
 
 void role_serve(void)

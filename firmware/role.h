@@ -11,12 +11,21 @@
 struct role {
 	const char *name;
 	uint32_t base;
+	uint8_t number;  /* of its role in the plan */
+	uint32_t delay;  /* a benchmark role's registers delay and output_length; else 0 */
+	uint32_t output;
 };
 
 /* The slot of this name, or NULL. */
 const struct role *role_find(const char *name);
 /* Jobs are taken, or answered STOPPED. */
 void role_enable(const struct role *role, bool on);
+
+/*
+ * Set all slots of a benchmark role: microseconds, and bytes of result (0: as the operand). OK, with
+ * their bits (slot k of the table: bit k) in `slots`; NOT_BUILT_IN, NO_ROOM.
+ */
+uint8_t role_benchmark(uint32_t delay, uint32_t output, uint32_t *slots);
 
 /* Jobs in it are answered ABORTED. */
 void role_reset(const struct role *role);

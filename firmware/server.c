@@ -17,6 +17,13 @@
 
 #ifdef TREBUCHET_TCP_CONNECT_ADDR
 
+/* Where what the server sends goes to. */
+#ifdef TREBUCHET_SMP_SERVICE
+#define SERVICE TREBUCHET_SMP_SERVICE
+#else
+#define SERVICE TREBUCHET_MAILBOX_SERVICE
+#endif
+
 /* Pauses between two tries: the first, and what they double to. */
 #define FIRST_PAUSE_MS 1000u
 #define LAST_PAUSE_MS 64000u
@@ -100,7 +107,8 @@ void server_take_frame(const uint8_t *frame, size_t length)
 	trebuchet_tcp_connect_ip_write(server.ip);
 	trebuchet_tcp_connect_port_write(server.port);
 	trebuchet_tcp_connect_local_write(FIRST_PORT + port);
-	trebuchet_tcp_connect_service_write(TREBUCHET_MAILBOX_SERVICE);
+	trebuchet_tcp_connect_service_write(server.own == TREBUCHET_MAILBOX_PORT ?
+		TREBUCHET_MAILBOX_SERVICE : SERVICE);
 	trebuchet_tcp_connect_write(1);
 	port = (uint16_t)((port + 1) % PORTS);
 	enter(OPENING);

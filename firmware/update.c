@@ -5,13 +5,17 @@
 
 #ifdef TREBUCHET_FLASH_SIZE
 
+#include <string.h>
+
 #include "boot.h"
 #include "flash.h"
 #include "image.h"
+#include "multiboot.h"
 
 static const struct image *image;
 static struct slot slot;
 static uint32_t at; /* bytes of the contents that are in flash */
+static bool replaced; /* the slot of bitstreams has not what runs */
 
 uint8_t update_start(const void *data, size_t size)
 {
@@ -30,6 +34,7 @@ uint8_t update_start(const void *data, size_t size)
 	if (image->length > slot.bytes - FLASH_SECTOR)
 		return TREBUCHET_STATUS_TOO_LARGE;
 	at = 0;
+	replaced |= image->kind == IMAGE_BITSTREAM;
 	return slot_erase(slot);
 }
 
@@ -50,7 +55,41 @@ bool update_step(uint8_t *status)
 	return *status != TREBUCHET_STATUS_OK;
 }
 
+bool update_starts(const void *data, size_t size)
+{
+#ifdef TREBUCHET_MULTIBOOT
+	return image_check(data, size, TREBUCHET_BOARD) == TREBUCHET_STATUS_OK &&
+		((const struct image *)data)->kind == IMAGE_BITSTREAM;
+#else
+	(void)data;
+	(void)size;
+	return false;
+#endif
+}
+
+bool update_is_running(const void *data)
+{
+	struct image found;
+
+	return multiboot_is_application() && !replaced &&
+		slot_header(boot_slot(IMAGE_BITSTREAM), TREBUCHET_BOARD, &found) == TREBUCHET_STATUS_OK &&
+		memcmp(&found, data, IMAGE_HEADER) == 0;
+}
+
 #else /* no flash */
+
+bool update_starts(const void *data, size_t size)
+{
+	(void)data;
+	(void)size;
+	return false;
+}
+
+bool update_is_running(const void *data)
+{
+	(void)data;
+	return false;
+}
 
 uint8_t update_start(const void *data, size_t size)
 {

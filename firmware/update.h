@@ -17,5 +17,9 @@
 uint8_t update_start(const void *data, size_t size);
 /* Write the next part. True when that was the last one, or it failed; `status` says which. */
 bool update_step(uint8_t *status);
+/* Whether a whole image is a bitstream that this board can have the FPGA load. */
+bool update_starts(const void *data, size_t size);
+/* Whether what runs is this image, of which update_starts was true. */
+bool update_is_running(const void *data);
 
 #endif

@@ -56,8 +56,10 @@ def _is_mac(text: str) -> bool:
 
 
 def _is_server(text: str) -> bool:
-    ip, colon, port = text.partition(":")
-    return bool(colon) and _is_host(ip) and _number(port, 1, 65535)
+    ip, colon, ports = text.partition(":")
+    port, slash, own = ports.partition("/")
+    good = bool(colon) and _is_host(ip) and _number(port, 1, 65535)
+    return good and (not slash or _number(own, 1, 65535))
 
 
 def _is_peer(text: str) -> bool:
@@ -112,7 +114,7 @@ FORMS: dict[str, tuple[str, Callable[[str], bool]]] = {
     "dhcp": ("0|1", _one_of("0", "1")),
     "netmask": ("A.B.C.D", _is_mask),
     "gateway": ("A.B.C.D", _is_host),
-    "server": ("A.B.C.D:PORT", _is_server),
+    "server": ("A.B.C.D:PORT[/OWN]", _is_server),
     "log": ("error|warn|info|debug", _one_of("error", "warn", "info", "debug")),
     "watchdog_ms": ("0|2000..65535", _is_watchdog),
     "role": ("on|off", _one_of("on", "off")),

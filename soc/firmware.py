@@ -8,6 +8,7 @@ alone has none).
 """
 
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -30,7 +31,9 @@ from .toolchain import require_tool, version_of
 
 #: Read-only registers that say nothing about the board.
 _NO_GAUGES = {("mailbox", "rx_data"), ("nic", "rx_data")}
-_NO_GAUGES |= {("flash_words", "word"), ("flash_words", "crc")}
+_NO_GAUGES |= {("flash_words", "word"), ("flash_words", "crc"), ("smp_board", "address")}
+#: Registers that a benchmark role has behind those of every slot.
+_OF_BENCHMARK = ("delay", "output_length")
 
 __all__ = [
     "FIRMWARE_DIR",
@@ -103,12 +106,28 @@ def _is_role(block):
     return register_offsets(block).items() >= register_offsets(role_block("any")).items()
 
 
-def roles_header(regions):
-    """C header with ``roles``: name and base address of the register block of every role slot.
+def _role_row(block, base, number):
+    """Row of the table of role slots: name, base, number, registers of a benchmark role or 0."""
+    offsets = register_offsets(block)
+    own = [register.name for register in block.registers[len(role_block("any").registers) :]]
+    set_by = [base + offsets[name] for name in own] if tuple(own) == _OF_BENCHMARK else [0, 0]
+    numbers = ", ".join(f"0x{address:08x}u" for address in set_by)
+    return f'\t{{ "{block.name}", 0x{base:08x}u, {number}, {numbers} }},'
 
-    And with the offsets of the registers that all of them have.
+
+def roles_header(regions):
+    """C header with ``roles``: every role slot, with its name, the base address of its registers
+    and the number of its role in the plan.
+
+    And with the offsets of the registers that all of them have. Slots of one role follow each
+    other; they are called ``NAME``, or ``NAME_0``, ``NAME_1`` …
     """
     roles = [(block, base) for block, base in regions if _is_role(block)]
+    names = list(dict.fromkeys(re.sub(r"_\d+$", "", block.name) for block, _ in roles))
+    rows = [
+        _role_row(block, base, names.index(re.sub(r"_\d+$", "", block.name)))
+        for block, base in roles
+    ]
     offsets = register_offsets(role_block("any")).items()
     return "\n".join(
         [
@@ -121,8 +140,8 @@ def roles_header(regions):
             "",
             "/* Ends with an entry without address. */",
             "static const struct role roles[] = {",
-            *(f'\t{{ "{block.name}", 0x{base:08x}u }},' for block, base in roles),
-            '\t{ "", 0 },',
+            *rows,
+            '\t{ "", 0, 0, 0, 0 },',
             "};",
             "",
         ]

@@ -230,6 +230,11 @@ class TrebuchetSoC(FabricSoC):
             self.add_constant("TREBUCHET_PAGE", memory["page"].base)
             service = plan.services.index(plan.of("http")[0])
             self.add_constant("TREBUCHET_MAILBOX_SERVICE", service)
+            self.add_constant("TREBUCHET_MAILBOX_PORT", plan.services[service].port)
+            if plan.of("smp"):
+                service = plan.services.index(plan.of("smp")[0])
+                self.add_constant("TREBUCHET_SMP_SERVICE", service)
+                self.add_constant("TREBUCHET_SMP_RING", shell.config.tcp.segment_size)
             largest = min(REQUEST_BYTES, shell.config.tcp.unread)
             self.add_constant("TREBUCHET_MAILBOX_REQUEST", largest)
         if board.flow == "sim":

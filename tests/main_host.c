@@ -97,6 +97,10 @@ void server_start(void)
 {
 }
 
+void smp_serve(void)
+{
+}
+
 void server_serve(void)
 {
 }

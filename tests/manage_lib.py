@@ -7,18 +7,41 @@ from firmware_host import generated
 from firmware_lib import BITSTREAM_SLOT, FIRMWARE_SLOT, FLAGS, PORT, RAM, SANITIZE, map_memory
 from trebuchet.cores.roles.contract import role_block
 from trebuchet.cores.services.mailbox import MAILBOX_BLOCK
+from trebuchet.cores.services.smp_board import BOARD_BLOCK
 from trebuchet.soc.csr_export import c_header
 from trebuchet.soc.firmware import roles_header, status_table_header
 
-__all__ = ["IMAGE_AT", "MAILBOX_BASE", "ROLE", "ROLE_BASE", "bus_functions", "build_manage"]
+__all__ = [
+    "BOARD_BASE",
+    "IMAGE_AT",
+    "MAILBOX_BASE",
+    "RING_AT",
+    "ROLE",
+    "ROLE_BASE",
+    "build_manage",
+    "bus_functions",
+]
 
 RAM_BYTES = 1 << 20
 #: Where manage.c has an image that is on its way.
 IMAGE_AT = RAM + 0x82000
-MAILBOX_BASE, ROLE_BASE = 0xF000_3000, 0xF000_6000
+#: Where the ring of the session is whose part the SMP framer shows.
+RING_AT = RAM + 0xF0000
+MAILBOX_BASE, BOARD_BASE, ROLE_BASE = 0xF000_3000, 0xF000_5000, 0xF000_6000
 ROLE = role_block("ecg")
 REGIONS = [(MAILBOX_BLOCK, MAILBOX_BASE), (ROLE, ROLE_BASE)]
-SOURCES = ("mailbox", "manage", "node", "update", "http", "status", "counters", "text", "buffer")
+SOURCES = (
+    "mailbox",
+    "manage",
+    "node",
+    "update",
+    "smp",
+    "http",
+    "status",
+    "counters",
+    "text",
+    "buffer",
+)
 FLASH_SOURCES = ("boot", "image", "flash", "crc32")
 
 _SOC = f"""
@@ -41,10 +64,10 @@ _READ = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_uint32)
 _WRITE = ctypes.CFUNCTYPE(None, ctypes.c_uint32, ctypes.c_uint32)
 
 
-def _headers(folder, soc):
+def _headers(folder, soc, regions):
     """The generated headers; registers are reached by the test's functions."""
     bus = "extern uint32_t (*bus_read)(uint32_t);\nextern void (*bus_write)(uint32_t, uint32_t);\n"
-    regs = c_header(REGIONS)
+    regs = c_header(regions)
     for old, new in (
         ("return *(volatile uint32_t *)(uintptr_t)address;", "return bus_read(address);"),
         ("*(volatile uint32_t *)(uintptr_t)address = value;", "bus_write(address, value);"),
@@ -54,8 +77,8 @@ def _headers(folder, soc):
         regs = regs.replace(old, new)
     for name, text in {
         "trebuchet_regs.h": regs,
-        "trebuchet_roles.h": roles_header(REGIONS),
-        "trebuchet_status_table.h": status_table_header(REGIONS),
+        "trebuchet_roles.h": roles_header(regions),
+        "trebuchet_status_table.h": status_table_header(regions),
         "soc.h": soc,
         "mem.h": f"#define MAIN_RAM_BASE {RAM:#x}ul\n",
     }.items():
@@ -64,9 +87,18 @@ def _headers(folder, soc):
     (folder / "port.c").write_text(PORT)
 
 
-def build_manage(root, folder, flash=False):
-    """The library. ``flash``: the board has one, with the slots of ``firmware_lib``."""
-    _headers(folder, _SOC + _FLASH if flash else _SOC)
+def build_manage(root, folder, flash=False, ring=None):
+    """The library.
+
+    ``flash``: the board has one, with the slots of ``firmware_lib``. ``ring``: it has a TCP port
+    with SMP, and a session's receive ring so many bytes.
+    """
+    soc, regions = _SOC + _FLASH if flash else _SOC, REGIONS
+    if ring is not None:
+        soc = soc.replace("REQUEST 1024", f"REQUEST {ring // 2}")  # less than a ring
+        soc += f"#define TREBUCHET_SMP_RING {ring}u\n"
+        regions = [REGIONS[0], (BOARD_BLOCK, BOARD_BASE), *REGIONS[1:]]
+    _headers(folder, soc, regions)
     sources = [root / "tests" / "manage_host.c"]
     sources += [root / "firmware" / f"{name}.c" for name in SOURCES]
     if flash:

@@ -23,6 +23,7 @@ class Limits(ctypes.Structure):
 
 class Plan(ctypes.Structure):
     _fields_ = [(n, u32) for n in ("input_size", "output_size", "cores", "image_length")]
+    _fields_ += [("benchmark", ctypes.c_bool)]
 
 
 class Node(ctypes.Structure):

@@ -25,7 +25,7 @@ PORT = 4321
 @pytest.fixture
 def board(tmp_path):
     layout = load_board("sim").flash
-    block = config_block.pack(f"server=192.0.2.1:{PORT}\n")
+    block = config_block.pack(f"server=192.0.2.1:{PORT}/80\n")
     flash = bytearray(b"\xff" * layout.size)
     flash[layout.config[0] : layout.config[0] + len(block)] = block
     path = tmp_path / "flash.bin"

@@ -1,7 +1,9 @@
 """`trebuchet ecg weights`: give a board's network other weights while it runs.
 
 They go as one SMP configuration message (distributed-fpga-framework, 3.2) without cores, the words
-of :mod:`trebuchet.models.ecg.words` in the bitstream's place. A board built without that answers
+of :mod:`trebuchet.models.ecg.words` in the bitstream's place. It names the role ``ecg``, since one
+that names none is for the board's firmware; without firmware there are no names, and the port's
+role takes it. A board built without that answers
 ``BAD_TYPE``. The weights are gone when the board is reset or its bitstream loaded again.
 """
 
@@ -11,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from ...client import Board, Refused
+from ...client import Board, ConnectionLost, Refused
 from ...client.smp import PORT, Configuration
 from ...models.ecg.model import Preset, Weights
 from ...models.ecg.presets import preset_named
@@ -44,11 +46,20 @@ def send_weights(
     bitstream = struct.pack(f"<{len(words)}H", *words)
     with Board(address, port=port, timeout=timeout) as board:
         try:
-            board.configure(Configuration(0, 0, (), bitstream), at_role=True)
+            role = _role_of(board)
+            board.configure(Configuration(0, 0, (), bitstream), at_role=True, role=role)
         except Refused as refusal:
             said = str(refusal).replace("the configuration message", "the weights")
             raise TrebuchetError(said) from refusal
     return len(words)
+
+
+def _role_of(board: Board) -> str | None:
+    """Name of the role that the weights are for; None: the port's."""
+    try:
+        return "ecg" if "ecg" in board.fetch_roles() else None
+    except ConnectionLost:
+        return None
 
 
 @app.command()

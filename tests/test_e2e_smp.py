@@ -1,0 +1,195 @@
+"""The simulated board and a client written from distributed-fpga-framework, 3.2 and 4.2.2, alone.
+
+Nothing of the project's own client is used here: messages are packed and read as the source has
+them. The board is connected to, and connects to a server, as behind NAT; it knows no other way.
+"""
+
+import random
+import socket
+import struct
+
+import pytest
+from e2e_board import assert_drained, quiet_counters
+from e2e_clients import ecg_blocks, read_all, read_exactly, reset
+from sim_tops import needs_network
+from trebuchet.boards import load_board
+from trebuchet.models import config_block
+from trebuchet.models.config_message import cores_of_build
+from trebuchet.models.ecg import model
+from trebuchet.models.image import Image, Kind
+from trebuchet.models.plan import Plan
+from trebuchet.models.status import Status
+from trebuchet.sim.build import build
+from trebuchet.sim.run import Board
+from trebuchet.sim.tops import source
+
+pytestmark = [pytest.mark.slow, needs_network]
+
+PLAN = Plan.of_roles("ecg", "benchmark")
+PORT, SERVER = 4000, 4321
+CONFIGURATION, RESPONSE, DATA = 1, 2, 3
+SAMPLES = ecg_blocks(random.Random(5), 3)
+BLOCKS = [samples.astype("<i2").tobytes() for samples in SAMPLES]
+RESULTS = [model.classify_block(samples) for samples in SAMPLES]
+
+
+def message(kind, payload, size=None):
+    """3.2.1: type, three reserved bytes, size of the payload."""
+    return struct.pack("<BxxxI", kind, len(payload) if size is None else size) + payload
+
+
+def configuration(*controls, bitstream=b"", sizes=(0, 0)):
+    """3.2.2; the board chooses where input and output lie."""
+    payload = struct.pack("<III", *sizes, len(controls))
+    payload += b"".join(struct.pack("<III", control, 0, 0) for control in controls)
+    return message(CONFIGURATION, payload + bitstream)
+
+
+def data(ident, content):
+    """3.2.4."""
+    return message(DATA, struct.pack("<I", ident) + content)
+
+
+def receive(connection):
+    kind, size = struct.unpack("<BxxxI", read_exactly(connection, 8))
+    return kind, read_exactly(connection, size)
+
+
+def expect_status(connection, status):
+    """3.2.3: the first byte of the payload; what is behind it a client of the source ignores."""
+    kind, payload = receive(connection)
+    assert (kind, payload[0]) == (RESPONSE, status), Status(payload[0]).name
+
+
+def expect_result(connection, ident, result):
+    kind, payload = receive(connection)
+    assert kind == DATA
+    assert struct.unpack_from("<I", payload)[0] == ident
+    assert payload[4:] == result
+
+
+@pytest.fixture(scope="module")
+def made():
+    return source("board", PLAN)
+
+
+@pytest.fixture(scope="module")
+def ecg(made):
+    return cores_of_build(made.folder.parent)["ecg"]
+
+
+@pytest.fixture(scope="module")
+def board(made, tmp_path_factory):
+    """With a server to connect to; afterwards every session is free again."""
+    layout = load_board("sim").flash
+    block = config_block.pack(f"server=192.0.2.1:{SERVER}\n")
+    flash = bytearray(b"\xff" * layout.size)
+    flash[layout.config[0] : layout.config[0] + len(block)] = block
+    path = tmp_path_factory.mktemp("smp") / "flash.bin"
+    path.write_bytes(flash)
+    with Board(build(made), cwd=made.folder, ready="\nready\n", timeout=240, flash=path) as board:
+        fresh = quiet_counters(board)
+        yield board
+        assert_drained(lambda: quiet_counters(board), fresh)
+
+
+def connected(board, how):
+    """A connection to the board's roles: ours, or the board's."""
+    if how == "passive":
+        return board.connect(PORT)
+    with board.socket() as server:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        server.bind((board.host_ip, SERVER))
+        server.listen(4)
+        server.settimeout(120)
+        connection, _ = server.accept()
+        connection.settimeout(120)
+        return connection
+
+
+@pytest.mark.parametrize("how", ["passive", "active"])
+def test_configuration_response_data_results(board, ecg, how):
+    """All is sent at once; the response comes first. Then a benchmark, and the cores again."""
+    with connected(board, how) as connection:
+        sent = configuration(ecg) + b"".join(data(k, block) for k, block in enumerate(BLOCKS))
+        connection.sendall(sent)
+        expect_status(connection, 0)
+        for ident, result in enumerate(RESULTS):
+            expect_result(connection, ident, result)
+        # 4.2.2: no cores, and a payload of 16 bytes; the first 16 of an input come back.
+        connection.sendall(message(CONFIGURATION, struct.pack("<IIII", 64, 3000, 0, 20)))
+        connection.sendall(data(7, bytes(range(64))))
+        expect_status(connection, 0)
+        kind, payload = receive(connection)
+        assert (kind, len(payload)) == (DATA, 4 + 3000)
+        assert payload[:20] == struct.pack("<I", 7) + bytes(range(16))
+        # Another connection still has its port's role.
+        with board.connect(PORT) as other:
+            other.sendall(data(8, BLOCKS[0]))
+            expect_result(other, 8, RESULTS[0])
+        connection.sendall(configuration(ecg) + data(9, BLOCKS[1]))
+        expect_status(connection, 0)
+        expect_result(connection, 9, RESULTS[1])
+
+
+def test_configurations_that_contradict_the_build(board, ecg):
+    """Each is answered with its status, changes nothing, and the connection goes on."""
+    image = Image(Kind.firmware, "another", "1", bytes(range(256)) * 300).pack()
+    with board.connect(PORT) as connection:
+        for wrong, status in [
+            (configuration(ecg + 4), Status.BAD_DATA),
+            (configuration(ecg, ecg), Status.BAD_DATA),
+            (message(CONFIGURATION, struct.pack("<IIIIII", 0, 0, 1, ecg, 1, 0)), Status.BAD_DATA),
+            (message(CONFIGURATION, struct.pack("<III", 0, 0, 2)), Status.BAD_LENGTH),
+            (message(CONFIGURATION, b"abc"), Status.BAD_LENGTH),
+            (message(CONFIGURATION, b""), Status.BAD_LENGTH),
+            (configuration(ecg, bitstream=image), Status.WRONG_BOARD),
+            (configuration(ecg, bitstream=image[:-9]), Status.TRUNCATED),
+            (configuration(ecg, bitstream=b"RBF" * 30_000), Status.BAD_DATA),
+        ]:
+            connection.sendall(wrong + data(1, BLOCKS[0]))
+            expect_status(connection, status)
+            expect_result(connection, 1, RESULTS[0])
+
+
+def test_images_that_do_not_end(board, ecg):
+    """Cut off by FIN, or by RST, or endless: one status, and the next is taken."""
+    begun = configuration(ecg, bitstream=bytes(100_000))
+    with board.connect(PORT) as connection:
+        connection.sendall(begun[:70_000])
+        connection.shutdown(socket.SHUT_WR)
+        expect_status(connection, Status.TRUNCATED)
+        assert read_all(connection) == b""
+    lost = board.connect(PORT)
+    lost.sendall(begun[:70_000])
+    with board.connect(PORT) as connection:
+        connection.sendall(message(CONFIGURATION, b"", 0xFFFF_FFFF) + bytes(1000))
+        kind, payload = receive(connection)
+        assert kind == RESPONSE
+        assert payload[0] in (Status.TOO_LARGE, Status.BUSY)
+        assert read_all(connection) == b""
+    reset(lost)
+    with board.connect(PORT) as connection:
+        connection.sendall(configuration(ecg))
+        while (payload := receive(connection)[1])[0] == Status.BUSY:
+            assert read_all(connection) == b""
+            connection = board.connect(PORT)
+            connection.sendall(configuration(ecg))
+        assert payload[0] == 0
+
+
+def test_absent_and_stopped_roles(board, ecg):
+    """A role is named by a reserved byte, which a client of the source leaves 0."""
+    block = BLOCKS[0]
+    named = struct.pack("<BBxxII", DATA, 9, 4 + len(block), 3) + block
+    with board.connect(PORT) as connection, board.connect(80) as manager:
+        connection.sendall(named)
+        expect_status(connection, Status.NO_ROLE)
+        manager.sendall(message(5, b"role ecg off"))
+        assert receive(manager)[1][0] == 0
+        connection.sendall(data(4, block))
+        expect_status(connection, Status.STOPPED)
+        # A configuration that names the core switches it on.
+        connection.sendall(configuration(ecg) + data(5, block))
+        expect_status(connection, 0)
+        expect_result(connection, 5, RESULTS[0])
