@@ -87,7 +87,8 @@ COMMANDS = {
     "status": LazyEntry("trebuchet.host.status:status", "Show the state and counters of a board."),
     "sessions": LazyEntry("trebuchet.host.sessions:sessions", "Show the TCP sessions of a board."),
     "config": LazyEntry(
-        "trebuchet.host.config:app", "Pack a board's settings for its flash, or show them."
+        "trebuchet.host.config:app",
+        "Pack a board's settings for its flash, or show them; make and send configurations.",
     ),
     "image": LazyEntry(
         "trebuchet.host.image:app", "Pack an image for a board's flash, or show one."

@@ -1,4 +1,4 @@
-"""`trebuchet config pack|show|cluster`: configuration blocks as files."""
+"""`trebuchet config pack|show|cluster|message|send`: settings and configurations as files."""
 
 import os
 import stat
@@ -10,10 +10,16 @@ import typer
 from ..models.config_block import cluster_texts, pack, unpack
 from ..models.errors import TrebuchetError
 from ..models.files import make_folder, read_file, write_whole
+from .config_message import message_command, send_command
 
 __all__ = ["app", "read_file", "write_file"]
 
-app = typer.Typer(no_args_is_help=True, help="Pack a board's settings for its flash, or show them.")
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Pack a board's settings for its flash, or show them; make and send configurations.",
+)
+app.command("message")(message_command)
+app.command("send")(send_command)
 
 
 def write_file(path: Path, data: bytes) -> None:

@@ -19,9 +19,9 @@ from ..client.management import encode_command
 from ..client.smp import Configuration
 from ..models import sockets
 from ..models.errors import TrebuchetError
+from ..models.files import read_file
 from ..models.image import SECTOR
 from ..models.progress import Deadline, current_simulation
-from .config import read_file
 from .options import Seconds, open_board, seconds
 
 __all__ = ["accept_board", "manage", "update"]

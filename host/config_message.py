@@ -1,0 +1,109 @@
+"""`trebuchet config message|send`: configuration messages as files.
+
+A file holds one message as it goes over the wire, so any program can send it: to a board, or to a
+job server (``docs/jobs.md``). What it says: :mod:`trebuchet.models.config_message`.
+"""
+
+import socket
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..client import Board
+from ..client.owner import split_address
+from ..client.smp import HEADER, PORT, MessageType, parse_configuration
+from ..models.config_message import (
+    benchmark_message,
+    configuration_message,
+    cores_of_build,
+    cores_of_listing,
+    slots_named,
+)
+from ..models.errors import TrebuchetError
+from ..models.files import read_file
+from ..models.image import SECTOR, Image
+from .manage import MAX_IMAGE, SECTOR_TIMEOUT, UPDATE_TIMEOUT
+from .options import Seconds, open_board, seconds
+
+__all__ = ["message_command", "send_command"]
+
+_SIZE = {"min": 0, "max": 0xFFFF_FFFF}
+
+
+def _slots(source: str, timeout: float) -> dict[str, int]:
+    """Role slots of a build's folder, or else of the board at an address."""
+    if Path(source).exists():
+        return cores_of_build(Path(source))
+    if "/" in source:
+        raise TrebuchetError(f"there is no build at {source}")
+    with open_board(source, timeout) as board:
+        return cores_of_listing(board.command("role"))
+
+
+def message_command(
+    source: Annotated[
+        str,
+        typer.Argument(help="Folder of a build, build/BOARD, or a board's address: its roles."),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The message.")],
+    role: Annotated[
+        list[str] | None,
+        typer.Option("--role", help="A role to use, all instances of it. Default: the first."),
+    ] = None,
+    image: Annotated[
+        Path | None, typer.Option(help="An image that the board is to have, of `image pack`.")
+    ] = None,
+    input_size: Annotated[int, typer.Option(**_SIZE, help="Bytes of operands; 0: any.")] = 0,
+    output_size: Annotated[int, typer.Option(**_SIZE, help="Bytes of results; 0: any.")] = 0,
+    benchmark: Annotated[
+        int | None,
+        typer.Option(**_SIZE, metavar="US", help="Instead: a benchmark with this delay in µs."),
+    ] = None,
+    timeout: Seconds = 15,
+) -> None:
+    """Make a configuration message, from a build's outputs or for a board that runs."""
+    from .config import write_file
+
+    if benchmark is not None:
+        if role or image:
+            raise TrebuchetError("a benchmark has neither --role nor --image; leave them out")
+        write_file(output, benchmark_message(benchmark, input_size, output_size))
+        typer.echo(f"{output}: benchmark, {benchmark} µs")
+        return
+    slots = _slots(source, timeout)
+    names = role or list(slots)[:1]
+    contents = b"" if image is None else read_file(image, MAX_IMAGE)
+    if image is not None:
+        try:
+            Image.unpack(contents)
+        except TrebuchetError as error:
+            raise TrebuchetError(f"{image}: {error}") from error
+    cores = slots_named(slots, names)
+    write_file(output, configuration_message(cores, contents, input_size, output_size))
+    said = f"{output}: {len(cores)} cores ({', '.join(names) or 'no role'})"
+    typer.echo(said + (f", image of {len(contents)} bytes" if contents else ""))
+
+
+def send_command(
+    board: Annotated[str, typer.Argument(help="Address of the board, HOST or HOST:PORT.")],
+    file: Annotated[Path, typer.Argument(help="A message, as `config message` makes it.")],
+    timeout: Annotated[float | None, seconds("300, and 1 for each 4 KiB of an image")] = None,
+) -> None:
+    """Send a configuration message to the port of a board's roles, and wait for the answer."""
+    data = read_file(file, MAX_IMAGE)
+    good = len(data) >= HEADER.size and HEADER.unpack_from(data)[::2] == (
+        MessageType.CONFIGURATION,
+        len(data) - HEADER.size,
+    )
+    if not good:
+        raise TrebuchetError(f"{file} does not hold one configuration message")
+    configuration = parse_configuration(data[HEADER.size :])
+    wait = timeout or UPDATE_TIMEOUT + SECTOR_TIMEOUT * -(-len(data) // SECTOR)
+    host, port = split_address(board, PORT)
+    try:
+        with Board(host, port=port, timeout=wait) as opened:
+            opened.configure(configuration, at_role=True)
+    except socket.gaierror as error:
+        raise TrebuchetError(f"{board} is no address: {error.strerror}") from error
+    typer.echo(f"{board} is configured")
