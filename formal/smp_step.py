@@ -3,13 +3,28 @@
 Written from the numbered rules of ``cores/services/framer.py`` and from ``models/smp_framing.py``.
 """
 
-from amaranth.hdl import Cat, Const, Mux, Signal, Value
+from amaranth.asserts import AnySeq
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
 
+from ..cores.memory import MemorySignature
 from ..cores.roles.contract import JobKind, JobLayout
 from ..cores.tcp.service import EventKind
 from ..models.status import Status
 
-__all__ = ["BASE", "KINDS", "LARGEST", "LOG2", "ROLES", "SLOT", "Step", "in_parts", "more"]
+__all__ = [
+    "AnyHeader",
+    "BASE",
+    "KINDS",
+    "LARGEST",
+    "LOG2",
+    "ROLES",
+    "SLOT",
+    "Step",
+    "in_parts",
+    "more",
+]
 
 #: log2 of a segment's bytes; the largest message; base of the slots, no multiple of all, and size.
 LOG2, LARGEST, BASE, SLOT = 8, 200, 0x1010, 32
@@ -20,6 +35,42 @@ CONFIGURATION, RESPONSE, DATA, STREAM = 1, 2, 3, 4
 FIN = 2
 #: Role of jobs for the board's firmware.
 BOARD = 30
+
+
+class AnyHeader(wiring.Component):
+    """In the place of the header reader: any 96 bits, some time after ``start``."""
+
+    def __init__(self, width, segment_log2):
+        mem = MemorySignature(width)
+        super().__init__(
+            {
+                "start": In(1),
+                "base": In(32 - segment_log2),
+                "offset": In(segment_log2),
+                "done": Out(1),
+                "header": Out(96),
+                "mem_cmd": Out(stream.Signature(mem.cmd_layout)),
+                "mem_rdata": In(stream.Signature(mem.rdata_layout)),
+            }
+        )
+        self.busy = Signal()
+
+    def elaborate(self, platform):
+        m = Module()
+        chosen, ends = Signal(96), Signal()
+        m.d.comb += [
+            ends.eq(AnySeq(1)),
+            self.done.eq(self.busy & ends),
+            self.header.eq(chosen),
+            self.mem_cmd.valid.eq(self.busy & AnySeq(1)),
+            self.mem_cmd.payload.addr.eq(AnySeq(32)),
+            self.mem_rdata.ready.eq(1),
+        ]
+        with m.If(self.start):
+            m.d.sync += [self.busy.eq(1), chosen.eq(AnySeq(96))]
+        with m.Elif(self.done):
+            m.d.sync += self.busy.eq(0)
+        return m
 
 
 def unread(record):
