@@ -374,7 +374,7 @@ PROOFS = (
         depth=1,
         cover_depth=40,
         mutants=(
-            Mutant("rests_while_awaited", "state.expect.any() | state.tag.any()", "0", 16),
+            Mutant("rests_unread", "state.eof | (self.unread != 0)", "state.eof", 16),
             Mutant(
                 "begins_at_nothing", "new.consumed.eq(event.position)", "new.consumed.eq(0)", 16
             ),
