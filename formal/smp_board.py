@@ -91,6 +91,7 @@ class BoardWindowProof(Elaboratable):
     def _inside(self, m, due, said):
         """The answer on its way is what the arbiter's second input has on offer."""
         offer = self.dut.offer
+        m.d.comb += Assert(said.source == 0)
         m.d.comb += Assert(offer.valid == due)
         m.d.comb += Assert(~due | (Value.cast(offer.payload) == Value.cast(said)))
 
