@@ -117,11 +117,11 @@ def test_configuration_response_data_results(board, ecg, how):
         for ident, result in enumerate(RESULTS):
             expect_result(connection, ident, result)
         # 4.2.2: no cores, and a payload of 16 bytes; the first 16 of an input come back.
-        connection.sendall(message(CONFIGURATION, struct.pack("<IIII", 64, 3000, 0, 20)))
+        connection.sendall(message(CONFIGURATION, struct.pack("<IIII", 64, 1500, 0, 20)))
         connection.sendall(data(7, bytes(range(64))))
         expect_status(connection, 0)
         kind, payload = receive(connection)
-        assert (kind, len(payload)) == (DATA, 4 + 3000)
+        assert (kind, len(payload)) == (DATA, 4 + 1500)
         assert payload[:20] == struct.pack("<I", 7) + bytes(range(16))
         # Another connection still has its port's role.
         with board.connect(PORT) as other:
