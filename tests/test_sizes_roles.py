@@ -154,7 +154,7 @@ class _Role:
             await stream_put(ctx, dut.answer, answer | {"status": 0, "length": 4})
 
 
-@at_sizes("services.framer.SmpFramer", sessions=64, segment_log2=15, slot_bytes=2048)
+@at_sizes("services.framer.SmpFramer", width=32, sessions=64, segment_log2=15, slot_bytes=2048)
 def test_framer(size):
     """The longest message that the engine can hold; one of all sizes around the ring."""
     sessions, segment = size["sessions"], 1 << size["segment_log2"]
