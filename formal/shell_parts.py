@@ -34,6 +34,7 @@ PORTS = {0: (7, 9, 80, 4000, 4001, 8080), 2: (7, 9, 80, 4000, 8080)}
 PARTS = (
     *("Classifier", "Parser", "TcpEngine", "Sender", "PacketArbiter"),
     *("Echo", "Discard", "Mailbox", "SmpFramer", "Responder", "ServiceMerge"),
+    "BoardWindow",
 )
 
 
@@ -118,6 +119,13 @@ class ShellProof(Elaboratable):
         echo, discard, mailbox, framer, page = services
         for service in services:
             m.d.comb += Assert(Const(service.sessions) == SESSIONS)
+        window = part("BoardWindow")
+        same(m, framer.job, window.job)
+        same(m, window.answer, framer.answer)
+        m.d.comb += [
+            Assert(framer.door == window.door),
+            Assert(Const(window.sessions) == config.messages),
+        ]
         if self.cluster is None:
             merge = part("ServiceMerge")
             smp = [merge.ports[0], merge.ports[1]]
@@ -129,13 +137,13 @@ class ShellProof(Elaboratable):
                 Assert(Const(framer.roles == (0, 1))),
                 Assert(Const(framer.count == 2)),
             ]
-            same(m, framer.job, roles.job)
-            same(m, roles.answer, framer.answer)
+            same(m, window.jobs, roles.job)
+            same(m, roles.answer, window.answers)
         else:
             smp = [framer.service]
             m.d.comb += Assert(Const(framer.roles == (31,) and framer.count == 0))
-            same(m, framer.job, self.cluster.job)
-            same(m, self.cluster.answer, framer.answer)
+            same(m, window.jobs, self.cluster.job)
+            same(m, self.cluster.answer, window.answers)
             same(m, self.cluster.role_job, roles.job)
             same(m, roles.answer, self.cluster.role_answer)
         behind = [echo.service, discard.service, mailbox.service, *smp, page.service]
@@ -154,7 +162,7 @@ class ShellProof(Elaboratable):
             Assert(page.addr == layout["page"].base),
             Assert(page.length == self.dut.csr_shell.page_length),
         ]
-        irq = mailbox.irq | roles.irq
+        irq = mailbox.irq | roles.irq | window.irq
         if self.cluster is not None:
             irq = irq | self.cluster.irq
         m.d.comb += [Assert(self.dut.irq == irq), Cover(self.dut.irq & ~mailbox.irq)]
@@ -187,6 +195,7 @@ class ShellProof(Elaboratable):
             "tcp": part("TcpEngine"),
             "tcp_tx": sender,
             "smp": part("SmpFramer"),
+            "smp_board": part("BoardWindow"),
             "mailbox": part("Mailbox"),
         }
         for name, unit in blocks.items():
@@ -229,7 +238,9 @@ def _mutants(peers):
                 "engine.services[k ^ (k < 2)] for k, service in enumerate(plan.services)",
                 4,
             ),
-            Mutant("lost_interrupt", "mailbox.irq | roles.irq", "mailbox.irq", 4),
+            Mutant("lost_interrupt", "(mailbox, roles, cluster)", "(mailbox, cluster)", 4),
+            Mutant("silent_window", "self._irqs.append(window.irq)", "pass", 4),
+            Mutant("door_of_nobody", "framer.door.eq(window.door)", "framer.door.eq(1)", 4),
             Mutant(
                 "page_of_the_slots",
                 'page.addr.eq(memory["page"].base)',
@@ -246,7 +257,7 @@ def _mutants(peers):
             "cluster.rx.valid.eq(other.valid)",
             4,
         ),
-        Mutant("lost_interrupt", "irq |= cluster.irq", "irq |= 0", 4),
+        Mutant("lost_interrupt", "(mailbox, roles, cluster)", "(mailbox, roles)", 4),
         Mutant("no_tick", "cluster.tick.eq(self.tick)", "cluster.tick.eq(0)", 4),
     )
 
