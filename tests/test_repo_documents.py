@@ -118,7 +118,7 @@ def test_every_command_is_mentioned_somewhere():
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_paths_exist(document):
     text = (ROOT / document).read_text()
-    top = {path.name for path in ROOT.iterdir() if path.is_dir()}
+    top = {path.name for path in ROOT.iterdir() if path.is_dir()} - {"build"}  # what is yet to come
     for path in re.findall(r"`([\w./-]+/[\w.-]*)`", text):
         if path.split("/")[0] in top:
             assert (ROOT / path).exists(), f"{document} names {path}"
