@@ -16,6 +16,7 @@ from e2e_board import (
 from e2e_clients import read_all, read_message, reset
 from patience import wait_until
 from sim_tops import needs_network
+from trebuchet import __version__
 from trebuchet.client.smp import (
     Configuration,
     Core,
@@ -99,7 +100,7 @@ def test_a_command_and_one_that_is_unknown(board):
         kind, payload = ask(connection, command(b"version"))
         code, text = parse_reply(payload)
         assert (kind, code) == (MessageType.REPLY, Status.OK)
-        assert "0.1.0" in text
+        assert __version__ in text
         code, text = parse_reply(ask(connection, command(b"fly away"))[1])
         assert code == Status.UNKNOWN_COMMAND
         assert text.startswith("error: UNKNOWN_COMMAND")
@@ -131,7 +132,7 @@ def test_the_command_line_tool(board):
     tool = [sys.executable, "-m", "trebuchet.host.cli", "manage", board.ip]
     done = board.run([*tool, "version"])
     assert (done.returncode, done.stderr) == (0, "")
-    assert "0.1.0" in done.stdout
+    assert __version__ in done.stdout
     done = board.run([*tool, "fly"])
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("trebuchet: 192.0.2.2:80 answered UNKNOWN_COMMAND: ")

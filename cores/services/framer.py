@@ -116,13 +116,12 @@ class SmpFramer(SmpJobs, SmpParts, SmpReply, SessionWork, wiring.Component):
        came is consumed and answered, and every answer is acknowledged; not while a part of a
        message has come, nor after a stream message that was answered ``OK``, since ``first`` of the
        next one and the role's scratch memory depend on it. A job's ``session`` is the place.
-
     10. With ``board`` a configuration message whose header names no role goes in parts to the role
-       :data:`~.smp_registers.BOARD` (:mod:`~.smp_board`): its header, then as many bytes as each
-       answer asks for; neither its length nor its contents matter here. Nothing is sent but the
-       last answer, a type 2 message with ID 0. When the rest does not come, a job without bytes
-       says why: time (5.), the peer's FIN, or the connection's end; the session is not released
-       before the answer to it. An answer may give the connection another role than the port's.
+        :data:`~.smp_registers.BOARD` (:mod:`~.smp_board`): its header, then as many bytes as each
+        answer asks for; neither its length nor its contents matter here. Nothing is sent but the
+        last answer, a type 2 message with ID 0. When the rest does not come, a job without bytes
+        says why: time (5.), the peer's FIN, or the connection's end; the session is not released
+        before the answer to it. An answer may give the connection another role than the port's.
 
     Bad input: 2 to 6. A job's session may vanish; the role still answers, and nothing is sent.
     Throughput: about 60 cycles and two memory latencies a message, with the role working on
