@@ -84,6 +84,9 @@ class ShellConfig:
         Firmware manages it: it has registers, and the services :data:`OF_FIRMWARE`. If not, what
         registers would say is as after reset, but for addresses and switch, which are ports; and
         it has no peers, of which firmware tells.
+    configurable : bool
+        Firmware answers configuration messages on the TCP ports with SMP. If not, or if it is not
+        ``managed``, they are of a type that is unknown.
 
     Also ``roles``: a :class:`~trebuchet.cores.roles.catalog.PlannedRole` for each of the plan.
     """
@@ -94,6 +97,7 @@ class ShellConfig:
     result_slot: int | None = None
     peers: int = 0
     managed: bool = True
+    configurable: bool = True
 
     def __post_init__(self):
         if self.peers and not self.managed:
@@ -150,7 +154,7 @@ class ShellConfig:
     @property
     def board(self):
         """Whether firmware takes configuration messages at the TCP ports with SMP."""
-        return self.managed and bool(self.plan.of("smp"))
+        return self.managed and self.configurable and bool(self.plan.of("smp"))
 
     @property
     def tag_width(self):

@@ -107,7 +107,8 @@ def fabric_source(tcp=None, csr=None, shell=None, **memory):
     from ..cores.shell import Shell, ShellConfig
     from .fabric import FabricOptions, emit
 
-    config = ShellConfig(**({"tcp": tcp} if tcp else {}), **{"plan": DEFAULT, **(shell or {})})
+    more = {"plan": DEFAULT, "configurable": False, **(shell or {})}  # there is no firmware
+    config = ShellConfig(**({"tcp": tcp} if tcp else {}), **more)
     shell = Shell(config)
     mac, ip = _addresses()
     registers = {
