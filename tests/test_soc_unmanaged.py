@@ -71,7 +71,7 @@ def test_the_key_of_sequence_numbers_is_the_files():
 @pytest.mark.nightly
 def test_memory_that_must_be_trained_is_refused(root):
     versa = load_board("versa_ecp5")
-    off = {"cpu_variant": "none", "flash": None, "name": "test_unmanaged"}
+    off = {"cpu_variant": "none", "flash": None, "firmware": "rom", "name": "test_unmanaged"}
     folder = root / "build" / "test_unmanaged"
     try:
         with pytest.raises(
