@@ -134,7 +134,9 @@ def test_configuration_response_data_results(board, ecg, how):
 
 def test_configurations_that_contradict_the_build(board, ecg):
     """Each is answered with its status, changes nothing, and the connection goes on."""
-    image = Image(Kind.firmware, "another", "1", bytes(range(256)) * 300).pack()
+    other, ours = (
+        Image(Kind.firmware, name, "1", bytes(range(256)) * 300).pack() for name in ("other", "sim")
+    )
     with board.connect(PORT) as connection:
         for wrong, status in [
             (configuration(ecg + 4), Status.BAD_DATA),
@@ -143,8 +145,8 @@ def test_configurations_that_contradict_the_build(board, ecg):
             (message(CONFIGURATION, struct.pack("<III", 0, 0, 2)), Status.BAD_LENGTH),
             (message(CONFIGURATION, b"abc"), Status.BAD_LENGTH),
             (message(CONFIGURATION, b""), Status.BAD_LENGTH),
-            (configuration(ecg, bitstream=image), Status.WRONG_BOARD),
-            (configuration(ecg, bitstream=image[:-9]), Status.TRUNCATED),
+            (configuration(ecg, bitstream=other), Status.WRONG_BOARD),
+            (configuration(ecg, bitstream=ours[:-9]), Status.TRUNCATED),
             (configuration(ecg, bitstream=b"RBF" * 30_000), Status.BAD_DATA),
         ]:
             connection.sendall(wrong + data(1, BLOCKS[0]))
