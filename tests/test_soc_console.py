@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from board_console import PROMPT, Console
+from trebuchet import __version__
 from trebuchet.models.progress import VARIABLE
 from trebuchet.sim.build import build
 from trebuchet.sim.run import Board
@@ -35,7 +36,7 @@ def console(board):
 
 def test_the_start(console):
     lines = console.start.replace("\r\n", "\n").split("\n")
-    assert "Trebuchet 0.1.0 on sim" in lines
+    assert f"Trebuchet {__version__} on sim" in lines
     assert "start: power" in lines
     assert "mac 02:00:00:00:00:02, ip 192.0.2.2" in lines
     assert "tcp: 64 sessions" in lines
@@ -51,7 +52,7 @@ def test_the_command(board, console):
         text=True,
         env={**os.environ, VARIABLE: str(board.progress_path)},
     )
-    assert done.stdout.startswith("Trebuchet 0.1.0 on sim, ")
+    assert done.stdout.startswith(f"Trebuchet {__version__} on sim, ")
     message = "trebuchet: nonsense: UNKNOWN_COMMAND: 'help' lists the commands\n"
     assert (done.returncode, done.stderr) == (1, message)
 
@@ -64,7 +65,7 @@ def test_a_session(board, console):
     assert console.run("nonsense") == "error: UNKNOWN_COMMAND: 'help' lists the commands\n"
     assert console.run("peek") == ("error: BAD_ARGUMENT: the form is: peek ADDRESS [COUNT]\n")
     assert console.run("peek 2") == "error: BAD_ARGUMENT: no memory or register is there\n"
-    assert console.run("version").startswith("Trebuchet 0.1.0 on sim, VexRiscv_Min at ")
+    assert console.run("version").startswith(f"Trebuchet {__version__} on sim, VexRiscv_Min at ")
     uptime = r"\d+\.\d{3} s, started by power, 0 restarts; interrupts at most \d+ cycles late\n"
     assert re.fullmatch(uptime, console.run("uptime"))
     assert "slots 64\nused " in console.run("sessions")
@@ -80,10 +81,10 @@ def test_a_session(board, console):
 def test_history_and_editing(console):
     console.run("version")
     console.type("\x1b[A\r")
-    console.until("Trebuchet 0.1.0 on sim, ")
+    console.until(f"Trebuchet {__version__} on sim, ")
     console.until(re.escape(PROMPT))
     console.type("nonsense\x15versiom\bn\r")
-    console.until("Trebuchet 0.1.0 on sim, ")
+    console.until(f"Trebuchet {__version__} on sim, ")
     console.until(re.escape(PROMPT))
     console.type("x" * 200 + "\r")
     console.until("error: TOO_LARGE: ")
