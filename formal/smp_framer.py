@@ -14,8 +14,6 @@ The header reader (``smp_header``) is left to the solver, the list is one of reg
 Not proved: more sessions, other widths and sizes; a reset while running.
 """
 
-from functools import partial
-
 from amaranth.hdl import (
     Array,
     Assert,
@@ -469,7 +467,7 @@ PROOFS = (
         says="as smp_framer; a configuration that names no role goes to the board in the parts it "
         "asks for, and no session is released in the middle of one",
         module="trebuchet.cores.services.framer",
-        build=partial(SmpFramerProof, board=True),
+        build=lambda cores: SmpFramerProof(cores, board=True),
         depth=1,
         cover_depth=28,
         mutants=(Mutant("opens_without_role", "self._opens_with_role(m, state)", "pass", 14),),
