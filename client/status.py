@@ -7,6 +7,7 @@ import re
 import socket
 from typing import Any, cast
 
+from ..models.role_folders import role_of_instance
 from .errors import BoardError, ProtocolError
 
 __all__ = [
@@ -26,7 +27,6 @@ MAX_DEPTH = 16
 #: Counters that the slot of every role has, and nothing else.
 COUNTERS = frozenset(("jobs", "errors", "cycles", "hangs"))
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,9})[ \t]*\r?$", re.I | re.M)
-_INSTANCE = re.compile(r"(\w+)_\d+")
 
 
 def request_for(host: str) -> bytes:
@@ -113,5 +113,4 @@ def roles_of(state: dict[str, Any]) -> list[str]:
         for name, block in (engines if isinstance(engines, dict) else {}).items()
         if isinstance(block, dict) and block.keys() >= COUNTERS
     ]
-    names = (match[1] if (match := _INSTANCE.fullmatch(name)) else name for name in slots)
-    return list(dict.fromkeys(names))
+    return list(dict.fromkeys(map(role_of_instance, slots)))

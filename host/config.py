@@ -1,7 +1,5 @@
 """`trebuchet config pack|show|cluster|message|send`: settings and configurations as files."""
 
-import os
-import stat
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +7,7 @@ import typer
 
 from ..models.config_block import cluster_texts, pack, unpack
 from ..models.errors import TrebuchetError
-from ..models.files import make_folder, read_file, write_whole
+from ..models.files import make_folder, read_file, write_file
 from .config_message import message_command, send_command
 
 __all__ = ["app", "read_file", "write_file"]
@@ -20,27 +18,6 @@ app = typer.Typer(
 )
 app.command("message")(message_command)
 app.command("send")(send_command)
-
-
-def write_file(path: Path, data: bytes) -> None:
-    """Write a file that the user named: whole, or not at all.
-
-    A link stays, and what it points to is written. A device or a pipe is written as it is.
-    """
-    try:
-        if _is_special(path):
-            path.write_bytes(data)
-        else:
-            write_whole(Path(os.path.realpath(path)), data)
-    except OSError as error:
-        raise TrebuchetError(f"cannot write {path}: {error.strerror}") from error
-
-
-def _is_special(path: Path) -> bool:
-    try:
-        return not stat.S_ISREG(path.stat().st_mode)
-    except FileNotFoundError:
-        return False
 
 
 @app.command("pack")

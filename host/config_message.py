@@ -1,10 +1,9 @@
 """`trebuchet config message|send`: configuration messages as files.
 
 A file holds one message as it goes over the wire, so any program can send it: to a board, or to a
-job server (``docs/jobs.md``). What it says: :mod:`trebuchet.models.config_message`.
+job server (``docs/jobs.md``). What it says: docs/firmware-manage.md.
 """
 
-import socket
 from pathlib import Path
 from typing import Annotated
 
@@ -12,18 +11,20 @@ import typer
 
 from ..client import Board
 from ..client.owner import split_address
-from ..client.smp import HEADER, PORT, MessageType, parse_configuration
-from ..models.config_message import (
-    benchmark_message,
-    configuration_message,
-    cores_of_build,
-    cores_of_listing,
-    slots_named,
+from ..client.smp import (
+    HEADER,
+    PORT,
+    WORD,
+    Configuration,
+    Core,
+    MessageType,
+    parse_configuration,
 )
+from ..models.config_message import cores_of_build, cores_of_listing, slots_named
 from ..models.errors import TrebuchetError
-from ..models.files import read_file
-from ..models.image import SECTOR, Image
-from .manage import MAX_IMAGE, SECTOR_TIMEOUT, UPDATE_TIMEOUT
+from ..models.files import read_file, write_file
+from ..models.image import Image
+from .manage import MAX_IMAGE, UPDATE_TIMES, update_seconds
 from .options import Seconds, open_board, seconds
 
 __all__ = ["message_command", "send_command"]
@@ -63,12 +64,11 @@ def message_command(
     timeout: Seconds = 15,
 ) -> None:
     """Make a configuration message, from a build's outputs or for a board that runs."""
-    from .config import write_file
-
     if benchmark is not None:
         if role or image:
             raise TrebuchetError("a benchmark has neither --role nor --image; leave them out")
-        write_file(output, benchmark_message(benchmark, input_size, output_size))
+        message = Configuration(input_size, output_size, (), WORD.pack(benchmark)).message()
+        write_file(output, message.pack())
         typer.echo(f"{output}: benchmark, {benchmark} µs")
         return
     slots = _slots(source, timeout)
@@ -79,8 +79,8 @@ def message_command(
             Image.unpack(contents)
         except TrebuchetError as error:
             raise TrebuchetError(f"{image}: {error}") from error
-    cores = slots_named(slots, names)
-    write_file(output, configuration_message(cores, contents, input_size, output_size))
+    cores = tuple(Core(control, 0, 0) for control in slots_named(slots, names))
+    write_file(output, Configuration(input_size, output_size, cores, contents).message().pack())
     said = f"{output}: {len(cores)} cores ({', '.join(names) or 'no role'})"
     typer.echo(said + (f", image of {len(contents)} bytes" if contents else ""))
 
@@ -88,7 +88,7 @@ def message_command(
 def send_command(
     board: Annotated[str, typer.Argument(help="Address of the board, HOST or HOST:PORT.")],
     file: Annotated[Path, typer.Argument(help="A message, as `config message` makes it.")],
-    timeout: Annotated[float | None, seconds("300, and 1 for each 4 KiB of an image")] = None,
+    timeout: Annotated[float | None, seconds(f"{UPDATE_TIMES} of an image")] = None,
 ) -> None:
     """Send a configuration message to the port of a board's roles, and wait for the answer."""
     data = read_file(file, MAX_IMAGE)
@@ -99,11 +99,8 @@ def send_command(
     if not good:
         raise TrebuchetError(f"{file} does not hold one configuration message")
     configuration = parse_configuration(data[HEADER.size :])
-    wait = timeout or UPDATE_TIMEOUT + SECTOR_TIMEOUT * -(-len(data) // SECTOR)
+    wait = timeout or update_seconds(len(data))
     host, port = split_address(board, PORT)
-    try:
-        with Board(host, port=port, timeout=wait) as opened:
-            opened.configure(configuration, at_role=True)
-    except socket.gaierror as error:
-        raise TrebuchetError(f"{board} is no address: {error.strerror}") from error
+    with Board(host, port=port, timeout=wait) as opened:
+        opened.configure(configuration, at_role=True)
     typer.echo(f"{board} is configured")

@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from ..models.errors import TrebuchetError
+from ..models.files import read_file, write_file
 from ..models.image import HEADER_BYTES, MAIN_RAM, SECTOR, Image, Kind, check_firmware, slot_bytes
-from .config import read_file, write_file
 
 __all__ = ["HEADER_BYTES", "MAIN_RAM", "SECTOR", "Image", "Kind", "app", "slot_bytes"]
 

@@ -31,8 +31,14 @@ TIMEOUT = 15.0
 #: A board writes a whole image to flash before it answers: so long, and so long for each sector
 #: (the slowest flashes may take 0.8 s to erase one).
 UPDATE_TIMEOUT, SECTOR_TIMEOUT = 300.0, 1.0
+UPDATE_TIMES = f"{UPDATE_TIMEOUT:g}, and {SECTOR_TIMEOUT:g} for each 4 KiB"
 #: No board has a slot for a larger one.
 MAX_IMAGE = 1 << 26
+
+
+def update_seconds(size: int) -> float:
+    """How long a board may take to write ``size`` bytes to its flash."""
+    return UPDATE_TIMEOUT + SECTOR_TIMEOUT * -(-size // SECTOR)
 
 
 def accept_board(address: str, port: int, timeout: float = TIMEOUT) -> Board:
@@ -140,14 +146,14 @@ def update(
     image: Annotated[Path, typer.Argument(help="Image, as `trebuchet image pack` makes it.")],
     timeout: Annotated[
         float | None,
-        seconds(f"{UPDATE_TIMEOUT:g}, and {SECTOR_TIMEOUT:g} for each 4 KiB"),
+        seconds(UPDATE_TIMES),
     ] = None,
 ) -> None:
     """Write an image to a board's flash; the board checks it first."""
     contents = read_file(image, MAX_IMAGE)
     if not contents:
         raise TrebuchetError(f"an image must have 1 to {MAX_IMAGE} bytes; {image} has none")
-    written = timeout or UPDATE_TIMEOUT + SECTOR_TIMEOUT * -(-len(contents) // SECTOR)
+    written = timeout or update_seconds(len(contents))
     with open_board(board, timeout or UPDATE_TIMEOUT) as opened:
         opened.configure(Configuration(0, 0, (), contents), written)
     typer.echo(f"{board} has {image.name} in flash ({len(contents)} bytes)")

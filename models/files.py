@@ -5,13 +5,14 @@ import errno
 import os
 import secrets
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from .errors import TrebuchetError
 
-__all__ = ["check_no_space", "make_folder", "read_file", "write_whole", "writing_to"]
+__all__ = ["check_no_space", "make_folder", "read_file", "write_file", "write_whole", "writing_to"]
 
 #: No board's flash is larger, so no file that is asked for is; a device has no end.
 MAX_FILE = 1 << 28
@@ -76,3 +77,24 @@ def write_whole(path: Path, data: bytes) -> None:
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file that the user named: whole, or not at all.
+
+    A link stays, and what it points to is written. A device or a pipe is written as it is.
+    """
+    try:
+        if _is_special(path):
+            path.write_bytes(data)
+        else:
+            write_whole(Path(os.path.realpath(path)), data)
+    except OSError as error:
+        raise TrebuchetError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _is_special(path: Path) -> bool:
+    try:
+        return not stat.S_ISREG(path.stat().st_mode)
+    except FileNotFoundError:
+        return False

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from .errors import TrebuchetError
+from .role_folders import role_of_instance
 
 __all__ = [
     "ENGINE_PLACES",
@@ -91,7 +92,7 @@ class RoleEntry:
         _check(
             isinstance(self.name, str)
             and _NAME.fullmatch(self.name)
-            and not re.fullmatch(r".*_\d+", self.name)  # as instances are called
+            and role_of_instance(self.name) == self.name  # not as instances are called
             and self.name not in _RESERVED,
             f"role {self.kind!r}: its name must be lower-case, of at most 24 characters, not end "
             f"in a number after _, and be none of the shell's own, not {self.name!r}",

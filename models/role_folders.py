@@ -1,18 +1,28 @@
-"""Where roles are: the folders ``NAME/role.py`` of the tree, and those that the user names."""
+"""Where roles are: the folders ``NAME/role.py`` of the tree, and those that the user names.
+
+And how their slots are called.
+"""
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from .errors import TrebuchetError, did_you_mean
 
 __all__ = ["OWN_PACKAGE", "add_roles", "is_own", "own_role_files", "role_folder", "role_names"]
+__all__ += ["role_of_instance"]
 
 #: Name below which modules of the user's roles are imported.
 OWN_PACKAGE = "trebuchet_roles"
 _TREE = Path(__file__).resolve().parent.parent / "cores" / "roles"
 #: Folders of the user's roles, by the role's name.
 _own: dict[str, Path] = {}
+
+
+def role_of_instance(name: str) -> str:
+    """The role of a slot that is called ``NAME``, or ``NAME_0``, ``NAME_1`` … of several."""
+    return re.sub(r"_\d+$", "", name)
 
 
 def add_roles(path: str | os.PathLike[str]) -> list[str]:

@@ -8,7 +8,6 @@ alone has none).
 """
 
 import os
-import re
 import shutil
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from ..models.files import write_whole
 from ..models.image import MAIN_RAM, Image, Kind, slot_bytes
 from ..models.kept import kept
 from ..models.paths import BUILD
+from ..models.role_folders import role_of_instance
 from ..models.status import DESCRIPTIONS, Status
 from .csr_export import c_header, json_map, register_offsets, register_words, svd
 from .inputs import input_hash
@@ -123,10 +123,11 @@ def roles_header(regions):
     other; they are called ``NAME``, or ``NAME_0``, ``NAME_1`` …
     """
     roles = [(block, base) for block, base in regions if _is_role(block)]
-    names = list(dict.fromkeys(re.sub(r"_\d+$", "", block.name) for block, _ in roles))
+    owners = [role_of_instance(block.name) for block, _ in roles]
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(owners))}
     rows = [
-        _role_row(block, base, names.index(re.sub(r"_\d+$", "", block.name)))
-        for block, base in roles
+        _role_row(block, base, numbers[owner])
+        for (block, base), owner in zip(roles, owners, strict=True)
     ]
     offsets = register_offsets(role_block("any")).items()
     return "\n".join(
