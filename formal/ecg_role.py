@@ -21,9 +21,8 @@ from trebuchet.models.ecg import record as parts
 from trebuchet.models.status import Status
 
 from .inside import Inside, patched
-from .parts import hollow, moves, same, same_memory
+from .parts import all_of, hollow, moves, same, same_memory
 from .proof import Mutant, Proof
-from .shell_parts import all_of
 from .stream import free, new_harness
 
 __all__ = ["PROOFS"]

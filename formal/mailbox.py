@@ -24,8 +24,9 @@ from ..cores.memory import MemorySignature
 from ..cores.tcp.service import EventKind
 from .inside import Inside, patched
 from .mailbox_step import LOG2, MailboxStep, idle, more, unread_of
+from .parts import moves
 from .proof import Mutant, Proof
-from .session_view import EVENT, LIST, LISTED, REQUEST, SWEPT, SessionView, moves, open_machine
+from .session_view import EVENT, LIST, LISTED, REQUEST, SWEPT, SessionView, open_machine
 from .stream import free, new_harness
 
 __all__ = ["PROOFS"]

@@ -17,16 +17,13 @@ from amaranth.asserts import AnyConst
 from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Mux, Signal
 
 from .inside import Inside, patched
+from .parts import moves
 from .proof import Mutant, Proof
 from .stream import free, new_harness, stream_rules
 
 __all__ = ["PROOFS"]
 
 LOG2, SIZE = 5, 16
-
-
-def _moves(port):
-    return port.valid & port.ready
 
 
 class RequestCopierProof(Elaboratable):
@@ -62,7 +59,7 @@ class RequestCopierProof(Elaboratable):
             m.d.sync += [self.goal.eq(dut.expect), self.asked.eq(dut.expect != 0)]
         with m.If(dut.done):
             m.d.sync += [busy.eq(0), self.known.eq(1)]
-        with m.If(_moves(cmd)):
+        with m.If(moves(cmd)):
             m.d.sync += self.waits.eq(1)
         with m.If(rdata.valid):
             m.d.sync += self.waits.eq(0)
@@ -222,7 +219,7 @@ class ResponseCopierProof(Elaboratable):
             m.d.sync += [busy.eq(1), base.eq(dut.addr[12:]), length.eq(dut.length), at.eq(0)]
         with m.If(dut.done):
             m.d.sync += busy.eq(0)
-        m.d.sync += pending.eq(pending + _moves(cmd) - dut.written)
+        m.d.sync += pending.eq(pending + moves(cmd) - dut.written)
         with m.If(cmd.valid):
             m.d.comb += [
                 Assert(busy & ~owed & (at < words)),
@@ -237,9 +234,9 @@ class ResponseCopierProof(Elaboratable):
             ]
             with m.If(at == chosen):
                 m.d.comb += Assert(wdata.payload.data.word_select(at[0], 32) == word)
-        with m.If(_moves(cmd)):
+        with m.If(moves(cmd)):
             m.d.sync += owed.eq(1)
-        with m.If(_moves(wdata)):
+        with m.If(moves(wdata)):
             m.d.sync += [owed.eq(0), at.eq(at + 1)]
         over = busy & (at == words) & (pending == 0)
         m.d.comb += [Assert(~dut.done | over), Assert(dut.done | ~over)]

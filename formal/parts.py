@@ -90,6 +90,13 @@ def moves(stream):
     return stream.valid & stream.ready
 
 
+def all_of(m, ours, theirs, check=Assert):
+    """Two ports of the same members are one."""
+    mine = {path: port for path, _, port in ours.signature.flatten(ours)}
+    for path, _, port in theirs.signature.flatten(theirs):
+        m.d.comb += check(Value.cast(mine[path]) == Value.cast(port))
+
+
 def same(m, producer, consumer):
     """Two stream ports are one: ``consumer`` is offered what ``producer`` offers, and no else."""
     m.d.comb += [

@@ -22,8 +22,9 @@ from amaranth.hdl import Assert, Cat, Cover, Elaboratable, Mux, Signal, Value
 
 from ..cores.tcp.service import EventKind
 from .inside import Inside
+from .parts import moves
 from .proof import Mutant, Proof
-from .session_view import EVENT, LISTED, WORK, SessionView, moves, open_machine
+from .session_view import EVENT, IDLE, LISTED, MEASURE, READ, WORK, SessionView, open_machine
 from .stream import new_harness
 
 __all__ = ["PROOFS"]
@@ -95,7 +96,7 @@ class EchoProof(Elaboratable):
     def elaborate(self, platform):
         m = new_harness()
         dut, machine, svc = self.dut, self.dut.machine, self.dut.service
-        self.i = Inside(m, dut)
+        Inside(m, dut)
         m.d.comb += machine.active.shows.eq(1)
         self.view = view = SessionView(m, machine, svc, _more)
         view.service_rules(Assert)
@@ -131,7 +132,7 @@ class EchoProof(Elaboratable):
             ]
         m.d.comb += [
             Assert(~machine.request & ~machine.sweep & ~machine.sweeper.runs),
-            Assert(view.at(0) | (view.kind == EVENT) | self.listed),
+            Assert(view.at(IDLE) | (view.kind == EVENT) | self.listed),
         ]
 
     def _outputs(self, m):
@@ -163,7 +164,7 @@ class EchoProof(Elaboratable):
         rests = Signal(name="is_last")
         with m.If(machine.work):
             m.d.sync += rests.eq(step.rest)
-        after = ~view.at(0, 1, 2, WORK)
+        after = ~view.at(IDLE, READ, MEASURE, WORK)
         m.d.comb += Assert(~after | (machine.idle == rests))
         now = view.now
         nothing = (now.out == 0) & (now.latest == now.posted[:LOW]) & ~now.eof & ~now.dead
@@ -190,7 +191,7 @@ class EchoProof(Elaboratable):
         mine = Signal()  # the event's descriptor is the chosen one
         with m.If(machine.work):
             m.d.sync += mine.eq(asked & ~self.listed)
-        with m.If(mine & ~view.at(0, 1, 2, WORK)):
+        with m.If(mine & ~view.at(IDLE, READ, MEASURE, WORK)):
             m.d.comb += Assert(machine.position == end)
 
 

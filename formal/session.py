@@ -24,8 +24,9 @@ from amaranth.asserts import AnyConst
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Mux, Signal, Value
 from amaranth.lib import data
 
+from .parts import moves
 from .proof import Mutant, Proof
-from .session_view import EVENT, LISTED, WORK, SessionView, moves, open_machine
+from .session_view import EVENT, LISTED, WORK, SessionView, open_machine
 from .stream import free, new_harness
 
 __all__ = ["PROOFS"]

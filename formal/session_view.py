@@ -12,9 +12,11 @@ from amaranth.hdl import Assert, Assume, Mux, Signal, Value
 
 from ..cores.tcp.service import EventKind
 from .inside import RegisterFifo, opened, patched
+from .parts import moves
 from .stream import free, stream_rules
 
-__all__ = ["EVENT", "LIST", "LISTED", "REQUEST", "SWEPT", "SessionView", "moves", "open_machine"]
+__all__ = ["EVENT", "LIST", "LISTED", "REQUEST", "SWEPT", "IDLE", "READ", "MEASURE", "WORK"]
+__all__ += ["SessionView", "open_machine"]
 
 LISTED, EVENT, REQUEST, SWEPT = range(4)
 STATES = ("IDLE", "READ", "MEASURE", "WORK", "SETTLE", "LIST", "WRITE", "WAIT")
@@ -38,10 +40,6 @@ def open_machine(cores):
         patched(cores, SessionMachine=opened(machine)),
     ):
         yield
-
-
-def moves(port):
-    return port.valid & port.ready
 
 
 class SessionView:
@@ -104,11 +102,11 @@ class SessionView:
         turn, listed = dut.sweeper.turn, dut.active.r_rdy
         self.stage, self.kind = Signal(3), Signal(2)
         self.who = Signal.like(dut.session)
-        self.pops = Signal()
+        pops = Signal(name="pops")
         unasked = ~dut.request & ~event.valid
         m.d.comb += [
-            self.pops.eq((self.stage == IDLE) & unasked & ~turn & listed),
-            Assert(dut.active.r_en == self.pops),
+            pops.eq((self.stage == IDLE) & unasked & ~turn & listed),
+            Assert(dut.active.r_en == pops),
             Assert(dut.sweeper.idle == ((self.stage == IDLE) & unasked & (turn | listed))),
         ]
         with m.Switch(self.stage):
@@ -262,7 +260,6 @@ class SessionView:
                 Assert(svc.free.payload.position == dut.position),
                 Assert(svc.free.payload.release == (frees & releases)),
             ]
-        self.offers = Signal()
         if dut.rest:
             self._rest(says, after)
 
@@ -298,14 +295,13 @@ class SessionView:
         m, dut, svc = self.m, self.machine, self.service
         said = self.bit(self.said, self.who)
         calm = (self.kind != SWEPT) & ~self.opening & ~self.over & ~self.listed
-        m.d.comb += self.offers.eq(
-            (self.stage == WAIT) & dut.rests & ~svc.tx.valid & ~svc.free.valid
-        )
+        offers = Signal(name="offers")
+        m.d.comb += offers.eq((self.stage == WAIT) & dut.rests & ~svc.tx.valid & ~svc.free.valid)
         due, idle = Signal(), Signal()
         m.d.comb += idle.eq(dut.idle & calm & ~self.more_of(self.now))
         with m.If(self.stage == LIST):
             m.d.sync += due.eq(idle)
-        with m.Elif(self.offers):
+        with m.Elif(offers):
             m.d.sync += [due.eq(0), says.eq(1), said.eq(1)]
         with m.If(moves(svc.free)):
             m.d.sync += says.eq(0)
@@ -345,7 +341,6 @@ class SessionView:
         asks, asked = Signal(name="asks"), Signal.like(dut.asked)
         m.d.sync += [asks.eq(dut.request & ~(ended & (self.kind == REQUEST))), asked.eq(dut.asked)]
         m.d.comb += check(~asks | dut.request & (dut.asked == asked))
-        self.asks = asks
         held = Signal(name="held")
         kept = [Value.cast(dut.descriptor)[17:], dut.position]
         for k, value in enumerate(kept):

@@ -16,7 +16,7 @@ from amaranth.lib.wiring import In
 from trebuchet.cores.tcp.config import TcpConfig
 from trebuchet.models.plan import Plan
 
-from .parts import Opened, hollow, moves, same, same_memory
+from .parts import Opened, all_of, hollow, moves, same, same_memory
 from .proof import Mutant, Proof
 from .stream import free, new_harness
 
@@ -36,13 +36,6 @@ PARTS = (
     *("Echo", "Discard", "Mailbox", "SmpFramer", "Responder", "ServiceMerge"),
     "BoardWindow",
 )
-
-
-def all_of(m, ours, theirs, check=Assert):
-    """Two ports of the same members are one."""
-    mine = {path: port for path, _, port in ours.signature.flatten(ours)}
-    for path, _, port in theirs.signature.flatten(theirs):
-        m.d.comb += check(Value.cast(mine[path]) == Value.cast(port))
 
 
 def memory(m, requester, port):

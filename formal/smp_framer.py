@@ -31,6 +31,7 @@ from ..cores.roles.contract import JobLayout
 from ..cores.services.smp_registers import COUNTED
 from ..cores.tcp.service import EventKind, EventLayout
 from .inside import Inside, RegisterFifo, patched
+from .parts import moves
 from .proof import Mutant, Proof
 from .smp_step import BASE, BOARD, KINDS, LARGEST, LOG2, ROLES, SLOT, AnyHeader, Step, in_parts
 from .stream import free, new_harness, stream_rules
@@ -38,15 +39,12 @@ from .stream import free, new_harness, stream_rules
 __all__ = ["PROOFS"]
 
 
-def _moves(port):
-    return port.valid & port.ready
-
-
 class SmpFramerProof(Elaboratable):
     def __init__(self, cores, board=False):
         self.cores, self.board = cores, board
-        more = {"board": True} if board else {}
-        self.dut = cores.SmpFramer(32, 2, 5, LOG2, BASE, SLOT, KINDS, LARGEST, ROLES, 2, **more)
+        self.dut = cores.SmpFramer(
+            32, 2, 5, LOG2, BASE, SLOT, KINDS, LARGEST, ROLES, 2, board=board
+        )
 
     def elaborate(self, platform):
         m = new_harness()
@@ -186,14 +184,14 @@ class SmpFramerProof(Elaboratable):
             Assume(~event.valid | (Value.cast(event.payload.kind) <= 4)),
             Assume(~answer.valid | in_role.bit_select(answer.payload.session[0], 1)),
         ]
-        with m.If(_moves(event) & opens):
+        with m.If(moves(event) & opens):
             m.d.sync += alive.bit_select(here, 1).eq(1)
-        released = _moves(svc.free) & svc.free.payload.release
+        released = moves(svc.free) & svc.free.payload.release
         with m.If(released):
             m.d.sync += alive.bit_select(svc.free.payload.session[0], 1).eq(0)
-        with m.If(_moves(answer)):
+        with m.If(moves(answer)):
             m.d.sync += in_role.bit_select(answer.payload.session[0], 1).eq(0)
-        with m.If(_moves(job)):
+        with m.If(moves(job)):
             m.d.comb += Assert(~in_role.bit_select(job.payload.session[0], 1))
             m.d.sync += in_role.bit_select(job.payload.session[0], 1).eq(1)
         m.d.comb += Assert(~job.valid | (job.payload.session < 2))
@@ -290,7 +288,7 @@ class SmpFramerProof(Elaboratable):
         after = self._states("SETTLE", "LIST", "WRITE", "WAIT")
         for port, due in ((svc.tx, step.tx), (svc.free, step.free)):
             gone = Signal()  # it was taken
-            m.d.sync += gone.eq((gone | _moves(port)) & after)
+            m.d.sync += gone.eq((gone | moves(port)) & after)
             m.d.comb += Assert(port.valid == (after & due & ~gone))
             m.d.comb += Assert(port.payload.session == dut.session)
             m.d.comb += Assert(~port.valid | (dut.to == step.new.port))
@@ -321,15 +319,15 @@ class SmpFramerProof(Elaboratable):
         ]
         with m.If(self._states("HEADER", "CHECK", "ERROR", "JOB", "PART") & ~step.tardy):
             m.d.comb += Assert(~dut.job.valid)
-        seen = Signal(3)
-        with m.If(_moves(svc.tx) & step.reply):
-            m.d.sync += seen[0].eq(1)
-            with m.If(self.kind == 2):
-                m.d.sync += seen[1].eq(1)
         if self.board:  # an answer and IDLE again take a solver minutes more, and are of smp_framer
-            m.d.comb += Cover(_moves(dut.job) & (dut.job.payload.role == BOARD))
+            m.d.comb += Cover(moves(dut.job) & (dut.job.payload.role == BOARD))
         else:
-            m.d.comb += [Cover(seen[0] & i.state("IDLE")), Cover(_moves(dut.job))]
+            seen = Signal(3)
+            with m.If(moves(svc.tx) & step.reply):
+                m.d.sync += seen[0].eq(1)
+                with m.If(self.kind == 2):
+                    m.d.sync += seen[1].eq(1)
+            m.d.comb += [Cover(seen[0] & i.state("IDLE")), Cover(moves(dut.job))]
         m.d.comb += Cover(i.state("SWEEP"))
 
     def _answer_in_memory(self, m):
@@ -349,7 +347,7 @@ class SmpFramerProof(Elaboratable):
                 Assert(Value.cast(mem.cmd.payload) == Value.cast(dut.reader.mem_cmd.payload)),
             ]
         m.d.comb += Assert(~dut.reader.mem_cmd.valid | (mem.cmd.ready == dut.reader.mem_cmd.ready))
-        with m.If(_moves(mem.wdata)):
+        with m.If(moves(mem.wdata)):
             m.d.sync += sent.eq(sent + 1)
         words = Array(step.words)
         with m.If(mem.wdata.valid):

@@ -17,7 +17,7 @@ from trebuchet.cores.tcp.config import TcpConfig
 from trebuchet.cores.tcp.registers import COUNTERS, programmable
 
 from .inside import Inside, RegisterFifo, patched
-from .parts import hollow, moves, same, same_memory
+from .parts import all_of, hollow, moves, same, same_memory
 from .proof import Mutant, Proof
 from .stream import free, new_harness
 
@@ -85,10 +85,7 @@ class EngineProof(Elaboratable):
 
     def _checkouts(self, m):
         for name in ENGINES:
-            ours, theirs = getattr(self.dut, name).port, getattr(self.dut.store, name)
-            mine = {path: (member.flow, port) for path, member, port in flat(ours)}
-            for path, _, port in flat(theirs):
-                m.d.comb += Assert(Value.cast(mine[path][1]) == Value.cast(port))
+            all_of(m, getattr(self.dut, name).port, getattr(self.dut.store, name))
 
     def _streams(self, m):
         dut = self.dut
@@ -107,9 +104,7 @@ class EngineProof(Elaboratable):
         same(m, rx.verdict, dma.verdict)
         same(m, dma.written, dut.publish.written)
         same(m, rx.reply, tx.reply)
-        asks, answers = flat(rx.lookup), flat(dut.table.lookup)
-        for (*_, ours), (*_, theirs) in zip(asks, answers, strict=True):
-            m.d.comb += Assert(ours == theirs)
+        all_of(m, rx.lookup, dut.table.lookup)
         for k in range(2):
             service = dut.services[k]
             same(m, dut.events.event[k], service.event)
@@ -240,10 +235,6 @@ class EngineProof(Elaboratable):
             Assert(dut.csr.used_1 == dut.admission.used[1]),
             Cover(moves(dut.segment) & (dut.csr.rst_tx == 2)),
         ]
-
-
-def flat(port):
-    return port.signature.flatten(port)
 
 
 PROOFS = tuple(

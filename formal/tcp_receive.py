@@ -30,10 +30,11 @@ from .tcp_judge import ALL, SMALL, kinds
 __all__ = [
     "ACTIVE",
     "PROOFS",
+    "UPDATE",
     "Kinds",
     "first_of",
-    "free_answers",
     "free_inputs",
+    "free_partners",
     "opened",
     "update",
 ]
@@ -48,13 +49,14 @@ def opened(m, dut):
 def free_inputs(m, dut):
     """Any values, in any cycle, on all inputs; what is to be handled is a segment."""
     free(m, dut.input.valid, dut.input.payload.body.segment, dut.port.grant, dut.port.record)
-    free(m, dut.now, dut.settings, dut.pool.valid, dut.pool.payload, dut.half_open)
-    free(m, dut.admits, dut.below, dut.verdict.ready, dut.reply.ready)
-    free_answers(m, dut.lookup)
+    free(m, dut.now, dut.settings, dut.pool.valid, dut.pool.payload)
+    free_partners(m, dut)
 
 
-def free_answers(m, lookup):
-    """Any answers of the session table."""
+def free_partners(m, dut):
+    """Any answers of the admission, of the takers of verdicts and replies, of the session table."""
+    lookup = dut.lookup
+    free(m, dut.half_open, dut.admits, dut.below, dut.verdict.ready, dut.reply.ready)
     free(m, lookup.ready, lookup.done, lookup.found, lookup.session, lookup.hash_valid)
     free(m, lookup.hash, lookup.free_valid, lookup.free_session)
 

@@ -25,7 +25,7 @@ from trebuchet.cores.tcp.service import SESSION_WIDTH
 from .proof import Mutant, Proof
 from .stream import free, new_harness, stream_rules
 from .tcp_judge import SMALL
-from .tcp_receive import free_answers, opened
+from .tcp_receive import free_partners, opened
 
 __all__ = ["STATES", "FlowProof", "PROOFS"]
 
@@ -49,9 +49,8 @@ class FlowProof(Elaboratable):
         dut = opened(m, self.dut)
         port = dut.port
         free(m, dut.input.valid, dut.input.payload, dut.now, port.grant, port.record)
-        free(m, dut.pool.valid, dut.pool.payload, dut.half_open)
-        free(m, dut.admits, dut.below, dut.verdict.ready, dut.reply.ready)
-        free_answers(m, dut.lookup)
+        free(m, dut.pool.valid, dut.pool.payload)
+        free_partners(m, dut)
         m.d.comb += dut.settings.as_value().eq(AnyConst(len(dut.settings.as_value())))
         stream_rules(m, dut.input, Assume, "input")
         stream_rules(m, dut.verdict, Assert, "verdict")

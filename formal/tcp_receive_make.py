@@ -14,7 +14,7 @@ from .proof import Mutant, Proof
 from .stream import free, new_harness
 from .tcp_checkout import handed_back
 from .tcp_judge import ALL, SMALL
-from .tcp_receive import ACTIVE, first_of, free_answers, opened
+from .tcp_receive import ACTIVE, first_of, free_partners, opened
 
 __all__ = ["PROOFS", "MakeProof", "told"]
 
@@ -33,9 +33,8 @@ class MakeProof(Elaboratable):
         dut = opened(m, self.dut)
         port, s, config = dut.port, dut.settings, dut.config
         seg, w = dut.input.payload.body.segment, handed_back(m, port, dut.now)
-        free(m, dut.input.valid, port.grant, port.record, dut.now, dut.pool.valid, dut.half_open)
-        free(m, dut.admits, dut.below, dut.verdict.ready, dut.reply.ready)
-        free_answers(m, dut.lookup)
+        free(m, dut.input.valid, port.grant, port.record, dut.now, dut.pool.valid)
+        free_partners(m, dut)
         still = [s.as_value(), Value.cast(dut.input.payload.kind)]
         if config.cookies:  # one comes after the other
             free(m, seg)

@@ -25,7 +25,7 @@ from .proof import Mutant, Proof
 from .stream import free, new_harness
 from .tcp_checkout import handed_back
 from .tcp_judge import SMALL, Numbers, constant
-from .tcp_receive import free_answers, opened
+from .tcp_receive import UPDATE, free_partners, opened
 from .tcp_runs import joined
 
 __all__ = ["PROOFS"]
@@ -48,9 +48,8 @@ class Harness(Elaboratable):
         port, seg = dut.port, dut.input.payload.body.segment
         self.r, self.x = port.record, handed_back(m, port, dut.now)
         free(m, dut.input.valid, port.grant, dut.now, dut.settings, dut.pool.valid)
-        free(m, dut.pool.payload, dut.half_open, dut.admits, dut.below)
-        free(m, dut.verdict.ready, dut.reply.ready)
-        free_answers(m, dut.lookup)
+        free(m, dut.pool.payload)
+        free_partners(m, dut)
         self.n = n = Numbers(m, seg, self.r, dut.config)
         m.d.comb += self.n.sound(self.r)
         m.d.comb += Assume(seg.length <= dut.config.rx_buffer)
@@ -200,8 +199,6 @@ class RulesProof(Harness):
 
 
 _ASSUMES = "a sound record: RCV.NXT < kept <= edge <= RCV.NXT + 65535; SND.NXT <= SND.MAX"
-
-UPDATE = "trebuchet.cores.tcp.record_update"
 
 PROOFS = (
     Proof(

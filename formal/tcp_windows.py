@@ -22,7 +22,7 @@ from .proof import Mutant, Proof
 from .stream import free, new_harness
 from .tcp_checkout import Inside, handed_back
 from .tcp_judge import ALL
-from .tcp_receive import Kinds, free_inputs, opened, update
+from .tcp_receive import UPDATE, Kinds, free_inputs, opened, update
 
 __all__ = ["PROOFS"]
 
@@ -132,8 +132,6 @@ class TransmitProof(Elaboratable):
         m.d.comb += Cover(lent & (held == 2) & (theirs == MOST) & (r.cwnd == MOST))
         return m
 
-
-UPDATE = "trebuchet.cores.tcp.record_update"
 
 PROOFS = (
     Proof(

@@ -137,7 +137,7 @@ class ReceiveEngine(wiring.Component):
         kind, body = self.input.payload.kind, self.input.payload.body
         self.connects = kind == InputKind.CONNECT if config.active else C(0)
         self.notice = kind == InputKind.NOTICE if config.icmp else C(0)
-        self.service = body.connect.service
+        self.segment, self.service = body.segment, body.connect.service
         self.judge = SegmentJudge(config)
         self.j = self.judge.judgement
         self.rtt = RttEstimator(config.rto_max)
@@ -158,7 +158,7 @@ class ReceiveEngine(wiring.Component):
     # after which the ACK comes to IDLE once more and finds its session.
     def elaborate(self, platform):
         m = Module()
-        config, seg, port = self.config, self.input.payload.body.segment, self.port
+        config, seg, port = self.config, self.segment, self.port
         connects, w = self.connects, Handback(m, port)
         m.submodules.judge = judge = self.judge
         m.d.comb += [judge.segment.eq(seg), judge.record.eq(port.record)]
@@ -276,7 +276,7 @@ class ReceiveEngine(wiring.Component):
         return m
 
     def _decide(self, m, accept, fresh, gone):
-        seg, connects = self.input.payload.body.segment, self.connects
+        seg, connects = self.segment, self.connects
         m.d.sync += [fresh.eq(0), self.port.session.eq(self.lookup.session)]
         known = self.lookup.found & ~gone
         ignored = self.notice & ~known
@@ -327,7 +327,7 @@ class ReceiveEngine(wiring.Component):
         """What a new session needs, ready long before MAKE."""
         m.submodules.handshake = new = self.handshake
         m.d.comb += [
-            new.segment.eq(self.input.payload.body.segment),
+            new.segment.eq(self.segment),
             new.settings.eq(self.settings),
             new.take.eq(self.lookup.done & ~self.port.grant),
             new.hash.eq(self.lookup.hash),
@@ -356,7 +356,7 @@ class ReceiveEngine(wiring.Component):
         m.d.comb += [
             gaps.record.eq(r),
             gaps.ahead.eq(j.ahead),
-            gaps.begin.eq(Mux(j.ahead, self.input.payload.body.segment.seq, r.rcv_nxt)),
+            gaps.begin.eq(Mux(j.ahead, self.segment.seq, r.rcv_nxt)),
             gaps.end.eq(Mux(j.ahead, j.end, j.next[:bits])),
         ]
 
@@ -421,7 +421,7 @@ class ReceiveEngine(wiring.Component):
 
     def _order(self, m):
         """The verdict, should the text go to memory; its place there."""
-        seg, j, r, update = self.input.payload.body.segment, self.j, self.port.record, self.update
+        seg, j, r, update = self.segment, self.j, self.port.record, self.update
         offset = (Mux(j.ahead, seg.seq, r.rcv_nxt) - r.rcv_base)[: self.config.segment_log2]
         base = self.config.pool_base >> self.config.segment_log2
         verdict = self.verdict.payload
@@ -440,10 +440,10 @@ class ReceiveEngine(wiring.Component):
     def _reply(self, m):
         """Something to a segment that belongs to no session."""
         m.d.sync += self.reply.valid.eq(1)
-        reset(m, self.reply.payload, self.input.payload.body.segment)
+        reset(m, self.reply.payload, self.segment)
         if self.config.cookies:
             # To a SYN: the SYN-ACK with the cookie.
-            with m.If(self.bakes & self.input.payload.body.segment.flags.syn):
+            with m.If(self.bakes & self.segment.flags.syn):
                 m.d.comb += [self.cookie.sent.eq(1), self.count.cookies_sent.eq(1)]
                 m.d.comb += self.count.rst_tx.eq(0)
                 syn_ack(m, self.reply.payload, self.config, self.cookie, self.handshake.seq)
@@ -451,7 +451,7 @@ class ReceiveEngine(wiring.Component):
     def _cookie(self, m):
         """The cookie of a SYN, or that an ACK may bring back."""
         m.submodules.cookie = cookie = self.cookie
-        new, seg = self.handshake, self.input.payload.body.segment
+        new, seg = self.handshake, self.segment
         m.d.comb += [
             cookie.segment.eq(seg),
             cookie.mss.eq(new.mss),
@@ -468,13 +468,13 @@ class ReceiveEngine(wiring.Component):
 
     def _may_be_cookie(self):
         """A segment without a session may be the ACK of a cookie."""
-        flags = self.input.payload.body.segment.flags
+        flags = self.segment.flags
         listens = self.handshake.local.any() & self.settings.enable & ~self.connects
         return flags.ack & ~flags.syn & ~flags.rst & listens & self.cookie.plausible
 
     def _cookie_states(self, m):
         """One lookup ends, another begins."""
-        syn = self.input.payload.body.segment.flags.syn
+        syn = self.segment.flags.syn
         with m.State("BAKE"):
             m.d.comb += self.lookup.finish.eq(1)
             m.d.sync += self.bakes.eq(1)

@@ -189,12 +189,6 @@ def descriptor_layout():
     )
 
 
-def _check_writes(layout, writes):
-    for name in writes:
-        if name not in layout.members:
-            raise ValueError(f"Field to write must be one of the record, not {name!r}")
-
-
 class UpdateSignature(wiring.Signature):
     """What is to be changed in a record, from the side of the component that decides it.
 
@@ -208,7 +202,9 @@ class UpdateSignature(wiring.Signature):
 
     def __init__(self, config, writes):
         layout = record_layout(config)
-        _check_writes(layout, writes)
+        for name in writes:
+            if name not in layout.members:
+                raise ValueError(f"Field to write must be one of the record, not {name!r}")
         self.config, self.writes = config, tuple(writes)
         self.result_layout = data.StructLayout(
             {n: layout.members[n] for n in writes if n != "progress"}

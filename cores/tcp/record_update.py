@@ -20,7 +20,7 @@ from .registers import settings_layout
 from .runs import joined_layout
 from .segment import rx_segment_layout
 
-__all__ = ["COUNTS", "RecordUpdate", "update_writes"]
+__all__ = ["COUNTS", "RecordUpdate"]
 
 #: Strobes for counters.
 COUNTS = ("established", "unknown", "rst_rx", "dup", "out_of_order", "out_of_window")
@@ -32,7 +32,7 @@ _WRITES += ("has_segment", "segment", "snd_una", "snd_nxt", "snd_wnd", "cwnd", "
 _WRITES += ("recover", "recovering", "dup_acks", "srtt8", "rttvar4", "rtt_valid", "rtt_on", "rto")
 
 
-def update_writes(config):
+def _writes(config):
     """Return the fields of a record that a segment changes."""
     names = _WRITES + tuple(name for names in run_names(config) for name in names)
     names += ("snd_plain",) if config.scaling else ()
@@ -84,7 +84,7 @@ class RecordUpdate(wiring.Component):
             {
                 "segment": In(rx_segment_layout(config)),
                 "judgement": In(judgement_layout(config)),
-                "update": Out(UpdateSignature(config, update_writes(config))),
+                "update": Out(UpdateSignature(config, _writes(config))),
                 "settings": In(settings_layout(config)),
                 "now": In(TIME_WIDTH),
                 "sampled": In(1),
