@@ -442,7 +442,7 @@ MUTANTS = (
         "port_of_another_event", "state.port.eq(self.origin)", "state.port.eq(~self.origin)", 14
     ),
     Mutant("no_door", "m.Elif(self.choice.open)", "m.Elif(1)", 26),
-    Mutant("counts_clean_ends", "(state.busy | (self.unread != 0))", "1", 14),
+    Mutant("counts_clean_ends", "~event.payload.ok & inside", "~event.payload.ok", 14),
 )
 
 PROOFS = (
