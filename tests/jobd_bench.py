@@ -132,13 +132,17 @@ class JobServer(Program):
     def idle(self):
         """Wait until no user and no job is left; then every job is accounted for."""
         eventually(lambda: not self.metrics()["users"], "all users left")
-        values = eventually(lambda: self._settled(), "no job is in flight")
+        values = self.settled()
         ends = ("answered", "aborted", "refused", "abandoned")
         ended = sum(values[f"jobs_{end}_total"] for end in ends)
         assert values["jobs_received_total"] == ended, values
         return values
 
-    def _settled(self):
+    def settled(self):
+        """Wait until no job is under way; returns the metrics of then."""
+        return eventually(self._without_jobs, "no job is in flight")
+
+    def _without_jobs(self):
         values = self.metrics()
         outstanding = sum(v for n, v in values.items() if n.startswith("node_outstanding{"))
         return values if not values["jobs_in_flight"] and not outstanding else None

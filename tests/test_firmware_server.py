@@ -21,7 +21,7 @@ TURN = 5  # milliseconds from one turn of the loop to the next
 class Configured(ctypes.Structure):
     """``struct config_server``."""
 
-    _fields_ = [("ip", ctypes.c_uint32), ("port", ctypes.c_uint32)]
+    _fields_ = [("ip", ctypes.c_uint32), ("port", ctypes.c_uint32), ("own", ctypes.c_uint32)]
 
 
 def number(ip):
@@ -99,7 +99,7 @@ def test_the_servers_address_is_asked_for_and_the_engine_connects(board):
     first = board.request()
     local = first.pop("local")
     assert 49152 <= local <= 65535
-    assert first == {"mac": SERVER_MAC, "ip": number(SERVER), "port": PORT, "service": 2}
+    assert first == {"mac": SERVER_MAC, "ip": number(SERVER), "port": PORT, "service": 3}
     board.become(ConnectState.OPENING, 500)
     assert board.told() == []
     board.become(ConnectState.OPEN, 500)
@@ -114,6 +114,14 @@ def test_the_servers_address_is_asked_for_and_the_engine_connects(board):
     second = board.request()
     assert second["mac"] == "02:00:00:00:00:98"
     assert second["local"] in (local + 1, 49152)
+
+
+def test_a_server_of_the_boards_management_port_reaches_the_mailbox(board):
+    Configured.in_dll(board.library, "configured").own = 80
+    board.library.server_start()
+    board.next_question()
+    board.reply()
+    assert board.request()["service"] == 2
 
 
 def test_a_server_elsewhere_is_reached_by_the_gateway(load):

@@ -20,7 +20,7 @@ all:
 @pytest.fixture
 def share(root, tmp_path, monkeypatch):
     """Share the package of a build; returns the build's folder of it."""
-    monkeypatch.setattr(firmware, "ROOT", tmp_path)
+    monkeypatch.setattr(firmware, "BUILD", tmp_path / "build")
     provide_tools(root / "build" / "tools")
     package = tmp_path / "package"
     package.mkdir()
