@@ -5,7 +5,7 @@ import json
 
 from .. import __version__
 from ..cores.csr_map import register_offsets
-from ..models.ledger import ROOT, Ledger
+from ..models.ledger import ROOT, Ledger, value_of
 
 __all__ = ["data_sheet", "figures", "meanings", "proofs"]
 
@@ -39,7 +39,7 @@ def figures(kind):
     budgets = ROOT / "bench" / "budgets.json"
     units = json.loads(budgets.read_text()) if budgets.exists() else {}
     for name, row in Ledger(ROOT / "bench" / "ledger").rows.items():
-        value = row.get("value", row.get("median"))
+        value = value_of(row)
         if name.startswith(kind.figures) and isinstance(value, int | float):
             yield name, value, units.get(name, {}).get("unit", ""), row.get("date", "")
 

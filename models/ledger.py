@@ -29,6 +29,7 @@ from .files import write_whole
 from .lock import FileLock
 
 __all__ = ["GATEWARE", "ROOT", "Ledger", "gateware_commits_since", "origin", "unique_json"]
+__all__ += ["value_of"]
 
 #: The top folder of the tree.
 ROOT = Path(__file__).resolve().parent.parent
@@ -164,6 +165,11 @@ def origin(root: Path = ROOT) -> dict[str, str]:
     changed = _git(root, "status", "--porcelain", "--untracked-files=no", "--", *GATEWARE)
     mark = "+" if commit and changed else ""
     return {"date": datetime.now(UTC).date().isoformat(), "commit": commit + mark}
+
+
+def value_of(row: dict[str, Any]) -> float:
+    """Return the value of a figure's row; of several seeds the median."""
+    return row["median"] if "median" in row else row["value"]
 
 
 def gateware_commits_since(commit: str, root: Path = ROOT) -> int | None:

@@ -16,6 +16,12 @@ EVERY = tuple(sorted(p.relative_to(ROOT).as_posix() for p in (*documents(), ROOT
 _FENCE = re.compile(r"^ *```([^\n]*)\n(.*?)^ *```", re.M | re.S)
 
 
+#: A number in prose, and the figure of `bench/ledger` that it is: ``2,441<!-- router.lut6 -->``.
+_FIGURE = re.compile(
+    r"(?P<number>\d[\d,]*(?:\.\d+)?)(?P<unit>[^\d\n|<]*)<!-- (?P<name>[a-z]\w*(?:\.\w+)+) -->"
+    r"(?P<after> %)?"
+)
+
 _PLACEHOLDER = re.compile(r"^[A-Z][A-Z_]*$")
 #: What the parser says of a command without all of its arguments.
 INCOMPLETE = re.compile(r"Missing parameter|requires an argument")
@@ -42,6 +48,27 @@ def broken_links(document):
         file = (path.parent / target) if target else path
         if not file.exists() or (anchor and anchor not in anchors(file.read_text())):
             yield link
+
+
+def shown_figures(text):
+    """Yield ``(figure, number as shown, its decimals)`` for each number that names its figure.
+
+    A percentage counts as the hundredth that it is.
+    """
+    for found in _FIGURE.finditer(text):
+        number, decimals = found["number"].replace(",", ""), len(found["number"].partition(".")[2])
+        percent = "%" in found["unit"] or bool(found["after"])
+        yield found["name"], float(number) / (100 if percent else 1), decimals + 2 * percent
+
+
+def unmarked_figures(text, figures):
+    """Return the rows of tables that name a figure in backticks, but none of whose numbers is."""
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    return [
+        line
+        for line in rows
+        if set(re.findall(r"`([a-z]\w*(?:\.\w+)+)`", line)) & set(figures) and "<!--" not in line
+    ]
 
 
 def shown_lines(text):

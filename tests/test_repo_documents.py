@@ -14,13 +14,19 @@ from document_lib import (
     fault_of,
     named_commands,
     shown_commands,
+    shown_figures,
     shown_lines,
+    unmarked_figures,
 )
+from trebuchet.bench.registry import LEDGER
 from trebuchet.docs.site import pages
 from trebuchet.host.cli import COMMANDS
-from trebuchet.models.ledger import ROOT
+from trebuchet.models.ledger import ROOT, Ledger, value_of
 
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/cores.md")
+
+#: Measured figures by name.
+FIGURES = {name: value_of(row) for name, row in Ledger(LEDGER).rows.items()}
 
 #: Seconds of processor time for a command; one that simulates compiles the simulator first.
 LIMIT = 1500
@@ -127,6 +133,30 @@ def test_paths_exist(document):
 @pytest.mark.parametrize("document", EVERY)
 def test_links_and_anchors_resolve(document):
     assert list(broken_links(document)) == []
+
+
+@pytest.mark.parametrize("document", sorted({*EVERY} - {"docs/resources.md"}))  # that is made
+def test_figures_in_prose_are_those_of_the_ledger(document):
+    text = (ROOT / document).read_text()
+    for name, shown, decimals in shown_figures(text):
+        assert name in FIGURES, f"{document}: there is no figure {name!r}"
+        # Half to even, or half up: a document may do either.
+        assert abs(shown - FIGURES[name]) <= 0.501 * 10**-decimals, (
+            f"{document} says {shown:g} of {name}, which is {FIGURES[name]:g}"
+        )
+    assert unmarked_figures(text, FIGURES) == [], f"{document}: write NUMBER<!-- FIGURE -->"
+
+
+def test_figures_are_found_in_prose():
+    text = "it takes 2,441<!-- router.lut6 --> LUT6, **61.6 MHz**<!-- a.mhz -->, 72<!-- b.x --> %"
+    assert list(shown_figures(text)) == [
+        ("router.lut6", 2441, 0),
+        ("a.mhz", 61.6, 1),
+        ("b.x", 0.72, 2),
+    ]
+    assert list(shown_figures("**99.70 %**<!-- ecg.rpeak_se --> |")) == [("ecg.rpeak_se", 0.997, 4)]
+    rows = "| `a.b` | 1 |\n| `a.b` | 1<!-- a.b --> |\n| `c.d` | 1 |\nof `a.b` 1\n"
+    assert unmarked_figures(rows, {"a.b": 1}) == ["| `a.b` | 1 |"]
 
 
 def test_anchors_are_those_of_github():

@@ -6,7 +6,7 @@ from ...bench.registry import LEDGER, load_budgets
 from ...bench.resources import _PARTS as PARTS
 from ...bench.resources import number
 from ...boards import NAMES, load_board
-from ...models.ledger import ROOT, Ledger
+from ...models.ledger import ROOT, Ledger, value_of
 from .diagrams import bars
 
 __all__ = ["pages"]
@@ -28,11 +28,6 @@ in this checkout:
 """
 #: Figures of a board that are plotted over all boards, with their titles.
 BOARD_PLOTS = {"sys_mhz": "clock that nextpnr reached", "lut_share": "share of the LUTs taken"}
-
-
-def value_of(row: dict) -> float:
-    """Return the value of a ledger's row; of several seeds the median."""
-    return row["median"] if "median" in row else row["value"]
 
 
 def _plots(group: list[str], picture: str) -> Iterator[tuple[str, str, str]]:

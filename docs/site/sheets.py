@@ -12,7 +12,7 @@ from typing import Any
 
 from ...bench.registry import LEDGER, Budget, load_budgets
 from ...bench.resources import number
-from ...models.ledger import ROOT, Ledger
+from ...models.ledger import ROOT, Ledger, value_of
 from .declared import declared
 from .modules import PREFIX, components, is_package, modules, page, short
 from .registers import register_pages
@@ -76,7 +76,7 @@ def _figures(names: tuple[str, ...]) -> Iterator[str]:
 
 def figure(row: dict[str, Any], budget: Budget) -> str:
     """Return a row's value (of several seeds the median) with its unit."""
-    return f"{number(row['median'] if 'median' in row else row['value'])} {budget.unit}"
+    return f"{number(value_of(row))} {budget.unit}"
 
 
 def bound(budget: Budget) -> str:
