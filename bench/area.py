@@ -14,7 +14,7 @@ from typing import Any
 
 from ..cores.roles.verilog_source import LANGUAGE
 from ..models.errors import TrebuchetError
-from ..sim.build import build_folder
+from ..models.paths import build_folder
 from ..soc.toolchain import own_tools, provide_tools, require_tool, tool_names
 from ..soc.xilinx_cells import COSTS, FREE
 from .job import Job, Netlist, Values
@@ -82,7 +82,7 @@ def _area(netlist: Netlist, family: str) -> Values:
 
 
 def _tools_folder() -> Path:
-    return build_folder().parent / "tools"
+    return build_folder("tools")
 
 
 def _cells(netlist: Netlist, command: str) -> dict[str, int]:

@@ -7,15 +7,15 @@ RTLIL it adds registers and multiplexers for collisions that cannot be.)
 """
 
 from amaranth import ClockSignal, Instance, Module, ResetSignal
-from amaranth.back import verilog
 from amaranth.hdl import Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
 from ..cores.tcp.config import TcpConfig
 from ..cores.tcp.engine import TcpEngine
-from ..sim.build import build_folder
-from ..soc.toolchain import provide_tools
+from ..models.files import make_folder
+from ..models.paths import build_folder
+from ..soc.verilog import to_verilog
 from .area import area_job
 from .fmax import Ecp5, clock_job
 from .job import Job, Sampled
@@ -32,12 +32,8 @@ class AsVerilog(wiring.Component):
 
     def __init__(self, component):
         self.name = f"{type(component).__name__}_alone"
-        provide_tools(build_folder().parent / "tools")  # Amaranth writes Verilog with Yosys
-        path = build_folder() / f"{self.name}.v"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(
-            verilog.convert(component, name=self.name, emit_src=False, strip_internal_attrs=True)
-        )
+        path = make_folder(build_folder("verilog")) / f"{self.name}.v"
+        path.write_text(to_verilog(component, self.name))
         self.verilog_files = (path,)
         super().__init__(wiring.Signature(component.signature.members))
 

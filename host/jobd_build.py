@@ -9,7 +9,7 @@ from pathlib import Path
 from ..models.errors import TrebuchetError
 from ..models.files import check_no_space
 from ..models.kept import kept
-from ..models.paths import BUILD
+from ..models.paths import build_folder
 from ..models.status import DESCRIPTIONS, Status
 
 __all__ = [
@@ -73,7 +73,7 @@ def _folder(variant: str) -> Path:
     state = hashlib.sha256(f"{version}\0{status_header()}".encode())
     for path in _sources():
         state.update(f"\0{path.name}\0".encode() + path.read_bytes())
-    top = Path(os.environ.get("TREBUCHET_BUILD", BUILD)) / "jobd"
+    top = build_folder("jobd")
     check_no_space(top)
     return top / f"{variant}-{state.hexdigest()[:20]}"
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from .errors import TrebuchetError
 
-__all__ = ["BUILD", "IN_CHECKOUT", "TREE", "UNBUILDABLE", "check_buildable"]
+__all__ = ["BUILD", "IN_CHECKOUT", "TREE", "UNBUILDABLE", "build_folder", "cache_home"]
+__all__ += ["check_buildable"]
 
 #: The checkout; of an installed package, its folder.
 TREE = Path(__file__).resolve().parent.parent
@@ -14,18 +15,31 @@ TREE = Path(__file__).resolve().parent.parent
 IN_CHECKOUT = (TREE / "pyproject.toml").is_file()
 
 
-def _build_folder() -> Path:
+def cache_home() -> Path:
+    """Return the folder of the user's caches (XDG Base Directory Specification)."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
+
+
+def _build() -> Path:
     if IN_CHECKOUT:
         return TREE / "build"
     if folder := os.environ.get("TREBUCHET_BUILD"):
         return Path(folder).resolve()
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "trebuchet" / "build"
+    return cache_home() / "trebuchet" / "build"
 
 
 #: Where everything is built: ``build`` of a checkout. Of an installed package the folder that
 #: ``TREBUCHET_BUILD`` names, else one in the user's cache: what pip installed is only read.
-BUILD = _build_folder()
+BUILD = _build()
+
+
+def build_folder(kind: str) -> Path:
+    """Return the folder for what is built of a kind, such as ``verilator``; it may not exist yet.
+
+    It is below :data:`BUILD`, in a checkout too below ``TREBUCHET_BUILD`` if that is set.
+    """
+    return Path(os.environ.get("TREBUCHET_BUILD") or BUILD) / kind
+
 
 #: Characters that end a name in a makefile, or mean something to make or to a shell.
 #: tools/bootstrap.py has the same, because it runs before anything is installed.

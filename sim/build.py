@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from ..models import paths
 from ..models.errors import TrebuchetError
 from ..models.files import check_no_space
 from ..models.kept import kept
-from ..models.paths import BUILD
 
 __all__ = ["HARNESS", "VERILATOR_OPTIONS", "Source", "build", "build_folder", "harness_files"]
 __all__ += ["make_libraries"]
@@ -72,7 +72,7 @@ class Source:
 
 def build_folder():
     """Where build products go."""
-    folder = Path(os.environ.get("TREBUCHET_BUILD", BUILD)) / "verilator"
+    folder = paths.build_folder("verilator")
     check_no_space(folder)
     return folder
 

@@ -25,8 +25,9 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
 from ..cores.memory_model import EXTERNAL_RAM_VERILOG, MemoryModel
+from ..models.paths import build_folder
 from ..soc.verilog import check_verilog
-from .build import Source, build_folder
+from .build import Source
 from .caller import Caller
 from .flat import BEAT, FlatTop, csr_members
 
@@ -180,5 +181,5 @@ def emit(component, options=None):
     calls = " ".join(f'X("{label}", {port})' for label, port in top.counters)
     lines.append(f"#define TREBUCHET_COUNTERS(X) {calls}")
     files = tuple(Path(path) for path in getattr(component, "verilog_files", ()))
-    check_verilog(files, build_folder().parent / "tools")
+    check_verilog(files, build_folder("tools"))
     return Source("fabric", TOP, {"top.v": text, "fabric_ports.h": "\n".join(lines) + "\n"}, files)

@@ -14,9 +14,7 @@ from amaranth import ClockDomain, Elaboratable, Module, Signal, Value
 from amaranth.lib.wiring import In
 
 from ..cores.csr import CsrSignature
-from ..soc.toolchain import provide_tools
 from ..soc.verilog import to_verilog
-from .build import build_folder
 
 __all__ = ["BEAT", "FlatTop", "csr_members"]
 
@@ -82,7 +80,6 @@ class FlatTop(Elaboratable):
 
     def verilog(self, name):
         """The Verilog of a top module called ``name``."""
-        provide_tools(build_folder().parent / "tools")
         text = to_verilog(self, name, self.ports)
         # Memories begin with zeros in any case; saying so word by word takes minutes to compile.
         return _CONSTANT.sub(r"  initial\n\1", _ZEROS.sub("", text))

@@ -21,8 +21,9 @@ from pathlib import Path
 
 from ..cores.roles.contract import AnswerLayout, JobKind, JobLayout
 from ..models.errors import TrebuchetError
+from ..models.paths import build_folder
 from ..soc.verilog import check_verilog
-from .build import Source, build_folder
+from .build import Source
 from .flat import FlatTop, csr_members
 from .process import run_limited
 
@@ -148,7 +149,7 @@ def role_source(role, files: Iterable[Path] = ()) -> Source:
     header.append(f"// writable: {' '.join(name for name, _ in top.writable)}")
     header.append(f"// readable: {' '.join(top.readable)}")
     sources = tuple(Path(f) for f in (*files, *getattr(role, "verilog_files", ())))
-    check_verilog(getattr(role, "verilog_files", ()), build_folder().parent / "tools")
+    check_verilog(getattr(role, "verilog_files", ()), build_folder("tools"))
     texts = {"top.v": top.verilog(TOP), "role_ports.h": "\n".join(header) + "\n"}
     return Source("role", TOP, texts, sources, main=HARNESS / "role.cpp")
 

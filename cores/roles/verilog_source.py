@@ -5,11 +5,11 @@ and the project's own readers do not. :func:`readable` gives them a copy without
 """
 
 import hashlib
-import os
 import re
 from pathlib import Path
 
 from ...models.files import make_folder, read_file, write_whole
+from ...models.paths import build_folder
 
 __all__ = ["LANGUAGE", "module_names", "readable"]
 
@@ -71,8 +71,7 @@ def readable(path: Path) -> tuple[Path, str]:
     text = with_includes(decode(data), path.parent).encode("ascii", "replace").decode()
     if text.encode() == data:
         return path, text
-    build = os.environ.get("TREBUCHET_BUILD") or Path(__file__).resolve().parents[2] / "build"
-    folder = make_folder(Path(build) / "verilog")
+    folder = make_folder(build_folder("verilog"))
     # The path as well, so that messages of tools about two files are told apart.
     name = hashlib.sha256(f"{path.resolve()}\0{text}".encode()).hexdigest()[:16]
     stem = re.sub(r"[^A-Za-z0-9_-]", "_", path.stem)

@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import TrebuchetError
+from ..paths import cache_home
 from .conversion import RATE, Converted, convert, rescale
 from .leads import lead_key
 from .model import CLASSES
@@ -116,8 +117,7 @@ def check_minutes(minutes: float) -> None:
 
 
 def cache_folder(name: str = "mitdb") -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "trebuchet" / name
+    return cache_home() / "trebuchet" / name
 
 
 def demo_folder() -> Path:
