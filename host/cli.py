@@ -106,6 +106,9 @@ COMMANDS = {
         makes=True,
     ),
     "node": LazyEntry("trebuchet.host.jobd:node", "Model boards for the job server.", makes=True),
+    "measure": LazyEntry(
+        "trebuchet.host.measure.cli:app", "Measure throughput, latency, load and fairness."
+    ),
     "scale": LazyEntry("trebuchet.host.scale:scale", "Model LTL in a data centre of 250,000."),
     "prove": LazyEntry(
         "trebuchet.formal.cli:prove", "Prove the properties of the cores.", tree=True
