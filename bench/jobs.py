@@ -20,19 +20,16 @@ blocking thread for each connection.
 ===========================  ===================================================================
 """
 
-import contextlib
-import json
 import resource
 import statistics
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Any
 
-from ..host.jobd_build import FOLDER, JOBD, LOAD, NODE, build
+from ..host.jobd_build import FOLDER, LOAD, build
+from ..host.measure.figures import jain
+from ..host.measure.programs import Program, end_user, nodes, servers, start_user, started
 from .job import Sampled, Values
 
 __all__ = ["jobs"]
@@ -50,14 +47,6 @@ USERS = 64
 SLOW, QUICK = 1_000_000, 10_000
 SCALED = 44
 
-_AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
-
-
-def congestion() -> list[str]:
-    """Return the option of all programs for their congestion control."""
-    known = _AVAILABLE.read_text().split() if _AVAILABLE.exists() else []
-    return ["--congestion", "cubic"] if "cubic" in known else []
-
 
 @dataclass(frozen=True)
 class Run:
@@ -69,59 +58,6 @@ class Run:
     p99_us: float
     server: float
     everything: float
-
-
-class Program:
-    """A native program with open ports: the words behind the colon of its first line."""
-
-    def __init__(self, *command: object) -> None:
-        words = [str(word) for word in (*command, *congestion())]
-        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
-        assert self.process.stdout
-        self.words = self.process.stdout.readline().partition(":")[2].split()
-
-    def cpu(self) -> float:
-        """Processor seconds so far, those of ended threads included."""
-        clock = (~self.process.pid << 3) | 2  # CPUCLOCK_SCHED of another process, as in glibc
-        return time.clock_gettime(clock)
-
-    def stop(self) -> None:
-        self.process.terminate()
-        self.process.wait()
-
-
-@contextlib.contextmanager
-def started(*command: object) -> Iterator[Program]:
-    program = Program(*command)
-    try:
-        yield program
-    finally:
-        program.stop()
-
-
-@contextlib.contextmanager
-def nodes(count: int, *options: object) -> Iterator[Program]:
-    size = ("--segment", 2 * MEBIBYTE)
-    with started(build(NODE), "--port", 0, "--boards", count, *size, *options) as program:
-        yield program
-
-
-@contextlib.contextmanager
-def servers(ports: list[str], *options: object) -> Iterator[tuple[Program, str]]:
-    """A job server with nodes at these ports, and its port for users."""
-    places = [word for port in ports for word in ("--node", f"127.0.0.1:{port}")]
-    command = [build(JOBD), "--user-port", 0, "--node-port", 0, "--configured", *places]
-    with started(*command, *options) as program:
-        port = program.words[program.words.index("users") + 1]
-        time.sleep(0.5)  # until the nodes are connected
-        yield program, port
-
-
-def _user(port: str, size: int, under_way: int, seconds: float) -> list[object]:
-    options = {"server": f"127.0.0.1:{port}", "bytes": size, "outstanding": under_way}
-    options["seconds"] = seconds
-    words = [word for name, value in options.items() for word in (f"--{name}", value)]
-    return [build(LOAD), *words, *congestion()]
 
 
 def _run(
@@ -136,18 +72,15 @@ def _run(
     programs = (server, *others)
     before = [program.cpu() for program in programs]
     mine = resource.getrusage(resource.RUSAGE_CHILDREN)
-    command = [str(word) for word in _user(port, size, under_way, seconds)]
-    found: dict[str, Any] = json.loads(subprocess.check_output(command))
+    found = end_user(start_user(port, size, under_way, seconds))
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     spent = [program.cpu() - was for program, was in zip(programs, before, strict=True)]
-    if found["errors"] or not found["answers"]:
-        raise RuntimeError(f"the job server answered {found}")
     user = after.ru_utime + after.ru_stime - mine.ru_utime - mine.ru_stime
     return Run(
-        found["answers"],
-        found["seconds"],
-        found["p50_us"],
-        found["p99_us"],
+        found.answers,
+        found.seconds,
+        found.p50_us,
+        found.p99_us,
         spent[0],
         sum(spent) + user,
     )
@@ -202,16 +135,14 @@ def _small(found: Program) -> Values:
 
 def _fairness() -> float:
     with nodes(NODES, "--cycles", QUICK) as found, servers(found.words) as (_, port):
-        command = [str(w) for w in (*_user(port, SMALL, UNDER_WAY, 2.0), "--wait", 1)]
-        pipe = subprocess.PIPE
-        users = [subprocess.Popen(command, stdin=pipe, stdout=pipe) for _ in range(USERS)]
+        users = [start_user(port, SMALL, UNDER_WAY, 2.0, "--wait", 1) for _ in range(USERS)]
         time.sleep(2)  # until all are connected
         for user in users:
             assert user.stdin
-            user.stdin.write(b"\n")
+            user.stdin.write("\n")
             user.stdin.flush()
-        answers = [json.loads(user.communicate()[0])["answers"] for user in users]
-    return sum(answers) ** 2 / (len(answers) * sum(a * a for a in answers))
+        answers = [end_user(user).answers for user in users]
+    return jain(answers)
 
 
 def _rate(count: int) -> float:

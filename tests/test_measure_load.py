@@ -16,7 +16,7 @@ from trebuchet.client.errors import BoardError, ConnectionLost, ProtocolError
 from trebuchet.client.smp import data_message, response_message
 from trebuchet.host.measure.connection import Place, Transfer
 from trebuchet.host.measure.figures import Run, jain, percentile, summary
-from trebuchet.host.measure.generator import Load, poisson, regular, run_closed, run_open
+from trebuchet.host.measure.generator import Load, poisson, regular, run_closed, run_open, run_paced
 from trebuchet.host.measure.output import flatten, notes
 from trebuchet.host.measure.target import Counters, split_times
 from trebuchet.host.measure.traffic import SmpReader, Traffic
@@ -272,6 +272,19 @@ def test_latency_counts_from_the_intended_start():
     with serving(stalling(0.5)) as port:  # a closed loop omits them: that is the difference
         closed = run_closed(load(port, most=200))
     assert sum(latency >= 0.45 for latency in closed.latencies) < 20
+
+
+def test_a_paced_sender_is_slower_under_back_pressure():
+    """It counts from the actual start, as the paper's user does: the stall delays one transfer."""
+    with serving(stalling(0.5)) as port:
+        run = run_paced(load(port, seconds=1), 200)
+    assert 1 < run.transfers <= 102
+    assert sum(latency >= 0.45 for latency in run.latencies) == 1
+    with FakeBoard() as board:
+        run = run_paced(load(board.port, seconds=0.5, connections=2), 100)
+        assert 1 < run.transfers <= 51
+        few = run_paced(load(board.port, most=3), 1000)
+    assert few.transfers == 3
 
 
 def test_unanswered_transfers_are_counted():

@@ -1,4 +1,4 @@
-"""`trebuchet measure transfer|latency|load|fairness`: docs/measure.md."""
+"""`trebuchet measure transfer|latency|load|fairness|paper`: docs/measure.md."""
 
 import random
 import time
@@ -19,12 +19,14 @@ from .connection import Transfer
 from .figures import Run
 from .generator import Load, poisson, run_closed, run_open
 from .output import check_outputs, notes, write
+from .paper_cli import paper
 from .target import Target, find_targets, read_all, split_times
 from .traffic import Traffic, status_name
 
 __all__ = ["app"]
 
 app = typer.Typer(no_args_is_help=True, help="Measure boards, model nodes and job servers.")
+app.command()(paper)
 
 #: Bytes of an operand of ``generate``: the least that the benchmark role takes.
 _OPERAND = 16

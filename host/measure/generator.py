@@ -31,7 +31,16 @@ from .connection import Clock, Connection, Done, Place, Transfer
 from .figures import Run
 from .traffic import Traffic, status_name
 
-__all__ = ["CONNECTIONS", "Arrivals", "Load", "poisson", "regular", "run_closed", "run_open"]
+__all__ = [
+    "CONNECTIONS",
+    "Arrivals",
+    "Load",
+    "poisson",
+    "regular",
+    "run_closed",
+    "run_open",
+    "run_paced",
+]
 
 #: Most connections: select() takes descriptors below 1,024.
 CONNECTIONS = 512
@@ -134,6 +143,10 @@ class _Loop:
     def _renew(self) -> None:
         self.deadline = Deadline(self.load.timeout, current_simulation())
 
+    def takes(self, connection: Connection) -> bool:
+        """Whether all before it was sent, and another transfer may begin."""
+        return not connection.out and len(connection.waiting) < self.room
+
     def start(self, number: int, at: float | None = None) -> None:
         """Start a transfer that was to begin at ``at``; send at once what the kernel takes."""
         connection = self.connections[number]
@@ -234,6 +247,38 @@ def run_closed(load: Load, tell: Callable[[Run], None] = lambda run: None) -> Ru
                     fill(number)
             tell(loop.run)
         return loop.finish()
+    except TimeoutError as error:
+        raise _no_progress(loop) from error
+    finally:
+        loop.close()
+
+
+def run_paced(load: Load, rate: float, tell: Callable[[Run], None] = lambda run: None) -> Run:
+    """Start at most ``rate`` transfers a second, and none while the peer takes no data.
+
+    The limited sender of *distributed-fpga-framework*, 4.4.2: it pauses between transfers, and the
+    peer's back-pressure makes it slower. Its latency counts from the actual start, as that of a
+    closed loop; it omits what :func:`run_open` counts.
+    """
+    loop = _Loop(load)
+    following, started, end = loop.begin, 0, loop.begin + load.seconds
+    try:
+        while True:
+            now = loop.clock.now()
+            more = now < end and started != load.most
+            if not more and not loop.under_way:
+                return loop.finish()
+            free = [n for n, c in enumerate(loop.connections) if more and loop.takes(c)]
+            if free and now >= following:
+                loop.start(min(free, key=lambda n: len(loop.connections[n].waiting)))
+                started += 1
+                following = max(following + 1 / rate, now)
+            until = min(following, end) if free else end if more else None
+            pause = None if until is None else until - loop.clock.now()
+            for number, done in list(loop.wait(pause)):
+                loop.connections[number].check_status(done)
+                loop.complete(number, done)
+            tell(loop.run)
     except TimeoutError as error:
         raise _no_progress(loop) from error
     finally:

@@ -15,7 +15,17 @@ from ...models.errors import TrebuchetError
 from ...models.files import make_folder, write_file
 from ..pictures import check_picture
 
-__all__ = ["BUSY", "STARVED", "check_outputs", "flatten", "notes", "write"]
+__all__ = [
+    "BUSY",
+    "STARVED",
+    "cell",
+    "check_outputs",
+    "flatten",
+    "notes",
+    "save_csv",
+    "show",
+    "write",
+]
 
 #: Share of a processor from which on a blocking generator limits what it measures.
 BUSY = 0.9
@@ -103,12 +113,6 @@ def _late(row: Mapping[str, Any]) -> bool:
     return bool(lag and latency and lag > latency / 2)
 
 
-def _cell(value: Any) -> str:
-    if value is None:
-        return "–"
-    return f"{value:,.4g}" if isinstance(value, float) and abs(value) < 1000 else f"{value:,}"
-
-
 def _table(flat: Sequence[Mapping[str, Any]]) -> Table:
     names = [name for name in _COLUMNS if any(name in row for row in flat)]
     table = Table(box=None, padding=(0, 1))
@@ -117,10 +121,7 @@ def _table(flat: Sequence[Mapping[str, Any]]) -> Table:
     if any(name.startswith("refused.") for row in flat for name in row):
         table.add_column("refused")
     for row in flat:
-        cells = [
-            str(row[name]) if isinstance(row.get(name), str) else _cell(row.get(name))
-            for name in names
-        ]
+        cells = [cell(row.get(name)) for name in names]
         refused = [f"{n.removeprefix('refused.')} {v}" for n, v in row.items() if "refused." in n]
         table.add_row(*cells, *([", ".join(refused)] if refused else []))
     return table
@@ -135,17 +136,36 @@ def _csv(flat: Sequence[Mapping[str, Any]]) -> bytes:
     return text.getvalue().encode()
 
 
+def show(table: Table) -> None:
+    """Print a table, of which a file or a pipe gets the whole width."""
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=_WIDTH)
+    console.print(table)
+
+
+def save_csv(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Write a line for each row; columns are all names that a row has."""
+    write_file(path, _csv([flatten(row) for row in rows]))
+
+
+def cell(value: Any) -> str:
+    """A figure for readers: four digits, or all of a large number."""
+    if value is None:
+        return "–"
+    if isinstance(value, str):
+        return value
+    return f"{value:,.4g}" if isinstance(value, float) and abs(value) < 1000 else f"{value:,.0f}"
+
+
 def write(result: Mapping[str, Any], as_json: bool, table: Path | None) -> None:
     """Print the result, and write its runs to the file ``table``."""
     flat = [flatten(row) for row in result["runs"]]
     if table is not None:
-        write_file(table, _csv(flat))
+        save_csv(result["runs"], table)
     if as_json:
         typer.echo(json.dumps(result, indent=2))
     else:
-        console = Console()
-        if not console.is_terminal:
-            console = Console(width=_WIDTH)  # a file or pipe has none: nothing is cut off
-        console.print(_table(flat))
+        show(_table(flat))
     for note in result["notes"]:
         typer.echo(f"note: {note}", err=True)
