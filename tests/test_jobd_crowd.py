@@ -1,0 +1,97 @@
+"""Many users of the job server at a time: bounded memory; no descriptor, pipe or job is left."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from jobd_bench import serving
+from streams import make_rng
+from trebuchet.client import smp
+
+#: Bytes of the server's memory: of itself, and of each user, who may store 64 KiB of messages in
+#: each direction, with its connection and coroutines.
+OWN, EACH = 48 << 20, 192 << 10
+#: Bytes by which a second crowd may make the server larger than the first did: the allocator's.
+SLACK = 8 << 20
+#: Users of one load generator; of small messages, and of such as are spliced.
+GROUP = 500
+SIZES = (1024, 65536)
+#: Seconds in which all load generators have started, whatever else the machine does.
+LONG = 60
+#: Answers of an average user from which on each must have had one.
+FEW = 20
+
+
+def resident(server, peak=False):
+    """Bytes of the server's memory, now or at most so far."""
+    name = "VmHWM:" if peak else "VmRSS:"
+    lines = Path(f"/proc/{server.process.pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith(name))
+
+
+def start_crowd(server, users, size, seconds):
+    """A load generator, a process of its own: all its users work for so many seconds."""
+    words = ["measure", "transfer", f"127.0.0.1:{server.user_port}", "--connections", users]
+    words += ["--in-flight", 2, "--sizes", size, "--seconds", seconds, "--timeout", 600, "--json"]
+    command = [sys.executable, "-m", "trebuchet.host.cli", *map(str, words)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ)
+
+
+def vanish(server, rng, count):
+    """Users that go away with jobs in flight, and in the middle of a message."""
+    for _ in range(count):
+        with server.user() as user:
+            for ident in range(3):
+                user.send(smp.data_message(ident, rng.randbytes(rng.choice(SIZES))))
+            half = smp.data_message(9, bytes(SIZES[1])).pack()
+            user.socket.sendall(half[: rng.randrange(1, 60_000)])
+
+
+def crowd(server, rng, users, seconds):
+    """Users work, while others come and vanish; return jobs done, and the shares of users."""
+    groups = [min(GROUP, users - first) for first in range(0, users, GROUP)]
+    sizes = [SIZES[(number + 1) % len(SIZES)] for number in range(len(groups))]
+    running = [start_crowd(server, *group, seconds) for group in zip(groups, sizes, strict=True)]
+    most = 0
+    while any(process.poll() is None for process in running):
+        vanish(server, rng, 5)
+        most = max(most, int(server.metrics()["users"]))
+    found = [json.loads(process.communicate()[0])["runs"][0] for process in running]
+    assert all(process.returncode == 0 for process in running)
+    assert not any("refused" in row for row in found), found
+    return sum(row["transfers"] for row in found), [row["shares"] for row in found], most
+
+
+def check_crowd(users, boards, seconds):
+    rng = make_rng(users, "crowd")
+    options = ("--cycles", 50_000)  # 1 ms
+    with serving(boards=boards, node_options=options, configured=True) as server:
+        server.wait_for_nodes(boards)
+        crowd(server, rng, users, min(seconds, 2))  # makes what is kept: buffers, pipes
+        before, used = server.idle(), resident(server)
+        done, shares, most = crowd(server, rng, users, seconds)
+        after = server.idle()
+        assert after["users_total"] - before["users_total"] >= users
+        if seconds >= LONG:
+            assert most >= users, "all were there at the same time"
+        for group in shares:
+            assert min(group) > 0 or sum(group) < FEW * len(group), "a user had no answer"
+        assert done <= after["jobs_answered_total"] - before["jobs_answered_total"]
+        assert after["jobs_aborted_total"] == after["node_faults_total"] == 0
+        for name in ("open_descriptors", "pipes"):
+            assert after[name] <= before[name], name
+        assert resident(server) <= used + SLACK
+        assert resident(server, peak=True) <= OWN + users * EACH
+
+
+def test_a_crowd():
+    check_crowd(100, 25, 1)
+
+
+@pytest.mark.nightly
+@pytest.mark.cpu_limit(1800)
+def test_a_thousand_users_on_250_boards():
+    check_crowd(1000, 250, LONG)
