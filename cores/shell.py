@@ -27,7 +27,7 @@ from .services.merge import ServiceMerge
 from .services.responder import Responder
 from .services.smp_board import BOARD_BLOCK, BoardWindow
 from .services.sweep import PERIOD_WIDTH, RequestClock
-from .shell_memory import RESULT_SLOT, ShellMemory, slot_for
+from .shell_memory import RESULT_HEADER, RESULT_SLOT, ShellMemory, slot_for
 from .stream import PacketSignature
 from .tcp.config import TINY, TcpConfig
 from .tcp.engine import TcpEngine
@@ -145,6 +145,11 @@ class ShellConfig:
             self.messages,
             self.tcp.state_size,
         )
+
+    @property
+    def result_room(self):
+        """Bytes of the longest result that a role may have."""
+        return self.result_slot - RESULT_HEADER
 
     @property
     def messages(self):

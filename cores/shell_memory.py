@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from .cluster.server import ServerMemory
 
-__all__ = ["MAILBOX_SLOT", "RESULT_SLOT", "Region", "ShellMemory", "slot_for"]
+__all__ = ["MAILBOX_SLOT", "RESULT_HEADER", "RESULT_SLOT", "Region", "ShellMemory", "slot_for"]
 
 #: Bytes before a result in its slot.
 RESULT_HEADER = 16

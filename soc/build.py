@@ -98,7 +98,8 @@ def shell_config(board, trace=False, check=True):
     if check and needed > memory_map.size:
         raise TrebuchetError(
             f"board {board.name!r}: {board.sessions} sessions need {needed} bytes of "
-            f"external memory; {memory_map.size} are the shell's"
+            f"external memory; {memory_map.size} are the shell's; "
+            f"{config.memory['results'].size} hold results of up to {config.result_room} bytes"
         )
     return config
 

@@ -28,11 +28,12 @@ def check(name, fit=False, plan=None, tcp=None):
     grows = board.flow == "sim" and tcp is not None
     board = sim_board(plan, tcp=tcp) if grows else with_choices(board, plan, tcp)
     yield "board file", f"{board.title}: {board.device}, {board.sys_clk_hz / 1e6:g} MHz"
-    free = board.dram_bytes // 2 - shell_config(board).memory.size
+    config = shell_config(board)
+    free = board.dram_bytes // 2 - config.memory.size
     roles = ", ".join(entry.name for entry in board.plan.roles) or "none"
     where = f", {board.cache} of them on chip" if board.cache else ""
     sizes = f"{board.sessions} TCP sessions (preset {board.tcp}{where}), roles {roles}"
-    yield "sizes", f"{sizes}, {free >> 20} MiB unused"
+    yield "sizes", f"{sizes}, results of up to {config.result_room} bytes, {free >> 20} MiB unused"
     engines = [PlannedEngine(entry).name for entry in board.plan.engines]
     if engines:
         yield "engines", f"in the bridge: {', '.join(engines)}"

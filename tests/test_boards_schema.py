@@ -16,8 +16,9 @@ from trebuchet.cores.tcp.config import TcpConfig
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.models.plan import Plan
 from trebuchet.models.role_folders import role_names
+from trebuchet.models.smp_framing import MESSAGE_HEADER
 from trebuchet.sim.tops import source
-from trebuchet.soc.build import make_shell
+from trebuchet.soc.build import make_shell, shell_config
 from trebuchet.soc.map import MAIN_RAM, MemoryMap
 from trebuchet.soc.plans import sim_board
 from trebuchet.soc.toolchain import ROUTERS
@@ -196,11 +197,55 @@ def test_result_slots_follow_from_the_role():
         for log2 in (15, 16, 17)
     }
     assert slots == {15: 32, 16: 32 << 10, 17: 64 << 10}  # 0, 1 and 3 products
-    for roles in ((), ("loopback",), ("ecg",), ("ecg", "loopback")):
+    for roles in ((), ("verilog_example",), ("ecg",), ("ecg", "verilog_example")):
         assert ShellConfig(plan=Plan.of_roles(*roles)).result_slot == RESULT_SLOT
     assert ShellConfig(plan=Plan.of_roles("matmul"), result_slot=64).result_slot == 64
-    large = ShellConfig(TcpConfig(segment_log2=17), plan=Plan.of_roles("loopback", "matmul"))
+    large = ShellConfig(TcpConfig(segment_log2=17), plan=Plan.of_roles("benchmark", "matmul"))
     assert large.result_slot == 64 << 10  # that of the role with the longest
+
+
+@pytest.mark.parametrize(
+    ("role", "segment_log2", "slot"),
+    [
+        ("loopback", 15, 32 << 10),
+        ("loopback:result_bytes=32756", 15, 64 << 10),  # a segment but for a message's header
+        ("loopback", 14, 32 << 10),  # as long as an operand may be, and 16 bytes
+        ("loopback", 11, 4 << 10),
+        ("loopback:result_bytes=2032", 15, RESULT_SLOT),
+        ("benchmark", 15, 32 << 10),
+        ("benchmark", 11, 32 << 10),  # its result may be longer than its operand
+        ("benchmark:result_bytes=2033", 15, 4 << 10),
+        ("benchmark:result_bytes=524272", 15, 512 << 10),
+    ],
+)
+def test_result_slots_follow_from_the_option_of_a_role(role, segment_log2, slot):
+    config = ShellConfig(TcpConfig(segment_log2=segment_log2), plan=Plan.of_roles(role))
+    assert config.result_slot == slot
+    operand = config.tcp.segment_size - MESSAGE_HEADER
+    assert config.roles[0].needs.largest_result(operand) <= config.result_room
+    if role == "loopback":  # of the largest message that is taken all comes back
+        assert config.result_room >= config.tcp.unread - MESSAGE_HEADER
+
+
+@pytest.mark.parametrize("role", ["loopback", "benchmark"])
+@pytest.mark.parametrize("result_bytes", [0, -1, 524273])
+def test_room_that_no_result_slot_has(role, result_bytes):
+    message = f"role {role!r}: option result_bytes must be 1 to 524272, not {result_bytes}"
+    with pytest.raises(TrebuchetError, match=f"^{re.escape(message)}$"):
+        ShellConfig(plan=Plan.of_roles(f"{role}:result_bytes={result_bytes}"))
+
+
+def test_longer_results_need_memory_that_a_board_must_have():
+    """The simulated board has fewer sessions; a board that says how many is refused."""
+    largest = Plan.of_roles("loopback:result_bytes=32756")
+    assert sim_board(Plan.of_roles("loopback", "benchmark")).sessions == 64
+    assert sim_board(largest).sessions == 32
+    message = (
+        "board 'sim': 64 sessions need 10813440 bytes of external memory; 8388608 are the shell's; "
+        "8388608 hold results of up to 65520 bytes"
+    )
+    with pytest.raises(TrebuchetError, match=f"^{message}$"):
+        shell_config(SIM.variant(plan=largest))
 
 
 @pytest.mark.parametrize("sessions", [2, 16, 64])

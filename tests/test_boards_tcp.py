@@ -112,6 +112,7 @@ def test_a_memory_that_is_too_small_is_told():
         list(check("versa_ecp5", tcp=tcp_of("full:segments=4096")))
     findings = dict(check("sim", tcp=TcpChoice("medium")))
     assert findings["sizes"].startswith("4096 TCP sessions (preset medium, 256 of them on chip)")
+    assert ", results of up to 2032 bytes, " in findings["sizes"]
 
 
 @pytest.mark.parametrize("log2", range(24, 31))

@@ -82,7 +82,7 @@ def test_instances_are_slots_with_registers_of_their_own():
             "ecg:speed=3",
             "role 'ecg' has no option 'speed'; it has: preset, pipelines, buffers, str",
         ),
-        ("loopback:x=1", "role 'loopback' has no option 'x'; it has: none"),
+        ("verilog_example:x=1", "role 'verilog_example' has no option 'x'; it has: none"),
         ("ecg:pipelines=many", "role 'ecg': option pipelines must be of type int, not 'many'"),
         ("ecg:stream=1", "role 'ecg': option stream must be of type bool, not 1"),
         ("ecg:pipelines=65", "role 'ecg': pipelines must be 1 to 64, not 65"),

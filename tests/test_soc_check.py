@@ -221,7 +221,7 @@ def test_sizes_that_do_not_fit_are_told_before_anything_is_generated(ported, com
     )
     assert re.fullmatch(
         r"board 'test_check': 8192 sessions need \d+ bytes of external memory; "
-        "536870912 are the shell's",
+        "536870912 are the shell's; 33554432 hold results of up to 2032 bytes",
         str(result.exception),
     )
     assert not list((root / "build" / "test_check").glob("gateware/*.v"))

@@ -3,7 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["RoleNeeds", "RolePlace"]
+from ..tcp.service import LENGTH_WIDTH
+
+__all__ = ["MOST_RESULT", "ResultConfig", "RoleNeeds", "RolePlace"]
+
+#: Bytes of the longest result: the largest result slot (``check_slots`` of the framer) but for the
+#: 16 bytes before the result.
+MOST_RESULT = (1 << (LENGTH_WIDTH - 1)) - 16
 
 
 @dataclass(frozen=True)
@@ -50,3 +56,25 @@ class RolePlace:
     tag_width: int
     sessions: int
     scratch: int | None = None
+
+
+@dataclass(frozen=True)
+class ResultConfig:
+    """Option of a role whose results are as long as clients ask for.
+
+    Attributes
+    ----------
+    result_bytes : int
+        Bytes of the longest result that a shell with the role makes room for, 1 to
+        :data:`MOST_RESULT`; a longer one is answered ``NO_ROOM``, unless another role of the plan
+        has longer results. There are two result slots a session, each 16 bytes longer and a power
+        of two. The default is a slot of 32 KiB: 4 MiB of external memory for 64 sessions.
+    """
+
+    result_bytes: int = (1 << 15) - 16
+
+    def __post_init__(self):
+        if not 1 <= self.result_bytes <= MOST_RESULT:
+            raise ValueError(
+                f"option result_bytes must be 1 to {MOST_RESULT}, not {self.result_bytes}"
+            )

@@ -11,6 +11,7 @@ from ....models.roles import BENCHMARK_SEEDS
 from ...csr import Register, RegisterBlock
 from ...engines.contract import StreamEngineSignature
 from ...tcp.service import LENGTH_WIDTH
+from ..needs import ResultConfig, RoleNeeds
 from ..packet_role import PacketRole
 
 __all__ = ["BENCHMARK_BLOCK", "BenchmarkBody", "BenchmarkRole"]
@@ -122,8 +123,21 @@ class BenchmarkRole(PacketRole):
 
     Parameters: ``width``, ``tag_width`` of the memory port. The result is that of
     :class:`BenchmarkBody`; an operand of fewer than 16 bytes is answered ``BAD_LENGTH``. Ports,
-    latency beside ``delay``, reset: :class:`~trebuchet.cores.roles.packet_role.PacketRole`.
+    latency beside ``delay``, reset: :class:`~trebuchet.cores.roles.packet_role.PacketRole`. Option
+    in a plan: ``result_bytes``.
     """
+
+    Config = ResultConfig
+
+    @staticmethod
+    def needs(config):
+        """What it needs of a shell: room for ``result_bytes``, whatever the operand."""
+        return RoleNeeds(largest_result=lambda _: config.result_bytes)
+
+    @classmethod
+    def place(cls, config, place):
+        """The role; its option concerns the shell alone."""
+        return cls(place.width, place.tag_width)
 
     def __init__(self, width=32, tag_width=2):
         lengths = range(HEAD, 1 << LENGTH_WIDTH)
