@@ -1,7 +1,8 @@
 """The simulated board and a client written from distributed-fpga-framework, 3.2 and 4.2.2, alone.
 
 Nothing of the project's own client is used here: messages are packed and read as the source has
-them. The board is connected to, and connects to a server, as behind NAT; it knows no other way.
+them. The board is connected to, and connects to a server; it knows no other way. Behind a NAT:
+``test_jobd_board.py``.
 """
 
 import random
@@ -9,23 +10,18 @@ import socket
 import struct
 
 import pytest
-from e2e_board import assert_drained, quiet_counters
-from e2e_clients import ecg_blocks, read_all, read_exactly, reset
+from e2e_board import assert_drained, know_address, quiet_counters, rise, status_counters
+from e2e_clients import Witness, ecg_blocks, read_all, read_exactly, reset
+from e2e_smp import FULL, HUNG, LONGEST, LOOPBACK, made, registers, simulated
 from sim_tops import needs_network
-from trebuchet.boards import load_board
-from trebuchet.models import config_block
+from trebuchet.models import roles
 from trebuchet.models.config_message import cores_of_build
 from trebuchet.models.ecg import model
 from trebuchet.models.image import Image, Kind
-from trebuchet.models.plan import Plan
 from trebuchet.models.status import Status
-from trebuchet.sim.build import build
-from trebuchet.sim.run import Board
-from trebuchet.sim.tops import source
 
 pytestmark = [pytest.mark.slow, needs_network]
 
-PLAN = Plan.of_roles("ecg", "benchmark")
 PORT, SERVER = 4000, 4321
 CONFIGURATION, RESPONSE, DATA = 1, 2, 3
 SAMPLES = ecg_blocks(random.Random(5), 3)
@@ -69,25 +65,15 @@ def expect_result(connection, ident, result):
 
 
 @pytest.fixture(scope="module")
-def made():
-    return source("board", PLAN)
+def ecg():
+    return cores_of_build(made().folder.parent)["ecg"]
 
 
 @pytest.fixture(scope="module")
-def ecg(made):
-    return cores_of_build(made.folder.parent)["ecg"]
-
-
-@pytest.fixture(scope="module")
-def board(made, tmp_path_factory):
+def board(tmp_path_factory):
     """With a server to connect to; afterwards every session is free again."""
-    layout = load_board("sim").flash
-    block = config_block.pack(f"server=192.0.2.1:{SERVER}\n")
-    flash = bytearray(b"\xff" * layout.size)
-    flash[layout.config[0] : layout.config[0] + len(block)] = block
-    path = tmp_path_factory.mktemp("smp") / "flash.bin"
-    path.write_bytes(flash)
-    with Board(build(made), cwd=made.folder, ready="\nready\n", timeout=240, flash=path) as board:
+    with simulated(tmp_path_factory.mktemp("smp"), f"server=192.0.2.1:{SERVER}\n") as board:
+        know_address(board)
         fresh = quiet_counters(board)
         yield board
         assert_drained(lambda: quiet_counters(board), fresh)
@@ -195,3 +181,85 @@ def test_absent_and_stopped_roles(board, ecg):
         connection.sendall(configuration(ecg) + data(5, block))
         expect_status(connection, 0)
         expect_result(connection, 5, RESULTS[0])
+
+
+def data_for(role, ident, content):
+    """Data for a role by its number: one more in the first reserved byte."""
+    return struct.pack("<BBxxII", DATA, 1 + role, 4 + len(content), ident) + content
+
+
+def command(manager, line):
+    """A command by port 80, which must succeed; returns what the board says."""
+    manager.sendall(message(5, line.encode()))
+    kind, reply = receive(manager)
+    assert (kind, reply[0]) == (6, Status.OK), (line, reply)
+    return reply[4:].decode()
+
+
+def test_the_largest_message_comes_back(board):
+    """All its bytes; and a result as long as a result slot, from the benchmark role."""
+    rng = random.Random(7)
+    with board.connect(PORT) as connection:
+        operands = [rng.randbytes(length) for length in (FULL, FULL - 1, 2033)]
+        for ident, operand in enumerate(operands):
+            connection.sendall(data_for(LOOPBACK, ident, operand))
+            expect_result(connection, ident, operand)
+        connection.sendall(message(CONFIGURATION, struct.pack("<IIII", 0, LONGEST, 0, 0)))
+        expect_status(connection, 0)
+        connection.sendall(data(3, operands[0]))
+        expect_result(connection, 3, roles.benchmark(operands[0], LONGEST, LONGEST)[1])
+        connection.sendall(message(CONFIGURATION, struct.pack("<IIII", 0, LONGEST + 1, 0, 0)))
+        expect_status(connection, 0)
+        connection.sendall(data(4, operands[0]))
+        expect_status(connection, Status.NO_ROOM)
+        connection.sendall(data_for(LOOPBACK, 5, bytes(FULL + 1)))
+        expect_status(connection, Status.TOO_LARGE)
+        assert read_all(connection) == b""
+
+
+def hung_job(connection, ident):
+    """A job of the role that hangs, then one of loopback, byte-exact; return the first's status."""
+    connection.sendall(data_for(HUNG, ident, b"x" * ident))
+    operand = random.Random(f"hung {ident}").randbytes(3000)
+    connection.sendall(data_for(LOOPBACK, ident, operand))
+    kind, payload = receive(connection)
+    assert (kind, payload[4:]) == (RESPONSE, struct.pack("<I", ident))
+    expect_result(connection, ident, operand)
+    return Status(payload[0])
+
+
+def test_a_role_that_hangs(board):
+    """Its jobs are ``ABORTED``, after three resets in a row ``STOPPED``; others go on, byte-exact.
+
+    It keeps the memory busy and ends no burst by itself. Connections that had such an answer go on;
+    so does one that has its job in the role beside another's.
+    """
+    watchdog = registers("hung")["watchdog"]["address"]
+    before = status_counters(board)
+    with (
+        Witness(board, "hung") as witness,
+        board.connect(80) as manager,
+        board.connect(PORT) as one,
+        board.connect(PORT) as two,
+    ):
+        command(manager, f"poke {watchdog:#x} 500")
+        for connection in (one, two):
+            connection.sendall(data_for(HUNG, 1, b"x"))
+        for connection in (one, two):
+            expect_status(connection, Status.ABORTED)
+        witness.mark()
+        # One reset may have ended both jobs, or each its own.
+        statuses = [hung_job(one, ident) for ident in range(2, 5)]
+        again = statuses.count(Status.ABORTED)
+        assert again in (1, 2)
+        assert statuses == [Status.ABORTED] * again + [Status.STOPPED] * (3 - again)
+        assert rise(before, status_counters(board))["hung.hangs"] == 3
+        assert "barred" in command(manager, "role hung")
+        assert hung_job(two, 5) == Status.STOPPED
+        command(manager, "role hung reset")
+        assert hung_job(two, 6) == Status.ABORTED
+        witness.mark()
+        command(manager, "role hung off")
+        assert hung_job(two, 7) == Status.STOPPED
+    risen = rise(before, status_counters(board))
+    assert not {"ecg.hangs", "loopback.hangs", "benchmark.hangs", "ecg.errors"} & risen.keys()

@@ -1,48 +1,18 @@
 """Life of a role in its slot: on, off, reset alone; nothing is lost, neighbours go on."""
 
 import pytest
-from amaranth import Module, Signal
+from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+from hung.role import HungRole
 from role_bench import Job, RoleBench, Write
 from streams import MemoryRequester, MemoryResponder, make_rng, run, seeds, stream_checker
 from trebuchet.cores.memory import MemorySignature
 from trebuchet.cores.memory_arbiter import MemoryArbiter
-from trebuchet.cores.roles.contract import RoleSignature
 from trebuchet.cores.roles.gate import MemoryGate
 from trebuchet.cores.roles.loopback.role import LoopbackRole
 from trebuchet.cores.roles.slot import RoleSlot
 from trebuchet.models.status import Status
-
-
-class Hung(wiring.Component):
-    """Takes two jobs, asks for memory all the time, never answers."""
-
-    def __init__(self):
-        super().__init__(RoleSignature(None, 32, 2))
-
-    def elaborate(self, platform):
-        m = Module()
-        taken = Signal(2)
-        cmd, beat = self.mem.cmd, Signal(4)
-        m.d.comb += [
-            self.job.ready.eq(taken != 2),
-            cmd.valid.eq(taken != 0),
-            cmd.payload.beats.eq(15),
-            self.mem.rdata.ready.eq(1),
-            self.mem.wdone.ready.eq(1),
-            self.mem.wdata.valid.eq(taken != 0),
-            self.mem.wdata.payload.strb.eq(1),
-            self.mem.wdata.payload.last.eq(beat == 15),
-        ]
-        with m.If(self.mem.wdata.valid & self.mem.wdata.ready):
-            m.d.sync += beat.eq(beat + 1)
-        with m.If(cmd.valid & cmd.ready):
-            m.d.sync += cmd.payload.write.eq(~cmd.payload.write)
-        with m.If(self.job.valid & self.job.ready):
-            m.d.sync += taken.eq(taken + 1)
-            m.d.sync += cmd.payload.addr.eq(self.job.payload.result)
-        return m
 
 
 def check(jobs, answers, allowed):
@@ -72,7 +42,7 @@ def test_reset_at_any_time(seed):
 @seeds(2)
 def test_hung_role_is_reset(seed):
     """It never answers, and its memory traffic never ends by itself; nor does it end its bursts."""
-    dut = RoleSlot(Hung(), "role0")
+    dut = RoleSlot(HungRole(), "role0")
     reset = Write("reset", wait=150, idle=False)
     operations = [Job(bytes(64)), Job(bytes(64)), reset, Job(bytes(64)), reset]
     states = []
@@ -106,7 +76,7 @@ def ticking(dut, every):
 @seeds(2)
 def test_the_watchdog_resets_a_hung_role_and_bars_it_after_three(seed):
     """Each of three jobs is answered ``ABORTED`` within twice the time; the others ``STOPPED``."""
-    dut = RoleSlot(Hung(), "role0")
+    dut = RoleSlot(HungRole(), "role0")
     jobs = [Job(bytes(64)) for _ in range(5)]
     operations = [Write("watchdog", 10), *jobs]
     times = {}
@@ -131,7 +101,7 @@ def test_the_watchdog_resets_a_hung_role_and_bars_it_after_three(seed):
 @pytest.mark.parametrize("wake", ["reset", "enable"])
 def test_a_barred_role_runs_again(wake):
     """After a reset by hand, or switched off and on; what was refused meanwhile is ``STOPPED``."""
-    dut = RoleSlot(Hung(), "role0")
+    dut = RoleSlot(HungRole(), "role0")
     operations = [Write("watchdog", 4), *(Job(b"x") for _ in range(4))]
     operations += [Write("reset")] if wake == "reset" else [Write("enable", 0), Write("enable", 1)]
     operations += [Job(b"y")]
@@ -151,7 +121,7 @@ def test_the_watchdog_leaves_a_role_alone_that_answers(seed):
         [Write("watchdog", 60), *jobs], limit=20_000, more=[ticking(dut, 8)]
     )
     assert {a.status for a in answers} == {Status.OK}
-    dut = RoleSlot(Hung(), "role0")
+    dut = RoleSlot(HungRole(), "role0")
     operations = [Write("watchdog", 0), Job(b"x"), Write("reset", wait=2000, idle=False)]
     answers = RoleBench(dut, seed=seed).run(operations, limit=6000, more=[ticking(dut, 1 + 1)])
     assert [a.status for a in answers] == [Status.ABORTED]
@@ -175,7 +145,7 @@ def test_switched_off_and_on(seed):
 
 
 def test_a_stopped_hung_role_refuses_and_still_resets():
-    dut = RoleSlot(Hung(), "role0")
+    dut = RoleSlot(HungRole(), "role0")
     operations = [
         Job(b"x"),
         Job(b"x"),
@@ -190,7 +160,7 @@ def test_a_stopped_hung_role_refuses_and_still_resets():
 
 
 def test_a_job_of_the_cpu_is_aborted():
-    dut = RoleSlot(Hung(), "role0")
+    dut = RoleSlot(HungRole(), "role0")
     memory = bytearray(1024)
 
     async def cpu(ctx):
