@@ -7,7 +7,6 @@ import socket
 import subprocess
 import threading
 import time
-import urllib.request
 from collections import Counter, deque
 
 import pytest
@@ -45,11 +44,14 @@ def benchmarking(cycles=0, output=0, input_size=0):
 
 
 class Program:
-    """A native program that prints one line when its ports are open; ``lines`` is its log."""
+    """A native program that prints one line when its ports are open; ``lines`` is its log.
 
-    def __init__(self, name, *arguments, variant="release"):
+    ``start`` starts it, as ``subprocess.Popen`` does: on another network, say.
+    """
+
+    def __init__(self, name, *arguments, variant="release", start=subprocess.Popen):
         command = [build(name, variant), *map(str, arguments)]
-        self.process = subprocess.Popen(
+        self.process = start(
             command,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -105,20 +107,36 @@ class Nodes(Program):
 
 
 class JobServer(Program):
-    """A job server with any free ports."""
+    """A job server with any free ports, unless ``options`` say which.
 
-    def __init__(self, *options, variant="release"):
+    ``start``: as for :class:`Program`; ``connect``: makes a connection to an address there, as
+    ``socket.create_connection`` does.
+    """
+
+    def __init__(
+        self,
+        *options,
+        variant="release",
+        start=subprocess.Popen,
+        connect=socket.create_connection,
+    ):
         ports = ("--user-port", 0, "--node-port", 0, "--metrics-port", 0)
-        super().__init__("trebuchet-jobd", *ports, *options, variant=variant)
+        super().__init__("trebuchet-jobd", *ports, *options, variant=variant, start=start)
+        self._connect = connect
         words = self.greeting.split()
         self.user_port, self.node_port = int(words[4]), int(words[6])
         self.metrics_port = int(words[8])
 
     def metrics(self):
         """Values by name; names are without their prefix, with their labels."""
-        url = f"http://127.0.0.1:{self.metrics_port}/metrics"
-        with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
-            lines = answer.read().decode().splitlines()
+        with self._connect(("127.0.0.1", self.metrics_port), PATIENCE) as connection:
+            connection.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+            answer = b""
+            while chunk := connection.recv(1 << 16):
+                answer += chunk
+        head, _, body = answer.decode().partition("\r\n\r\n")
+        assert head.split()[1] == "200", head
+        lines = body.splitlines()
         pairs = [line.rpartition(" ") for line in lines if not line.startswith("#")]
         return {name.removeprefix("trebuchet_jobd_"): float(value) for name, _, value in pairs}
 
@@ -148,14 +166,14 @@ class JobServer(Program):
         return values if not values["jobs_in_flight"] and not outstanding else None
 
     def user(self, timeout=PATIENCE):
-        return User("127.0.0.1", self.user_port, timeout)
+        return User("127.0.0.1", self.user_port, timeout, self._connect)
 
 
 class User:
     """A user's connection, with what users do; a context manager."""
 
-    def __init__(self, address, port, timeout=PATIENCE):
-        self.socket = socket.create_connection((address, port), timeout)
+    def __init__(self, address, port, timeout=PATIENCE, connect=socket.create_connection):
+        self.socket = connect((address, port), timeout)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._decoder, self._ready = smp.Decoder(), deque()
 
