@@ -50,7 +50,7 @@ MUTANTS = [
         data.test_a03_segment_beyond_the_wrap_is_ahead,
     ),
     plant(
-        "arrival",
+        "record_update",
         "A4 any ACK rearms the timer",
         "with m.If(j.ack_all & (r.phase == Phase.OPEN)):\n"
         "                m.d.comb += [w.deadline.eq(self.settings.keepalive_idle)",
@@ -75,7 +75,7 @@ MUTANTS = [
         0,
     ),
     plant(
-        "arrival",
+        "record_update",
         "A8 an ACK that does not cover the FIN ends LAST-ACK",
         "with m.If(r.fin_queued & j.ack_all & r.fin_told):",
         "with m.If(r.fin_queued & r.fin_told):",
@@ -99,11 +99,11 @@ MUTANTS = [
         life.test_a11_a_board_that_was_reset_begins_elsewhere,
     ),
     plant(
-        "arrival",
+        "receive",
         "A12 acknowledged before it is written",
-        "        with m.If(j.ahead | (j.take != 0)):\n",
-        "        m.d.comb += [w.ack_due.eq(1), w.rcv_pub.eq(self.port.result.rcv_nxt)]\n"
-        "        with m.If(j.ahead | (j.take != 0)):\n",
+        "        with m.If(update.store):\n",
+        "        with m.If(update.store):\n"
+        "            m.d.comb += [w.ack_due.eq(1), w.rcv_pub.eq(update.end)]\n",
         flow.test_ack_only_after_the_write,
     ),
     plant(
@@ -115,10 +115,10 @@ MUTANTS = [
         0,
     ),
     plant(
-        "arrival",
+        "record_update",
         "A16 a repeated SYN gets another number",
         "m.d.comb += w.syn_due.eq(1)\n",
-        "m.d.comb += [w.syn_due.eq(1), w.snd_una.eq(self.handshake.iss + 1)]\n",
+        "m.d.comb += [w.syn_due.eq(1), w.snd_una.eq(self.update.record.snd_una + 1)]\n",
         engine.test_syn_repeated_keeps_isn,
         0,
     ),
