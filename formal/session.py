@@ -62,19 +62,16 @@ class SessionProof(Elaboratable):
         peek = dut.table.read_port(domain="comb")
         m.d.comb += [chosen.eq(AnyConst(2)), Assume(chosen < 3), peek.addr.eq(chosen)]
         mine = view.who == chosen
-        begun = Signal()  # the work is not in its first cycle
-        m.d.sync += begun.eq(dut.work & ~dut.done)
         with m.If(dut.work & mine):
             m.d.sync += [left.eq(dut.new), known.eq(1)]
         last = Mux(known, Value.cast(left), 0)
         fresh = (view.kind == EVENT) & view.opens
-        with m.If(dut.work & mine & ~begun):
+        with m.If(view.first & mine):
             m.d.comb += Assert(Value.cast(dut.record) == Mux(fresh, 0, last))
-        m.d.comb += Assert(~begun | dut.work)
         newest = view.rows[0].as_value()
         for k in (1, 2):
             newest = Mux(chosen == k, view.rows[k].as_value(), newest)
-        waits = dut.work & mine & ~begun
+        waits = view.first & mine
         early = mine & ((view.stage == WORK - 1) | waits)
         m.d.comb += Assert(early | (newest == last))
         with m.If(early):

@@ -47,8 +47,9 @@ class SessionView:
 
     ``more_of`` says of a record whether there is something to do. Attributes, of the work: its
     ``stage``, ``kind``, session ``who``, ``row`` of the table when it began, ``start`` (the record
-    that it begins with), ``now`` (the record). Of the sessions, a bit each: ``alive``, it is open;
-    ``said``, it has offered its place and had no event since. ``rows``: their records as of now.
+    that it begins with), ``now`` (the record), ``first`` (a cycle: the service's first). Of the
+    sessions, a bit each: ``alive``, it is open; ``said``, it has offered its place and had no event
+    since. ``rows``: their records as of now.
     """
 
     def __init__(self, m, machine, service, more_of):
@@ -109,6 +110,10 @@ class SessionView:
             Assert(dut.active.r_en == pops),
             Assert(dut.sweeper.idle == ((self.stage == IDLE) & unasked & (turn | listed))),
         ]
+        later = Signal(name="later")  # the work is not in its first cycle
+        m.d.sync += later.eq(dut.work & ~dut.done)
+        m.d.comb += Assert(~later | dut.work)
+        self.first = dut.work & ~later
         with m.Switch(self.stage):
             with m.Case(IDLE):
                 for kind, ask, number in (
@@ -339,7 +344,8 @@ class SessionView:
                 check(~(dut.post | dut.consume)),
             ]
         asks, asked = Signal(name="asks"), Signal.like(dut.asked)
-        m.d.sync += [asks.eq(dut.request & ~(ended & (self.kind == REQUEST))), asked.eq(dut.asked)]
+        begins = self.first & (self.kind == REQUEST)
+        m.d.sync += [asks.eq(dut.request & ~begins), asked.eq(dut.asked)]
         m.d.comb += check(~asks | dut.request & (dut.asked == asked))
         held = Signal(name="held")
         kept = [Value.cast(dut.descriptor)[17:], dut.position]
@@ -348,5 +354,5 @@ class SessionView:
             m.d.sync += past.eq(value)
             m.d.comb += check(~held | (past == value))
         m.d.sync += held.eq(self.at(SETTLE, LIST, WRITE, WAIT))
-        in_work = self.at(READ, MEASURE, WORK) & (self.kind == REQUEST)
+        in_work = (self.at(READ, MEASURE) | self.first) & (self.kind == REQUEST)
         m.d.comb += Assert(~in_work | dut.request & (dut.asked == self.who))

@@ -22,8 +22,10 @@ __all__ = [
     "ROLES",
     "SLOT",
     "Step",
+    "idle",
     "in_parts",
     "more",
+    "unread",
 ]
 
 #: log2 of a segment's bytes; the largest message; base of the slots, no multiple of all, and size.
@@ -93,6 +95,14 @@ def more(record):
     return Mux(record.dead, over, Mux(record.closing, unread(record) != 0, look))
 
 
+def idle(record):
+    """Whether the record is one that OPEN restores."""
+    held = record.busy | (record.slots != 0) | record.fin_out | record.going | in_parts(record)
+    if "part" in record.shape().members:
+        held |= record.role != Mux(record.port, ROLES[1], ROLES[0])
+    return ~(held | record.dead | record.eof | (unread(record) != 0))
+
+
 class Step:
     """One piece of work.
 
@@ -101,16 +111,14 @@ class Step:
     closed when it was looked at; ``away``: that of the board, for a message or a part of one.
     """
 
-    def __init__(self, m, kind, old, event, answer, header, blocked, who, origin, shut, away):
-        self.m, self.old, self.who, self.origin = m, old, who, origin
+    def __init__(self, m, kind, old, event, answer, header, blocked, who, origin, shut, away, rest):
+        self.m, self.old, self.who, self.origin, self.rest = m, old, who, origin, rest
         self.layout = old.shape()
         self.board = "part" in self.layout.members
         listed = kind == 0
-        self.unlisted = self._record("unlisted", old)
-        m.d.comb += self.unlisted.listed.eq(0)
         self.unread = unread(old)
         self._message(header)
-        work = listed & more(self.unlisted)
+        work = listed & more(old)
         enough = self.unread >= old.need
         parts = in_parts(old)
         live = work & ~old.dead & ~old.closing & ~parts
@@ -137,9 +145,9 @@ class Step:
         self.gives_role = good & answer.id[5]
         closes = (kind == 2) & ~old.dead & of_board(old) & (answer.length != 0) & ~self.goes_on
         self.fatal = self.tardy | (wrong & fatal) | closes
-        rests = ~(old.busy | old.dead | old.closing | old.eof)
-        self.rests = (kind == 3) & rests & ~enough & ((self.unread != 0) | parts)
-        self.over = (kind == 3) & ~self.rests  # nothing that is not in the list already
+        live = ~(old.busy | old.dead | old.closing | old.eof)
+        self.lingers = (kind == 3) & live & ~enough & ((self.unread != 0) | parts)
+        self.over = (kind == 3) & ~self.lingers  # nothing that is not in the list already
         answered = (kind == 2) & ~old.dead & ~self.goes_on
         self.reply = self.error | answered
         self._reply(kind, old, answer)
@@ -194,13 +202,13 @@ class Step:
 
     def _records(self, kind, old, event, answer):
         m = self.m
-        self.before_post = before = self._record("before_post", self.unlisted)
-        self.settled = settled = self._record("settled", self.unlisted)
+        self.before_post = before = self._record("before_post", old)
+        self.settled = settled = self._record("settled", old)
         with m.If(kind == 1):
             self._event(settled, event)
         with m.Elif(kind == 2):
             for record in (before, settled):
-                m.d.comb += [record.listed.eq(old.listed), record.busy.eq(0)]
+                m.d.comb += record.busy.eq(0)
                 with m.If(old.job_stream):
                     m.d.comb += record.going.eq(answer.status == Status.OK)
                 if self.board:
@@ -219,8 +227,8 @@ class Step:
                 m.d.comb += record.slots.eq(old.slots | Mux(self.slot, 2, 1))
                 m.d.comb += [record.old.eq(0), record.late.eq(0)]
         with m.Elif(kind == 3):
-            m.d.comb += [settled.listed.eq(old.listed), settled.old.eq(self.rests)]
-            m.d.comb += settled.late.eq(old.late | (self.rests & old.old))
+            m.d.comb += settled.old.eq(self.lingers)
+            m.d.comb += settled.late.eq(old.late | (self.lingers & old.old))
         with m.If(self.reply):
             m.d.comb += [
                 settled.consumed.eq(old.consumed + self.total),
@@ -247,10 +255,6 @@ class Step:
             ]
             if self.board:
                 m.d.comb += settled.job_board.eq(self.board_job)
-        self.settled_unread = unread(settled)
-        self.new = self._record("new", settled)
-        with m.If(more(settled) & ~self.release & ~self.over):
-            m.d.comb += self.new.listed.eq(1)
 
     def _event(self, record, event):
         m = self.m
@@ -262,6 +266,12 @@ class Step:
                     record.need.eq(8),
                     record.port.eq(self.origin),
                 ]
+                if self.rest:
+                    m.d.comb += [
+                        record.consumed.eq(event.position),
+                        record.latest.eq(event.position),
+                        record.closing.eq(~event.ok),
+                    ]
                 if self.board:
                     m.d.comb += record.role.eq(Mux(self.origin, ROLES[1], ROLES[0]))
             with m.Case(EventKind.DATA):

@@ -6,12 +6,10 @@ the naive model of the decisions made here.
 
 from amaranth import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from trebuchet.models.smp_framing import TYPE_CONFIGURATION, TYPE_DATA
 from trebuchet.models.status import Status
 
-from ..buffers import NO_COLLISIONS, BlockFifo
 from ..csr import CsrSignature
 from ..memory import ADDR_WIDTH, MemorySignature
 from ..roles.contract import NO_ROLE, AnswerLayout, JobKind, JobLayout, check_kinds
@@ -19,7 +17,7 @@ from ..stream import check_data_width
 from ..tcp.service import LENGTH_WIDTH, POSITION_WIDTH, EventKind, ServiceSignature
 from .discard import check_sessions
 from .echo import check_segment_log2
-from .rest import SessionWork
+from .session import SessionMachine, Work
 from .smp_header import RoleChoice, SmpHeaderReader
 from .smp_jobs import SmpJobs
 from .smp_parts import SmpParts
@@ -34,7 +32,6 @@ from .smp_registers import (
     check_source,
 )
 from .smp_reply import SmpReply
-from .sweep import Sweeper
 
 __all__ = ["SMP_BLOCK", "SmpFramer"]
 
@@ -42,7 +39,7 @@ __all__ = ["SMP_BLOCK", "SmpFramer"]
 FIN_TAG = 2
 
 
-class SmpFramer(SmpJobs, SmpParts, SmpReply, SessionWork, wiring.Component):
+class SmpFramer(SmpJobs, SmpParts, SmpReply, wiring.Component):
     """Service for SMP messages: one job a message, the operand where it lies in the receive ring.
 
     Parameters
@@ -190,240 +187,198 @@ class SmpFramer(SmpJobs, SmpParts, SmpReply, SessionWork, wiring.Component):
                 "eof": 1,
                 "closing": 1,  # FIN was posted; what comes is ignored
                 "dead": 1,  # CLOSED has come
-                "listed": 1,  # the number is in the list of sessions with work
                 "old": 1,  # the last sweep found its message incomplete
                 "late": 1,  # two sweeps in a row did
             }
         )
+        self.machine = SessionMachine(self.state_layout, sessions, rest, lag=True)
 
-    # One state machine works on one session's record at a time: for an answer of the role, an
-    # event, or, when neither waits, because the session is next in the active list. A session is
-    # listed at most once, and only while there is something to do for it (`more`), so that no
-    # work is ever found by looking through the table.
+    # The session machine has one record worked on at a time: for an answer of the role, an event, a
+    # sweep, or because the session is listed. The work's first cycle is state BEGIN of a second
+    # machine, which goes on with what takes longer: a header to read, an answer to write.
     def elaborate(self, platform):
         m = Module()
-        m.submodules.table = table = Memory(
-            shape=self.state_layout, depth=self.sessions, init=[], attrs=NO_COLLISIONS
-        )
-        self.read, self.write = table.read_port(), table.write_port()
-        bits = max(1, (self.sessions - 1).bit_length())
-        m.submodules.active = self.active = BlockFifo(width=bits, depth=self.sessions)
-        m.submodules.sweeper = self.sweeper = Sweeper(self.sessions)
+        m.submodules.machine = machine = self.machine
         m.submodules.reader = self.reader = SmpHeaderReader(self.width, self.segment_log2)
         m.submodules.choice = self.choice
-        self.state = state = Signal(self.state_layout)
-        self.session = Signal(bits)
         self.reply = Signal(
             data.StructLayout(
                 {"error": 1, "fatal": 1, "status": 8, "id": 32, "length": LENGTH_WIDTH, "slot": 1}
             )
         )
         self.total = Signal(self.segment_log2 + 1)  # bytes of the message at hand
-        self.released = Signal()
-        self._resting()
+        state, new = machine.record, machine.new
         self._measure(m, state)
-        svc = self.service
+        self._connect(m, state)
+        self._connect_choice(m, state)
+        with m.If(self.job.ready):
+            m.d.sync += self.job.valid.eq(0)
+        m.d.comb += new.eq(state)
+        with m.FSM():
+            with m.State("BEGIN"):
+                m.d.comb += machine.done.eq(1)
+                with m.If(machine.work):
+                    self._begin(m, state, new)
+            self._check(m, state, new)
+            self._reply(m, state, new)
+            if self.board:
+                self._part(m, state, new)
+        return m
+
+    def _connect(self, m, state):
+        machine, answer = self.machine, self.answer
+        wiring.connect(m, machine.service, wiring.flipped(self.service))
         m.d.comb += [
-            self.write.addr.eq(self.session),
-            self.write.data.eq(state),
-            self.active.w_data.eq(self.session),
-            self.sweeper.sweep.eq(self.sweep),
-            self.sweeper.other.eq(self.active.r_rdy),
-            svc.tx.payload.session.eq(self.session),
-            svc.free.payload.session.eq(self.session),
+            machine.request.eq(answer.valid),
+            machine.asked.eq(answer.payload.session),
+            machine.sweep.eq(self.sweep),
             # The record stays as it is until both streams have been taken.
-            svc.free.payload.position.eq(state.consumed),
-            svc.tx.payload.addr.eq(
+            machine.position.eq(state.consumed),
+            machine.descriptor.addr.eq(
                 self._slot_address(self.reply.slot) | ((~self.reply.error) << 2)
             ),
+            self.reader.base.eq(state.base),
+            self.reader.offset.eq(state.consumed[: self.segment_log2]),
         ]
-        self._connect_choice(m, state)
-        for port in (svc.tx, svc.free, self.job):
-            with m.If(port.ready):
-                m.d.sync += port.valid.eq(0)
-        with m.FSM():
-            self._choose(m, state)
-            self._event(m, state)
-            self._answer(m, state)
-            self._run(m, state)
-            self._check(m, state)
-            self._reply(m, state)
-            if self.board:
-                self._part(m, state)
-            self._finish(m, state)
-        return m
 
     def _count(self, m, name):
         register = getattr(self.csr, name)
         m.d.sync += register.eq(register + 1)
 
+    def _go_on(self, m, name):
+        """The work goes on in the next cycle, in state ``name``."""
+        m.next = name
+        m.d.comb += self.machine.done.eq(0)
+
+    def _end(self, m):
+        """The work ends with this cycle."""
+        m.next = "BEGIN"
+        m.d.comb += self.machine.done.eq(1)
+
     def _measure(self, m, state):
         """How much is unread (registered), and whether there is something to do."""
-        low = self.segment_log2 + 1
+        low, machine = self.segment_log2 + 1, self.machine
         self.unread = Signal(low)
         m.d.sync += self.unread.eq(state.latest - state.consumed[:low])
         self.enough = Signal()
-        self.more = Signal()
         self.waiting = Signal()  # for the rest of a message
         rest = ~self.enough & ((self.unread != 0) | self._in_parts(state))
-        idle = ~state.busy & ~state.dead & ~state.closing & ~state.eof
-        m.d.comb += [self.enough.eq(self.unread >= state.need), self.waiting.eq(idle & rest)]
+        calm = ~state.busy & ~state.dead & ~state.closing & ~state.eof
+        m.d.comb += [self.enough.eq(self.unread >= state.need), self.waiting.eq(calm & rest)]
         with m.If(state.dead):
-            m.d.comb += self.more.eq(~state.busy & (state.slots == 0) & ~state.fin_out)
+            m.d.comb += machine.more.eq(~state.busy & (state.slots == 0) & ~state.fin_out)
         with m.Elif(state.closing):
-            m.d.comb += self.more.eq(self.unread != 0)
+            m.d.comb += machine.more.eq(self.unread != 0)
         with m.Elif(~state.busy):
             due = self.enough | state.late | (state.eof & self._in_parts(state))
-            m.d.comb += self.more.eq(Mux(due, state.slots != 3, state.eof))
+            m.d.comb += machine.more.eq(Mux(due, state.slots != 3, state.eof))
+        # With all consumed the record is as after OPEN.
+        going = state.going if JobKind.STREAM in self.kinds else 0
+        kept = going | self._in_parts(state) | self._has_own_role(state)
+        held = state.busy | state.slots.any() | state.fin_out | kept
+        ends = state.dead | state.eof | (self.unread != 0)
+        m.d.comb += machine.idle.eq(~held & ~ends)
 
-    def _consume(self, m, state, count):
-        free = self.service.free
-        m.d.sync += [
-            state.consumed.eq(state.consumed + count),
-            free.payload.release.eq(0),
-            free.valid.eq(1),
-        ]
+    def _consume(self, m, state, new, count):
+        m.d.comb += [new.consumed.eq(state.consumed + count), self.machine.consume.eq(1)]
 
-    def _choose(self, m, state):
-        kind = Signal(2)
-        with m.State("IDLE"):
-            m.d.sync += self.released.eq(0)
-            self._begin(m)
-            with m.If(self.answer.valid):
-                m.d.comb += self.read.addr.eq(self.answer.payload.session)
-            with m.Elif(self.service.event.valid):
-                m.d.comb += self.read.addr.eq(self.service.event.payload.session)
-            m.d.sync += [
-                self.session.eq(self.read.addr),
-                kind.eq(Mux(self.answer.valid, 2, self.service.event.valid)),
-            ]
-            turn = self.sweeper.turn
-            with m.If(~self.answer.valid & ~self.service.event.valid):
-                m.d.comb += self.sweeper.idle.eq(turn | self.active.r_rdy)
-                m.d.comb += self.read.addr.eq(Mux(turn, self.sweeper.session, self.active.r_data))
-                m.d.comb += self.active.r_en.eq(self.active.r_rdy & ~turn)
-                with m.If(turn):
-                    m.d.sync += kind.eq(3)
-            with m.If(self.answer.valid | self.service.event.valid | self.active.r_rdy | turn):
-                m.next = "READ"
-        with m.State("READ"):
-            m.d.sync += state.eq(self.read.data)
-            m.next = "MEASURE"
-        with m.State("MEASURE"):
-            with m.Switch(kind):
-                with m.Case(0):
-                    m.d.sync += state.listed.eq(0)
-                    m.next = "RUN"
-                with m.Case(1):
-                    m.next = "EVENT"
-                with m.Case(2):
-                    m.next = "ANSWER"
-                with m.Default():
-                    m.next = "SWEEP"
-        with m.State("SWEEP"):
-            # The number may be nobody's; and what else there is to do is listed already.
-            m.d.sync += [state.old.eq(self.waiting), self.released.eq(~self.waiting)]
-            with m.If(self.waiting & state.old):
-                m.d.sync += state.late.eq(1)
-            m.next = "SETTLE"
+    def _begin(self, m, state, new):
+        with m.Switch(self.machine.kind):
+            with m.Case(Work.LISTED):
+                self._run(m, state, new)
+            with m.Case(Work.EVENT):
+                self._event(m, state, new)
+            with m.Case(Work.REQUEST):
+                self._answer(m, state, new)
+            with m.Default():
+                self._sweep(m, state, new)
 
-    def _event(self, m, state):
-        event = self.service.event
-        with m.State("EVENT"):
-            m.d.comb += event.ready.eq(1)
-            with m.Switch(event.payload.kind):
-                with m.Case(EventKind.OPEN):
-                    m.d.sync += [state.as_value().eq(0), state.need.eq(HEADER_BYTES)]
-                    self._opens_with_role(m, state)
-                    self._restore(m, state)
-                    if len(self.roles) > 1:
-                        m.d.sync += state.port.eq(self.origin)
-                with m.Case(EventKind.DATA):
-                    m.d.sync += [
-                        state.base.eq(event.payload.base[self.segment_log2 :]),
-                        state.latest.eq(event.payload.position[: self.segment_log2 + 1]),
+    def _sweep(self, m, state, new):
+        # The number may be nobody's; and what else there is to do is listed already.
+        m.d.comb += [new.old.eq(self.waiting), self.machine.forget.eq(~self.waiting)]
+        with m.If(self.waiting & state.old):
+            m.d.comb += new.late.eq(1)
+
+    def _event(self, m, state, new):
+        event = self.service.event.payload
+        with m.Switch(event.kind):
+            with m.Case(EventKind.OPEN):  # of a record that is 0
+                m.d.comb += new.need.eq(HEADER_BYTES)
+                self._opens_with_role(m, new)
+                if len(self.roles) > 1:
+                    m.d.comb += new.port.eq(self.origin)
+                if self.rest:
+                    m.d.comb += [
+                        new.consumed.eq(event.position),
+                        new.latest.eq(event.position[: self.segment_log2 + 1]),
+                        new.closing.eq(~event.ok),
                     ]
-                with m.Case(EventKind.EOF):
-                    m.d.sync += state.eof.eq(1)
-                with m.Case(EventKind.SENT):
-                    with m.If(event.payload.tag == FIN_TAG):
-                        m.d.sync += state.fin_out.eq(0)
-                    with m.Else():
-                        m.d.sync += state.slots.bit_select(event.payload.tag[0], 1).eq(0)
-                with m.Case(EventKind.CLOSED):
-                    m.d.sync += state.dead.eq(1)
-                    inside = state.busy | (self.unread != 0) | self._in_parts(state)
-                    with m.If(~event.payload.ok & inside):
-                        self._count(m, "aborted")
-            m.next = "SETTLE"
+            with m.Case(EventKind.DATA):
+                m.d.comb += [
+                    new.base.eq(event.base[self.segment_log2 :]),
+                    new.latest.eq(event.position[: self.segment_log2 + 1]),
+                ]
+            with m.Case(EventKind.EOF):
+                m.d.comb += new.eof.eq(1)
+            with m.Case(EventKind.SENT):
+                with m.If(event.tag == FIN_TAG):
+                    m.d.comb += new.fin_out.eq(0)
+                with m.Else():
+                    m.d.comb += new.slots.bit_select(event.tag[0], 1).eq(0)
+            with m.Case(EventKind.CLOSED):
+                m.d.comb += new.dead.eq(1)
+                inside = state.busy | (self.unread != 0) | self._in_parts(state)
+                with m.If(~event.ok & inside):
+                    self._count(m, "aborted")
 
-    def _answer(self, m, state):
+    def _answer(self, m, state, new):
         answer = self.answer.payload
-        with m.State("ANSWER"):
-            m.d.comb += self.answer.ready.eq(1)
-            m.d.sync += [
-                state.busy.eq(0),
-                self.reply.error.eq((answer.status != Status.OK) | self._configures(state)),
-                self.reply.fatal.eq(self._of_board(state) & (answer.length != 0)),
-                self.reply.status.eq(answer.status),
-                self.reply.id.eq(Mux(self._of_board(state), 0, answer.id)),
-                self.reply.length.eq(answer.length),
-                self.reply.slot.eq(state.job_slot),
-                self.total.eq(state.need),
-            ]
-            m.next = "REPLY"
-            if JobKind.STREAM in self.kinds:
-                with m.If(state.job_stream):
-                    m.d.sync += state.going.eq(answer.status == Status.OK)
-            if self.board:
-                self._answer_of_board(m, state)
-            with m.If(state.dead):
-                m.d.sync += state.slots.bit_select(state.job_slot, 1).eq(0)
-                m.next = "SETTLE"
+        m.d.comb += [self.answer.ready.eq(1), new.busy.eq(0)]
+        m.d.sync += [
+            self.reply.error.eq((answer.status != Status.OK) | self._configures(state)),
+            self.reply.fatal.eq(self._of_board(state) & (answer.length != 0)),
+            self.reply.status.eq(answer.status),
+            self.reply.id.eq(Mux(self._of_board(state), 0, answer.id)),
+            self.reply.length.eq(answer.length),
+            self.reply.slot.eq(state.job_slot),
+            self.total.eq(state.need),
+        ]
+        self._go_on(m, "REPLY")
+        if JobKind.STREAM in self.kinds:
+            with m.If(state.job_stream):
+                m.d.comb += new.going.eq(answer.status == Status.OK)
+        if self.board:
+            self._answer_of_board(m, state, new)
+        with m.If(state.dead):
+            m.d.comb += new.slots.bit_select(state.job_slot, 1).eq(0)
+            self._end(m)
 
     def _configures(self, state):
         configure = state.job_configure if JobKind.CONFIGURE in self.kinds else 0
         return configure | self._of_board(state)
 
-    def _run(self, m, state):
-        svc = self.service
-        m.d.comb += [
-            self.reader.base.eq(state.base),
-            self.reader.offset.eq(state.consumed[: self.segment_log2]),
-        ]
-        with m.State("RUN"):
-            m.next = "SETTLE"
-            with m.If(~self.more):
-                pass
-            with m.Elif(self._in_parts(state)):
-                self._next_part(m, state)
-            with m.Elif(state.dead):
-                m.d.sync += [
-                    svc.free.valid.eq(1),
-                    svc.free.payload.release.eq(1),
-                    self.released.eq(1),
-                ]
-            with m.Elif(state.closing):
-                self._consume(m, state, self.unread)
-            with m.Elif(self.enough):
-                # While the role's door is blocked the session goes back to the end of the list.
-                with m.If(~self.job.valid):
-                    m.d.comb += self.reader.start.eq(1)
-                    m.next = "HEADER"
-            with m.Elif(state.late):
-                m.next = "LATE"
-            with m.Else():  # the peer has closed, and what is left is no message
-                m.d.sync += [
-                    state.closing.eq(1),
-                    state.fin_out.eq(1),
-                    svc.tx.valid.eq(1),
-                    svc.tx.payload.length.eq(0),
-                    svc.tx.payload.push.eq(0),
-                    svc.tx.payload.close.eq(1),
-                    svc.tx.payload.tag.eq(FIN_TAG),
-                ]
+    def _run(self, m, state, new):
+        machine, tx = self.machine, self.machine.descriptor
+        with m.If(~machine.more):
+            pass
+        with m.Elif(self._in_parts(state)):
+            self._next_part(m, state)
+        with m.Elif(state.dead):
+            m.d.comb += machine.release.eq(1)
+        with m.Elif(state.closing):
+            self._consume(m, state, new, self.unread)
+        with m.Elif(self.enough):
+            # While the role's door is blocked the session goes back to the end of the list.
+            with m.If(~self.job.valid):
+                m.d.comb += self.reader.start.eq(1)
+                self._go_on(m, "HEADER")
+        with m.Elif(state.late):
+            self._go_on(m, "LATE")
+        with m.Else():  # the peer has closed, and what is left is no message
+            m.d.comb += [new.closing.eq(1), new.fin_out.eq(1), machine.post.eq(1)]
+            m.d.sync += [tx.length.eq(0), tx.push.eq(0), tx.close.eq(1), tx.tag.eq(FIN_TAG)]
 
-    def _check(self, m, state):
+    def _check(self, m, state, new):
         header = self.reader.header
         slot = Signal()
         bad_type = Signal()
@@ -456,14 +411,14 @@ class SmpFramer(SmpJobs, SmpParts, SmpReply, SessionWork, wiring.Component):
             with m.Elif(too_large):
                 m.d.sync += self.reply.status.eq(Status.TOO_LARGE)
             with m.Elif(self.unread < self.total):
-                m.d.sync += state.need.eq(self.total)
-                m.next = "SETTLE"
+                m.d.comb += new.need.eq(self.total)
+                self._end(m)
             with m.Elif(short):
                 m.d.sync += self.reply.status.eq(Status.BAD_LENGTH)
             with m.Elif(self.choice.open):
                 m.next = "JOB"
             with m.Else():
-                m.next = "SETTLE"
+                self._end(m)
         with m.State("LATE"):
             m.d.sync += [
                 slot.eq(state.slots[0]),
@@ -475,17 +430,11 @@ class SmpFramer(SmpJobs, SmpParts, SmpReply, SessionWork, wiring.Component):
             ]
             m.next = "ERROR"
         with m.State("ERROR"):
-            m.d.sync += [state.old.eq(0), state.late.eq(0)]
-            m.d.sync += state.slots.bit_select(slot, 1).eq(1)
+            m.d.comb += [new.old.eq(0), new.late.eq(0)]
+            m.d.comb += new.slots.bit_select(slot, 1).eq(1)
             with m.If(self.reply.fatal):
                 m.d.sync += self.total.eq(self.unread)
             m.next = "REPLY"
         with m.State("JOB"):
-            self._post_job(m, state, header, slot)
-            m.next = "SETTLE"
-
-    def _idle(self, state):
-        """The record is as after OPEN."""
-        going = state.going if JobKind.STREAM in self.kinds else 0
-        kept = going | self._in_parts(state) | self._has_own_role(state)
-        return ~(state.busy | state.slots.any() | state.fin_out | kept)
+            self._post_job(m, state, new, header, slot)
+            self._end(m)

@@ -39,7 +39,8 @@ class SessionMachine(wiring.Component):
 
     ==============  ===  =====================================================================
     ``service``     In   :class:`~trebuchet.cores.tcp.service.ServiceSignature`
-    ``request``     In   the service asks to work on session ``asked``; both held until ``done``
+    ``request``     In   the service asks to work on session ``asked``; both held until the first
+                         cycle of that work
     ``asked``       In   a session
     ``sweep``       In   strobe: go through all sessions once, between other work
     ``work``        Out  a piece of work is under way

@@ -39,9 +39,9 @@ class SmpParts:
         own = state.role if self.board else self._role_of_port(getattr(self, "to", 0))
         m.d.comb += choice.own.eq(own)
 
-    def _opens_with_role(self, m, state):
+    def _opens_with_role(self, m, new):
         if self.board:
-            m.d.sync += state.role.eq(self._role_of_port(getattr(self, "origin", 0)))
+            m.d.comb += new.role.eq(self._role_of_port(getattr(self, "origin", 0)))
 
     def _next_part(self, m, state):
         """The part that was asked for, or why it does not come, becomes a job."""
@@ -50,17 +50,17 @@ class SmpParts:
         whole = self.enough & ~state.dead
         m.d.sync += self.total.eq(Mux(whole, state.need, 0))
         with m.If(~self.job.valid & self.door):
-            m.next = "PART"
+            self._go_on(m, "PART")
 
-    def _part(self, m, state):
+    def _part(self, m, state, new):
         """States in which a part becomes a job, and in which its bytes are consumed."""
         job = self.job.payload
         missing = self.total == 0
         slot = state.slots[0]
         with m.State("PART"):
-            self._give_job(m, state, slot, 0)
+            self._give_job(m, state, new, slot, 0)
+            m.d.comb += new.job_board.eq(1)
             m.d.sync += [
-                state.job_board.eq(1),
                 job.role.eq(BOARD),
                 job.id.eq(Cat(~state.part, missing & state.late, missing & state.dead)),
                 job.length.eq(self.total),
@@ -68,26 +68,26 @@ class SmpParts:
             if self.kinds:
                 m.d.sync += job.kind.eq(JobKind.CONFIGURE)
             for kind in self.kinds:
-                m.d.sync += state[f"job_{kind.name.lower()}"].eq(0)
+                m.d.comb += new[f"job_{kind.name.lower()}"].eq(0)
             if JobKind.STREAM in self.kinds:
                 m.d.sync += job.first.eq(~state.going)
-            m.next = "SETTLE"
+            self._end(m)
         with m.State("GO_ON"):
-            self._consume(m, state, self.total)
-            m.d.sync += state.need.eq(self.reply.length)
-            m.next = "SETTLE"
+            self._consume(m, state, new, self.total)
+            m.d.comb += new.need.eq(self.reply.length)
+            self._end(m)
 
-    def _answer_of_board(self, m, state):
+    def _answer_of_board(self, m, state, new):
         """In the state in which an answer is taken, which goes on to reply to it."""
         answer = self.answer.payload
         good = state.job_board & (answer.status == Status.OK)
         goes_on = good & (answer.length != 0)
-        m.d.sync += state.part.eq(goes_on)
+        m.d.comb += new.part.eq(goes_on)
         with m.If(good & answer.id[GIVES_ROLE]):
-            m.d.sync += state.role.eq(answer.id[:ROLE_WIDTH])
+            m.d.comb += new.role.eq(answer.id[:ROLE_WIDTH])
         with m.If(goes_on):
-            m.d.sync += state.slots.bit_select(state.job_slot, 1).eq(0)
-            m.next = "GO_ON"
+            m.d.comb += new.slots.bit_select(state.job_slot, 1).eq(0)
+            self._go_on(m, "GO_ON")
 
     def _header_of_board(self, m):
         """In the state in which a header is judged: a message in parts begins with its header."""
@@ -97,7 +97,7 @@ class SmpParts:
         with m.If(self.door):
             m.next = "PART"
         with m.Else():
-            m.next = "SETTLE"
+            self._end(m)
 
     def _has_own_role(self, state):
         """The connection has another role than its port."""

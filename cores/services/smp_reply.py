@@ -16,12 +16,12 @@ class SmpReply:
 
     def _slot_address(self, slot):
         log2 = self.slot_bytes.bit_length() - 1
-        offset = Cat(slot, self.session) << log2
+        offset = Cat(slot, self.machine.session) << log2
         # An adder only where the slots' base is not aligned to their total size.
         aligned = self.slots_base & ((1 << len(offset)) - 1) == 0
         return self.slots_base | offset if aligned else self.slots_base + offset
 
-    def _reply(self, m, state):
+    def _reply(self, m, state, new):
         reply, mem = self.reply, self.mem
         n = self.width // 8
         beats = 16 // n
@@ -69,21 +69,23 @@ class SmpReply:
             with m.If(mem.wdone.valid):
                 m.next = "POST"
         with m.State("POST"):
-            self._post(m, state)
-            m.next = "SETTLE"
+            self._post(m, state, new)
+            self._end(m)
 
-    def _post(self, m, state):
-        reply, tx = self.reply, self.service.tx
-        m.d.sync += [
-            tx.valid.eq(1),
-            tx.payload.length.eq(Mux(reply.error, 16, reply.length + 12)),
-            tx.payload.push.eq(1),
-            tx.payload.close.eq(reply.fatal),
-            tx.payload.tag.eq(reply.slot),
-            state.need.eq(HEADER_BYTES),
-            state.closing.eq(reply.fatal),
+    def _post(self, m, state, new):
+        reply, tx = self.reply, self.machine.descriptor
+        m.d.comb += [
+            self.machine.post.eq(1),
+            new.need.eq(HEADER_BYTES),
+            new.closing.eq(reply.fatal),
         ]
-        self._consume(m, state, self.total)
+        m.d.sync += [
+            tx.length.eq(Mux(reply.error, 16, reply.length + 12)),
+            tx.push.eq(1),
+            tx.close.eq(reply.fatal),
+            tx.tag.eq(reply.slot),
+        ]
+        self._consume(m, state, new, self.total)
         with m.If(~reply.error):
             self._count(m, "answers")
         with m.Else():
