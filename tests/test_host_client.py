@@ -89,7 +89,9 @@ def test_a_client_talks_to_boards(client, command):
     assert result.returncode == 1
 
 
-@pytest.mark.parametrize("name", ["config", "image", "update", "doctor", "status", "manage"])
+@pytest.mark.parametrize(
+    "name", ["config", "image", "update", "doctor", "status", "manage", "measure"]
+)
 def test_commands_of_a_client_load(client, name):
     result = client(name, "--help")
     assert result.returncode == 0, result.stderr
@@ -116,6 +118,7 @@ def test_the_library_needs_nothing_else(client):
     [
         (("ecg", "run", "127.0.0.1"), "numpy", "models"),
         (("matmul", "run", "127.0.0.1"), "numpy", "models"),
+        (("measure", "transfer", "127.0.0.1", "--plot", "a.png"), "matplotlib", "models"),
         (("load", "ecpix5"), "litex", "gateware"),
         (("core", "list"), "amaranth", "gateware"),
     ],

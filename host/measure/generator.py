@@ -87,6 +87,8 @@ class Load:
         Seconds without any completion, after which the run fails; simulated ones in a simulation.
     most : int or None
         So many transfers are started at most.
+    ready : callable
+        Called when all connections are open; the load begins when it returns.
     """
 
     places: Sequence[Place]
@@ -97,6 +99,7 @@ class Load:
     polling: bool = False
     timeout: float = 30.0
     most: int | None = None
+    ready: Callable[[], object] = lambda: None
 
     def __post_init__(self) -> None:
         if not 1 <= self.connections <= CONNECTIONS:
@@ -128,6 +131,7 @@ class _Loop:
         except BaseException:
             self.close()
             raise
+        load.ready()
         self.run.shares = [0] * load.connections
         self.discards = load.transfer.traffic == Traffic.DISCARD
         self.under_way = 0
