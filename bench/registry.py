@@ -291,12 +291,15 @@ _GATING = (
     Group(
         "boot",
         "trebuchet.bench.boot:cycles",
-        "cycles to `ready` and to an interrupt's handler, with and without a boot ROM; a minute",
+        "cycles to `ready`, to an interrupt's handler, of a restart; a minute or two",
         (
             "boot.ready_cycles",
             "boot.interrupt_cycles",
             "boot.rom_ready_cycles",
             "boot.rom_interrupt_cycles",
+            "boot.rom_restart_cycles",
+            "boot.rom_image_cycles",
+            "boot.rom_syn_cycles",
         ),
     ),
     *(
