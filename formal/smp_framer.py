@@ -169,6 +169,8 @@ class SmpFramerProof(Elaboratable):
             offered = job.valid & (job.payload.session == s)
             left = ~view.alive[s] | view.said[s]
             over = now.dead | idle(now) | (~view.said[s] & (Value.cast(now) == 0))
+            if self.board:  # OPEN's work begins with 0, and gives the role of the port
+                over |= Value.cast(now) == 0
             m.d.comb += [
                 Assert(now.busy == (in_role[s] | offered)),
                 Assert(~now.closing | ~(now.busy | in_parts(now))),
