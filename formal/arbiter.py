@@ -134,7 +134,11 @@ MUTANTS = (
     Mutant("fixed_priority", "(k + step) % self.n", "(step - 1) % self.n"),
     Mutant("forgets_ready", "inputs[k].ready.eq(self.o.ready)", "inputs[k].ready.eq(1)"),
 )
-INTERLEAVES = Mutant("interleaves", "Mux(moves, ends,", "Mux(moves, 1,")
+INTERLEAVES = Mutant(
+    "interleaves",
+    "Mux(moves, ends, ~self.started & ~self.o.valid)",
+    "Mux(moves, 1, ~self.started & ~self.o.valid)",
+)
 
 PROOFS = (
     *(
@@ -161,9 +165,13 @@ PROOFS = (
         depth=2,
         cover_depth=5,
         mutants=(
-            Mutant("hangs_on_nowhere", "readies[self.select], 1)", "readies[self.select], 0)"),
+            Mutant(
+                "hangs_on_nowhere",
+                "self.select < self.n, readies[self.select], 1",
+                "self.select < self.n, readies[self.select], 0",
+            ),
             Mutant("shows_all", "self.i.valid & (self.select == k)", "self.i.valid"),
-            Mutant("last_missing", "self.select < self.n,", "self.select < self.n - 1,"),
+            Mutant("last_missing", "self.select < self.n", "self.select < self.n - 1"),
         ),
         assumes="the stream rules on the input; `select` is kept while a beat waits",
     ),

@@ -124,7 +124,12 @@ PROOFS = (
         lambda cls: cls(32, 1, 4),
         (
             Mutant("moves_on", "queue.w_rdy & (~address.valid | address.ready)", "queue.w_rdy"),
-            Mutant("takes_back", "wdata.valid & moves", "wdata.valid & moves & ~b.valid"),
+            Mutant(
+                "takes_back",
+                "self.mem.wdata.valid & moves",
+                "self.mem.wdata.valid & moves & ~b.valid",
+                context='queue, w, b, done = side["queue"], self.axi.w, self.axi.b, self.mem.wdone',
+            ),
         ),
         size="32, 1, 4",
         cover_depth=10,

@@ -102,10 +102,20 @@ class FairMuxProof(Elaboratable):
 
 
 FAIR_MUTANTS = (
-    Mutant("takes_no_turns", "o.p.last & due", "o.p.last & ~other"),
+    Mutant(
+        "takes_no_turns",
+        "o.p.last & due",
+        "o.p.last & ~other",
+        context="granted, other = Signal(), Signal()",
+    ),
     Mutant("interleaves", "o.p.last & due", "due"),
     Mutant("does_not_count", "with m.If(moves & other):", "with m.If(moves & ~other):", 16),
-    Mutant("leaves_stalled", "~self.started & ~granted", "~self.started & ~o.ready"),
+    Mutant(
+        "leaves_stalled",
+        "~self.started & ~granted",
+        "~self.started & ~o.ready",
+        context="o, grant, lead = self.o, Signal(), self.lead",
+    ),
 )
 
 

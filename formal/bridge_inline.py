@@ -92,7 +92,7 @@ PROOFS = (
         lambda cores: InlineProof(cores.InlineEngine(AnyBody(), 32, shortest=6, longest=19)),
         (
             Mutant("shut", "gate.enable.eq(1)", "gate.enable.eq(self.enable)"),
-            Mutant("counts_all", "gate.events.refused)", "gate.events.injected)"),
+            Mutant("counts_all", "refused + gate.events.refused", "refused + gate.events.injected"),
             Mutant("always_on", "stage.enable.eq(self.enable)", "stage.enable.eq(1)"),
         ),
     ),
@@ -103,9 +103,16 @@ PROOFS = (
         "bridge",
         _lane,
         (
-            Mutant("never_by", "engine.enable.eq(self.enable)", "engine.enable.eq(1)"),
             Mutant(
-                "of_the_role", "connect(m, store.o, engine.i)", "connect(m, injector.o, engine.i)"
+                "never_by",
+                "m.d.comb += engine.enable.eq(self.enable)",
+                "m.d.comb += engine.enable.eq(1)",
+            ),
+            Mutant(
+                "of_the_role",
+                "connect(m, store.o, engine.i)\nconnect(m, engine.o, mux.i[0])",
+                "connect(m, injector.o, engine.i)\nconnect(m, engine.o, mux.i[0])",
+                context="m.submodules.injector = injector = self.injector",
             ),
         ),
     ),

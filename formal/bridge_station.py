@@ -254,10 +254,20 @@ PROOFS = (
             Mutant("takes_the_damaged", "(beat.error | ~self.wanted)", "~self.wanted"),
             Mutant("drops_groups", "tap.drop.eq(settled & ~missed)", "tap.drop.eq(settled)"),
             Mutant("no_groups", "self.wanted.eq(~missed | group)", "self.wanted.eq(~missed)"),
-            Mutant("half_an_address", "self.miss | wrong)", "wrong)"),
+            Mutant(
+                "half_an_address",
+                "wrong if end == 0 else self.miss | wrong",
+                "wrong if end == 0 else wrong",
+            ),
             Mutant("learns_groups", "m.If(good & ~seen[0])", "m.If(good)"),
-            Mutant("learns_the_damaged", "beat.last & ~beat.error & (", "beat.last & ("),
-            Mutant("counts_the_others", "dropped_overflow & self.ours", "dropped_overflow"),
+            Mutant(
+                "learns_the_damaged",
+                "beat.last & ~beat.error & (self.index == self.beats)",
+                "beat.last & (self.index == self.beats)",
+            ),
+            Mutant(
+                "counts_the_others", "store.dropped_overflow & self.ours", "store.dropped_overflow"
+            ),
             Mutant("in_its_own_time", "with m.If(tap.step):", "with m.If(1):"),
         ),
         assumes="a beat that is not a last one has no error; the address is constant",
@@ -274,11 +284,19 @@ PROOFS = (
         cover_depth=10,
         mutants=(
             Mutant("groups_to_the_host", "choice.eq(0b11)", "choice.eq(0b10)"),
-            Mutant("all_to_the_network", "& whole, 0b10, 0b01)", "& whole, 0b01, 0b01)"),
+            Mutant(
+                "all_to_the_network",
+                "(bits == self.host) & whole, 0b10, 0b01",
+                "(bits == self.host) & whole, 0b01, 0b01",
+            ),
             Mutant("does_not_wait", "~(owed & ~ready).any()", "(ready | ~owed).any()"),
             Mutant("twice", "owed.eq(owed & ~ready)", "owed.eq(owed)"),
             Mutant("too_soon", "with m.If(i.valid | held.last):", "with m.If(1):"),
-            Mutant("forgets_its_route", "~i.p.first, route, 0)", "~i.p.first, 0b01, 0)"),
+            Mutant(
+                "forgets_its_route",
+                "i.valid & ~i.p.first, route, 0",
+                "i.valid & ~i.p.first, 0b01, 0",
+            ),
         ),
         assumes="the stream rules on the input; the host's address is constant",
     ),
@@ -293,7 +311,11 @@ PROOFS = (
         mutants=(
             Mutant("ports_swapped", "bridge.inject[1 - port]", "bridge.inject[port]"),
             Mutant("learns_the_network", "self.listeners[1].source", "self.listeners[0].source"),
-            Mutant("never_off", "theirs.eq(ours) if", "theirs.eq(1) if"),
+            Mutant(
+                "never_off",
+                'theirs.eq(ours) if register.access == "rw" else ours.eq(theirs)',
+                'theirs.eq(1) if register.access == "rw" else ours.eq(theirs)',
+            ),
             Mutant("counts_each_cycle", "count + listener.lost", "count + 1"),
         ),
         assumes="nothing",

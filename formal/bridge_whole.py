@@ -154,8 +154,16 @@ class BridgeProof(Elaboratable):
 
 
 LANE_MUTANTS = (
-    Mutant("role_has_no_say", "tap.enable.eq(self.enable)", "tap.enable.eq(0)"),
-    Mutant("injects_in_bypass", "injector.enable.eq(self.enable)", "injector.enable.eq(1)"),
+    Mutant(
+        "role_has_no_say",
+        "tap.enable.eq(self.enable), injector.enable.eq(self.enable)",
+        "tap.enable.eq(0), injector.enable.eq(self.enable)",
+    ),
+    Mutant(
+        "injects_in_bypass",
+        "tap.enable.eq(self.enable), injector.enable.eq(self.enable)",
+        "tap.enable.eq(self.enable), injector.enable.eq(1)",
+    ),
     Mutant("half_a_quantum", "FairMux(width, beats)", "FairMux(width, beats // 2)"),
     Mutant("half_a_store", "2 << beats.bit_length()", "1 << beats.bit_length()"),
     Mutant("drops_when_full", "drop_when_full=False", "drop_when_full=True"),

@@ -150,7 +150,12 @@ PROOFS = (
         cover_depth=12,
         mutants=(
             Mutant("forgets_skid", "self.i.valid | skid_full", "self.i.valid"),
-            Mutant("overwrites_skid", "self.i.valid & ~skid_full", "self.i.valid"),
+            Mutant(
+                "overwrites_skid",
+                "self.i.valid & ~skid_full",
+                "self.i.valid",
+                within="SkidBuffer.elaborate",
+            ),
         ),
     ),
     *(

@@ -77,8 +77,13 @@ PROOFS = tuple(
         depth=2,
         cover_depth=8,
         mutants=(
-            Mutant("loses_the_carry", "+ masked + base[32]", "+ masked", 8),
-            Mutant("keeps_the_first", "word[16:] & keep[1]", "word[16:] & keep[0]", 8),
+            Mutant("loses_the_carry", "base[:32] + masked + base[32]", "base[:32] + masked", 8),
+            Mutant(
+                "keeps_the_first",
+                "word[16:] & keep[1].replicate(16)",
+                "word[16:] & keep[0].replicate(16)",
+                8,
+            ),
             Mutant("never_starts", "Mux(self.start, C(0, 33), acc)", "acc", 8),
             Mutant("folds_once", "self.total[:16] + self.total[16]", "self.total[:16]", 8),
         ),

@@ -299,11 +299,11 @@ PROOFS = (
                 Mutant(
                     "takes_fragments", "Cat(byte[20][:6], byte[21])", "Cat(byte[20][:5], byte[21])"
                 ),
-                Mutant("takes_udp", "23: 6}", "23: 17}"),
+                Mutant("takes_udp", "{12: 0x08, 13: 0x00, 23: 6}", "{12: 0x08, 13: 0x00, 23: 17}"),
                 Mutant("ip_reversed", "self.ip.word_select(3 - i, 8)", "self.ip.word_select(i, 8)"),
                 Mutant("takes_groups", "terms.append(byte[6][0])", "pass"),
                 Mutant("takes_itself", "terms.append(~other)", "pass"),
-                Mutant("takes_runts", "& ~(last & short)", ""),
+                Mutant("takes_runts", "~wrong & ~(last & short)", "~wrong"),
                 Mutant("keeps_miss", "[index.eq(0), miss.eq(0)]", "[index.eq(0)]", 16),
             ),
             assumes="the stream rules on the input; addresses that do not change",
@@ -338,16 +338,27 @@ PROOFS = (
         depth=2,
         cover_depth=20,
         mutants=(
-            Mutant("verdict_each_beat", "move & ~inside)", "move)"),
-            Mutant("forgets_the_end", "owed.eq(1)", "owed.eq(0)"),
+            Mutant(
+                "verdict_each_beat", "verdicts.r_en.eq(move & ~inside)", "verdicts.r_en.eq(move)"
+            ),
+            Mutant("forgets_the_end", "owed.eq(1)", "owed.eq(0)", within="_dispatch"),
             Mutant(
                 "no_error_at_the_cut",
                 "self.other.payload.error.eq(1)",
                 "self.other.payload.error.eq(0)",
             ),
-            Mutant("blocks_toe", 'Mux(to_toe, room["toe"], ', 'room["toe"] & Mux(to_toe, 1, '),
+            Mutant(
+                "blocks_toe",
+                'available & Mux(to_toe, room["toe"], refuse | room["other"])',
+                'available & room["toe"] & Mux(to_toe, 1, refuse | room["other"])',
+            ),
             Mutant("overwrites", "room[name].eq(~out.valid | out.ready)", "room[name].eq(1)"),
-            Mutant("cuts_for_ever", "cutting.eq(~beat.last)", "cutting.eq(1)"),
+            Mutant(
+                "cuts_for_ever",
+                "cutting.eq(~beat.last)",
+                "cutting.eq(1)",
+                within="with m.Elif(refuse):",
+            ),
         ),
         not_proved="the FIFOs in front of it",
     ),

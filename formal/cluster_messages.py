@@ -378,10 +378,12 @@ class FuseProof(Elaboratable):
 
 
 CUTTER_MUTANTS = (
-    Mutant("skips_an_offset", "offset + CHUNK // 16)", "offset + CHUNK // 8)", 20),
+    Mutant("skips_an_offset", "offset + CHUNK // 16", "offset + CHUNK // 8", 20),
     Mutant("last_too_late", "left <= CHUNK", "left < CHUNK"),
     Mutant("never_cuts", "given.payload.last | (beat == beats - 1)", "given.payload.last", 20),
-    Mutant("forgets_the_end", "& (left == 0)", "& (left != 0)"),
+    Mutant(
+        "forgets_the_end", "(word == words - 1) & (left == 0)", "(word == words - 1) & (left != 0)"
+    ),
     Mutant(
         "kind_before_last",
         '"last": unsigned(1),\n        "kind": JobKind,',
@@ -392,9 +394,16 @@ CUTTER_MUTANTS = (
 OPENER_MUTANTS = (
     Mutant("takes_damaged", "(i.payload.empty == 0) & ~(i.payload.last & i.payload.error)", "1"),
     Mutant("stays_in_data", "with m.If(head.payload.bare):", "with m.If(0):"),
-    Mutant("first_twice", "m.d.sync += first.eq(0)", "m.d.sync += first.eq(first)"),
+    Mutant(
+        "first_twice",
+        "m.d.sync += first.eq(0)",
+        "m.d.sync += first.eq(first)",
+        within='with m.State("DATA"):',
+    ),
     Mutant("takes_the_middle", "(word == 1) & ~i.payload.first & good", "~i.payload.first & good"),
-    Mutant("offers_unasked", "given.valid.eq(i.valid)", "given.valid.eq(1)"),
+    Mutant(
+        "offers_unasked", "given.valid.eq(i.valid)", "given.valid.eq(1)", within="Opener.elaborate"
+    ),
 )
 FUSE_MUTANTS = (
     Mutant("passes_the_rest", "~(under_way | i.payload.first)", "~i.valid"),

@@ -202,7 +202,12 @@ MUTANTS = (
     Mutant("entry_for_peer", "message.payload.connection >> 1", "message.payload.connection", 4),
     Mutant("forgets_the_peer", "m.d.sync += before.eq(peer)", "m.d.sync += before.eq(0)", 4),
     Mutant("next_caller", "replies.select.eq(peer - 1)", "replies.select.eq(peer)", 4),
-    Mutant("any_way", "if WAYS.get((port, vc)) == dest else None", "if dest < 3 else None", 4),
+    Mutant(
+        "any_way",
+        "(dest, vc) if WAYS.get((port, vc)) == dest else None",
+        "(dest, vc) if dest < 3 else None",
+        4,
+    ),
     Mutant("sends_after_reset", "caller.expired | slot.csr.state[1]", "caller.expired", 4),
     Mutant(
         "entry_of_the_next",

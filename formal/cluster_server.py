@@ -260,7 +260,11 @@ MUTANTS = (
     Mutant("writes_under_the_role", "with m.Elif(~self.busy[peer]):", "with m.Else():"),
     Mutant("frees_too_early", "with m.If(~transfer.sending):\n", "with m.If(1):\n"),
     Mutant("any_place", "(header.offset == 0) | goes_on", "1"),
-    Mutant("joins_calls", " & (header.number == numbers[peer])", ""),
+    Mutant(
+        "joins_calls",
+        "(header.offset == expected[peer]) & (header.number == numbers[peer])",
+        "header.offset == expected[peer]",
+    ),
     Mutant("forgets_it_was_large", "large[peer] | transfer.overflow", "transfer.overflow"),
     Mutant("area_of_the_next", "base + ((peer - 1) << log2)", "base + (peer << log2)"),
     Mutant("two_at_once", "answer.ready.eq(~refusal.valid)", "answer.ready.eq(1)"),

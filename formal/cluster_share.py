@@ -221,7 +221,11 @@ class JobShareProof(Elaboratable):
 
 
 MUTANTS = (
-    Mutant("shares_all_kinds", "payload.kind != JobKind.DATA", "payload.kind == JobKind.CONFIGURE"),
+    Mutant(
+        "shares_all_kinds",
+        "self.job.payload.kind != JobKind.DATA",
+        "self.job.payload.kind == JobKind.CONFIGURE",
+    ),
     Mutant("mixes_up_sources", "FROM_PEERS, NOT_SHARED = 1, 2", "FROM_PEERS, NOT_SHARED = 1, 0"),
     Mutant(
         "answers_of_the_rest_to_peers",

@@ -161,7 +161,7 @@ class TransferProof(Elaboratable):
 
 
 MUTANTS = (
-    Mutant("half_the_offset", "header.offset << 4", "header.offset << 3"),
+    Mutant("half_the_offset", "head.payload.header.offset << 4", "head.payload.header.offset << 3"),
     Mutant("whole_room_again", "Mux(at < place.room, place.room - at, 0)", "place.room"),
     Mutant(
         "length_of_the_part", "self.length.eq(at + writer.length)", "self.length.eq(writer.length)"

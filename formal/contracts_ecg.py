@@ -37,8 +37,8 @@ def _counter(m, dut, inside):
     m.d.comb += Assume(~waits | ~dut.count.valid | (dut.count.payload != inside["given"]))
 
 
-TAKEN = "with m.If(self.o.valid & self.o.ready):\n            m.d.sync += "
-OFFERED = "with m.If(self.o.valid):\n            m.d.sync += "
+TAKEN = "with m.If(self.o.valid & self.o.ready):"
+OFFERED = "with m.If(self.o.valid):"
 COMES = "with m.If(self.i.valid & self.i.ready):"
 
 
@@ -55,7 +55,11 @@ PROOFS = (
         lambda cls: cls(3),
         (
             Mutant("flickers", "offered.eq(complete != 0)", "offered.eq(complete[0])"),
-            Mutant("counts_waiting", "self.o.valid & self.o.ready & self", "self.o.valid & self"),
+            Mutant(
+                "counts_waiting",
+                "self.o.valid & self.o.ready & self.o.payload.last",
+                "self.o.valid & self.o.payload.last",
+            ),
         ),
         size="3",
         more=_vectors,
@@ -87,10 +91,15 @@ PROOFS = (
         (
             Mutant(
                 "flickers",
-                "self.block.valid.eq(self.request.valid & ",
-                "self.block.valid.eq(self.request.valid & ~self.pair.valid & ",
+                "self.block.valid.eq(self.request.valid & reader.request.ready)",
+                "self.block.valid.eq(self.request.valid & ~self.pair.valid & reader.request.ready)",
             ),
-            Mutant("size_moves", "samples.eq(length[1:])", "samples.eq(length[1:] + reader.done)"),
+            Mutant(
+                "size_moves",
+                "self.block.payload.samples.eq(length[1:])",
+                "self.block.payload.samples.eq(length[1:] + reader.done)",
+                context="m.submodules.reader = reader = OperandReader(self.width, self.tag_width)",
+            ),
         ),
         more=_stays_ready,
         through=(("reader.packet", "splitter.i"),),
@@ -100,7 +109,7 @@ PROOFS = (
         "roles.ecg.load.PairPacker",
         lambda cls: cls(),
         (
-            Mutant("first_again", "payload.first.eq(~begun)", "payload.first.eq(1)"),
+            Mutant("first_again", "self.o.payload.first.eq(~begun)", "self.o.payload.first.eq(1)"),
             Mutant("counts_waiting", COMES, "with m.If(self.i.valid):"),
         ),
         more=_packer,
@@ -109,8 +118,14 @@ PROOFS = (
         "roles.ecg.pipeline.PairSplitter",
         lambda cls: cls(64),
         (
-            Mutant("counts_waiting", f"{TAKEN}at", f"{OFFERED}at"),
-            Mutant("ends_when_taken", "payload.last & end)", "payload.last & self.o.ready)"),
+            Mutant(
+                "counts_waiting",
+                f"{TAKEN} m.d.sync += at.eq(Mux(end, 0, at + 1))",
+                f"{OFFERED} m.d.sync += at.eq(Mux(end, 0, at + 1))",
+            ),
+            Mutant(
+                "ends_when_taken", "self.i.payload.last & end", "self.i.payload.last & self.o.ready"
+            ),
         ),
         size="64",
     ),
@@ -118,8 +133,16 @@ PROOFS = (
         "roles.ecg.pipeline.BlockCounter",
         lambda cls: cls(),
         (
-            Mutant("counts_waiting", f"{TAKEN}given", f"{OFFERED}given"),
-            Mutant("flickers", "(given == self.count.payload))", "~self.i.valid)"),
+            Mutant(
+                "counts_waiting",
+                f"{TAKEN} m.d.sync += given.eq(given + 1)",
+                f"{OFFERED} m.d.sync += given.eq(given + 1)",
+            ),
+            Mutant(
+                "flickers",
+                "self.count.valid & (given == self.count.payload)",
+                "self.count.valid & ~self.i.valid",
+            ),
         ),
         more=_counter,
         assumes="the stream rules; a block's count is known before a record of the next comes",
@@ -130,8 +153,9 @@ PROOFS = (
         (
             Mutant(
                 "goes_on",
-                "with m.If(out.ready):\n                            m",
-                "with m.If(1):\n                            m",
+                'with m.If(out.ready):\n    m.next = "IDLE"',
+                'with m.If(1):\n    m.next = "IDLE"',
+                within='with m.State("SET"):',
             ),
             Mutant("kind_moves", "m.d.sync += index.eq(item.b)", "m.d.sync += item.eq(0)", 6),
         ),

@@ -136,7 +136,9 @@ PROOFS = (
         lambda cls: cls(replace(TCP, active=True)),
         (
             Mutant("breaks_in", "with m.If(~own & between):", "with m.If(~own):"),
-            Mutant("both_at_once", "eq(own | self.i.valid)", "eq(own ^ self.i.valid)"),
+            Mutant(
+                "both_at_once", "o.valid.eq(own | self.i.valid)", "o.valid.eq(own ^ self.i.valid)"
+            ),
         ),
         size="2 sessions",
         more=_connect,
@@ -147,8 +149,16 @@ PROOFS = (
         "tcp.dma.ReceiveDma",
         lambda cls: cls(TCP),
         (
-            Mutant("asks_on", "with m.If(cmd.valid & cmd.ready):", "with m.If(cmd.valid):"),
-            Mutant("overwrites", "& (~self.written.valid | self.written.ready)", ""),
+            Mutant(
+                "asks_on",
+                "with m.If(cmd.valid & cmd.ready):\n"
+                "    m.d.sync += [asking.eq(~final_burst), bursts.eq(bursts + 1)]\n"
+                "    ...",
+                "with m.If(cmd.valid):\n"
+                "    m.d.sync += [asking.eq(~final_burst), bursts.eq(bursts + 1)]\n"
+                "    ...",
+            ),
+            Mutant("overwrites", "enough & (~self.written.valid | self.written.ready)", "enough"),
         ),
         size="2 sessions",
         more=_dma,
@@ -183,7 +193,12 @@ PROOFS = (
         lambda cls: cls(32, 8, 2, 2),
         (
             Mutant("asks_once", "with m.Elif(command.ready):", "with m.Elif(1):", 8),
-            Mutant("flickers", "valid.eq(left != 0)", "valid.eq((left != 0) & ~self.r_en)", 8),
+            Mutant(
+                "flickers",
+                "command.valid.eq(left != 0)",
+                "command.valid.eq((left != 0) & ~self.r_en)",
+                8,
+            ),
         ),
         size="32, 8 beats, 2 jobs",
         quiet=("mem_wdata",),
@@ -194,7 +209,12 @@ PROOFS = (
         lambda cls: cls(INDEX, 2),
         (
             Mutant("asks_on", "with m.If(mem.cmd.ready):", "with m.If(1):"),
-            Mutant("flickers", "mem.cmd.valid.eq(1)", "mem.cmd.valid.eq(order.level[0])"),
+            Mutant(
+                "flickers",
+                "mem.cmd.valid.eq(1)",
+                "mem.cmd.valid.eq(order.level[0])",
+                context="m.submodules.order = self.order = order = StreamFifo(burst, BURSTS)",
+            ),
         ),
         size="4 sessions, 2 slots",
         more=_reader,
@@ -207,7 +227,12 @@ PROOFS = (
         lambda cls: cls(INDEX),
         (
             Mutant("asks_on", "with m.If(mem.cmd.ready):", "with m.If(1):"),
-            Mutant("runs", "goes = self.mem.wdata.valid & self", "goes = 1 | self", 10),
+            Mutant(
+                "runs",
+                "goes = self.mem.wdata.valid & self.mem.wdata.ready",
+                "goes = 1 | self.mem.wdata.ready",
+                10,
+            ),
         ),
         size="4 sessions, 1 place",
         more=_writer,
@@ -231,7 +256,11 @@ PROOFS = (
         "ltl.deliver.Deliver",
         lambda cls: cls(LTL),
         (
-            Mutant("flickers", "& pending[v]\n", "& pending[v] & self.valid\n"),
+            Mutant(
+                "flickers",
+                "beats.o.payload.last & pending[v]",
+                "beats.o.payload.last & pending[v] & self.valid",
+            ),
             Mutant("turns_on", "with m.If(~self.done.valid | self.done.ready):", "with m.If(1):"),
         ),
         size="2 channels",
@@ -253,7 +282,9 @@ PROOFS = (
         "ltl.pfc.PfcSender",
         lambda cls: cls(32),
         (
-            Mutant("no_end", "payload.last.eq(at == beats - 1)", "payload.last.eq(0)", 20),
+            Mutant(
+                "no_end", "self.o.payload.last.eq(at == beats - 1)", "self.o.payload.last.eq(0)", 20
+            ),
             Mutant("runs", "with m.Elif(self.o.ready):", "with m.Elif(1):"),
         ),
         size="32",

@@ -106,14 +106,14 @@ def _injector(m, dut, inside):
     m.d.comb += Assert(shown_last(kept, inside.begins["store.i"]) == ~dut.inside)
 
 
-def _flickers(old, source, sink):
+def _flickers(old, source, sink, context=()):
     """A mutant that connects two streams only while the component is enabled."""
     enable = "self.csr.enable" if "wiring" in old else "self.enable"
     new = (
         f"m.d.comb += [{sink}.payload.eq({source}.payload),"
         f" {sink}.valid.eq({source}.valid & {enable}), {source}.ready.eq({sink}.ready)]"
     )
-    return Mutant("flickers_" + sink.split(".")[-1].split("[")[0], old, new)
+    return Mutant("flickers_" + sink.split(".")[-1].split("[")[0], old, new, context=context)
 
 
 # --- cores/cluster --------------------------------------------------------------------------------
@@ -166,7 +166,11 @@ PROOFS = (
         "arbiter.PacketArbiter",
         lambda cls: cls(32, 2),
         (
-            Mutant("interleaves", "Mux(moves, ends,", "Mux(moves, 1,"),
+            Mutant(
+                "interleaves",
+                "Mux(moves, ends, ~self.started & ~self.o.valid)",
+                "Mux(moves, 1, ~self.started & ~self.o.valid)",
+            ),
             Mutant("leaves_stalled", "~self.started & ~self.o.valid", "~self.started"),
         ),
         size="32, 2",
@@ -176,8 +180,12 @@ PROOFS = (
         "arbiter.StreamDemux",
         lambda cls: cls(beat_layout(32), 2),
         (
-            Mutant("all_but_it", "self.select == k)", "self.select != k)"),
-            Mutant("waits_for_ready", "self.i.valid & (self.select", "self.i.ready & (self.select"),
+            Mutant("all_but_it", "self.select == k", "self.select != k"),
+            Mutant(
+                "waits_for_ready",
+                "self.i.valid & (self.select == k)",
+                "self.i.ready & (self.select == k)",
+            ),
         ),
         size="beats of 32 bits, 2",
         more=_demux,
@@ -225,7 +233,7 @@ PROOFS = (
                 "error_anywhere", "kept.p.error.eq(late.last & ~good)", "kept.p.error.eq(~good)"
             ),
             Mutant("all_first", "begins.eq(s2.last)", "begins.eq(1)"),
-            Mutant("says_twice", "late_valid.eq(moved)", "late_valid.eq(self.s2_valid)"),
+            Mutant("says_twice", "self.late_valid.eq(moved)", "self.late_valid.eq(self.s2_valid)"),
         ),
         size="32, no UDP, 32 beats",
         more=_hosts,
@@ -238,8 +246,12 @@ PROOFS = (
             Mutant("overwrites", "~self.output.valid | self.output.ready", "1"),
             Mutant(
                 "gives_way",
-                "with m.If(load):\n            m.d.sync += [self",
-                "with m.If(load | self.full):\n            m.d.sync += [self",
+                "with m.If(load):\n"
+                "    m.d.sync += [self.output.valid.eq(fetched), "
+                "self.output.payload.eq(rp.data)]",
+                "with m.If(load | self.full):\n"
+                "    m.d.sync += [self.output.valid.eq(fetched), "
+                "self.output.payload.eq(rp.data)]",
             ),
         ),
         size="3 bits, 4",
@@ -260,7 +272,12 @@ PROOFS = (
         "bridge.bridge.BridgeLane",
         lambda cls: cls(32, latency=1, shortest=8, longest=16),
         (
-            _flickers("connect(m, tap.o, store.i)", "tap.o", "store.i"),
+            _flickers(
+                "connect(m, tap.o, store.i)",
+                "tap.o",
+                "store.i",
+                "connect(m, tap.tap, outside(self.tap))",
+            ),
             _flickers("connect(m, mux.o, outside(self.tx))", "mux.o", "self.tx"),
         ),
         through=LANE,
@@ -287,9 +304,12 @@ PROOFS = (
         lambda cls: cls(),
         (
             Mutant(
-                "first_again", "o.payload.first.eq(0)", "o.payload.first.eq(given.payload.first)"
+                "first_again",
+                "o.payload.first.eq(0)",
+                "o.payload.first.eq(given.payload.first)",
+                context="o, given = self.o, self.data",
             ),
-            Mutant("header_runs", "with m.If(o.ready):", OVER),
+            Mutant("header_runs", "with m.If(o.ready):", OVER, within="Cutter.elaborate"),
         ),
         more=_cutter,
         cover_depth=8,
@@ -298,8 +318,13 @@ PROOFS = (
         "cluster.messages.Opener",
         lambda cls: cls(),
         (
-            Mutant("head_runs", "with m.If(head.ready):", OVER),
-            Mutant("first_stays", "m.d.sync += first.eq(0)", "m.d.sync += first.eq(1)"),
+            Mutant("head_runs", "with m.If(head.ready):", OVER, within="Opener.elaborate"),
+            Mutant(
+                "first_stays",
+                "m.d.sync += first.eq(0)",
+                "m.d.sync += first.eq(1)",
+                within='with m.State("DATA"):',
+            ),
         ),
         more=_opener,
         cover_depth=8,
@@ -308,8 +333,12 @@ PROOFS = (
         "cluster.transfer.Transfer",
         lambda cls: cls(),
         (
-            Mutant("sends_over", "cutter.call.ready & ~reads)", "cutter.call.ready)"),
-            Mutant("skips_in_part", "given.valid & given.payload.last):", "given.valid):"),
+            Mutant("sends_over", "cutter.call.ready & ~reads", "cutter.call.ready"),
+            Mutant(
+                "skips_in_part",
+                "with m.If(given.valid & given.payload.last):",
+                "with m.If(given.valid):",
+            ),
         ),
         assumes="the stream rules; `drop` only while no place is on offer",
         more=_transfer,
@@ -341,8 +370,16 @@ PROOFS = (
         "cluster.share.JobShare",
         lambda cls: cls(2),
         (
-            Mutant("odd_source", "payload.source.eq(0)", "payload.source.eq(self.enable)"),
-            Mutant("odd_job", "source.eq(NOT_SHARED)", "source.eq(self.enable)"),
+            Mutant(
+                "odd_source",
+                "self.answer.payload.source.eq(0)",
+                "self.answer.payload.source.eq(self.enable)",
+            ),
+            Mutant(
+                "odd_job",
+                "merge.i[2].payload.source.eq(NOT_SHARED)",
+                "merge.i[2].payload.source.eq(self.enable)",
+            ),
         ),
         size="2 peers",
     ),

@@ -87,9 +87,24 @@ PROOFS = (
         "roles.fetch.OperandReader",
         lambda cls: cls(),
         (
-            Mutant("overwrites", "(~out.valid | out.ready) & (fifo.r_rdy", "(fifo.r_rdy"),
-            Mutant("last_too_early", "last.eq(to_emit == 1)", "last.eq(to_emit == 2)", 14),
-            Mutant("asks_over", "known & running & ~cmd.valid &", "known & running &", 14),
+            Mutant(
+                "overwrites",
+                "(~out.valid | out.ready) & (fifo.r_rdy | (to_take == 0))",
+                "fifo.r_rdy | (to_take == 0)",
+            ),
+            Mutant(
+                "last_too_early",
+                "out.payload.last.eq(to_emit == 1)",
+                "out.payload.last.eq(to_emit == 2)",
+                14,
+                within="_align",
+            ),
+            Mutant(
+                "asks_over",
+                "known & running & ~cmd.valid & (beats != 0)",
+                "known & running & (beats != 0)",
+                14,
+            ),
         ),
         more=_operand_reader,
         quiet=("mem_wdata",),
@@ -101,9 +116,13 @@ PROOFS = (
         (
             Mutant(
                 "address_walks",
-                "m.d.sync += cmd.valid.eq(0)\n            m.d.sync += cmd.payload.addr.eq(",
-                "m.d.sync += cmd.valid.eq(0)\n        with m.If(cmd.valid):\n"
-                "            m.d.sync += cmd.payload.addr.eq(",
+                "with m.If(cmd.valid & cmd.ready):\n"
+                "    m.d.sync += cmd.valid.eq(0)\n"
+                "    m.d.sync += cmd.payload.addr.eq(cmd.payload.addr + BURST_BEATS * n)",
+                "with m.If(cmd.valid & cmd.ready):\n"
+                "    m.d.sync += cmd.valid.eq(0)\n"
+                "with m.If(cmd.valid):\n"
+                "    m.d.sync += cmd.payload.addr.eq(cmd.payload.addr + BURST_BEATS * n)",
             ),
             Mutant("counts_stalled", "sent.eq(wdata.valid & wdata.ready)", "sent.eq(wdata.valid)"),
         ),
@@ -134,7 +153,17 @@ PROOFS = (
         lambda cls: cls(Wire()),
         (
             Mutant("forgets_the_answer", "with m.If(self.answer.ready):", "with m.If(1):"),
-            Mutant("withdraws", "with m.If(reader.request.ready):", "with m.If(1):"),
+            Mutant(
+                "withdraws",
+                "with m.If(reader.request.ready):\n"
+                "    m.d.sync += read_waits.eq(0)\n"
+                "with m.If(writer.request.ready):\n"
+                "    m.d.sync += write_waits.eq(0)",
+                "with m.If(1):\n"
+                "    m.d.sync += read_waits.eq(0)\n"
+                "with m.If(writer.request.ready):\n"
+                "    m.d.sync += write_waits.eq(0)",
+            ),
         ),
         size="any body",
         more=_packet_role,
@@ -161,7 +190,10 @@ PROOFS = (
         (
             Mutant("pops_always", "fifo.r_en.eq(self.o.ready)", "fifo.r_en.eq(1)"),
             Mutant(
-                "shows_now_and_then", "valid.eq(fifo.r_rdy)", "valid.eq(fifo.r_rdy & array.o_en)"
+                "shows_now_and_then",
+                "self.o.valid.eq(fifo.r_rdy)",
+                "self.o.valid.eq(fifo.r_rdy & array.o_en)",
+                context="m.submodules.array = array = MacArray(self.shape)",
             ),
         ),
         size="order 4, 64 bits",

@@ -72,8 +72,8 @@ PROOFS = (
             ),
             Mutant(
                 "addr_of_the_day",
-                "svc.tx.payload.close.eq(1),",
-                "svc.tx.payload.close.eq(svc.event.valid),",
+                "svc.tx.payload.close.eq(1)",
+                "svc.tx.payload.close.eq(svc.event.valid)",
                 where="trebuchet.cores.services.discard",
             ),
         ),
@@ -103,8 +103,8 @@ PROOFS = (
             ),
             Mutant(
                 "walks_on",
-                "m.d.sync += skip.eq(place",
-                "m.d.sync += place.eq(place + 4)  # eq(place",
+                "m.d.sync += skip.eq(place[:log2n])",
+                "m.d.sync += place.eq(place + 4)",
             ),
         ),
         size="32, 512 bytes",

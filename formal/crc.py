@@ -58,7 +58,12 @@ class CrcProof(Elaboratable):
 
 
 _MUTANTS = (
-    Mutant("other_way", "state >> 1) ^", "state >> 2) ^", 2),
+    Mutant(
+        "other_way",
+        "(state >> 1) ^ (polynomial if state & 1 else 0)",
+        "(state >> 2) ^ (polynomial if state & 1 else 0)",
+        2,
+    ),
     Mutant("forgets_register", "mixed.eq(beat ^ register)", "mixed.eq(beat)", 2),
     Mutant("starts_at_zero", "CRC_INIT = 0xFFFFFFFF", "CRC_INIT = 0xFFFFFFFE", 3),
     Mutant("forgets_the_rest", "register[k + bits]", "register[k]", 2),  # of narrow beats

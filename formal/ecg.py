@@ -151,10 +151,24 @@ PROOFS = (
             (
                 1,
                 (
-                    Mutant("rounds_down", "before - ~after", "before + after"),
-                    Mutant("own_neighbour", "after.eq(self.i_even)", "after.eq(self.i_odd)"),
-                    Mutant("forgets_the_edge", "before.eq(self.i_even)", "before.eq(0)"),
-                    Mutant("weighs_twice", "(middle << 1) + middle +", "(middle << 1) +"),
+                    Mutant(
+                        "rounds_down",
+                        "sides.eq(before - ~after), detail.eq(even - odd)",
+                        "sides.eq(before + after), detail.eq(even - odd)",
+                    ),
+                    Mutant(
+                        "own_neighbour",
+                        "m.d.comb += after.eq(self.i_even)",
+                        "m.d.comb += after.eq(self.i_odd)",
+                    ),
+                    Mutant(
+                        "forgets_the_edge",
+                        "m.d.sync += before.eq(self.i_even)",
+                        "m.d.sync += before.eq(0)",
+                    ),
+                    Mutant(
+                        "weighs_twice", "(middle << 1) + middle + sides", "(middle << 1) + sides"
+                    ),
                     Mutant("stays_open", "m.d.sync += waiting.eq(0)", "m.d.sync += waiting.eq(1)"),
                 ),
             ),
@@ -178,7 +192,7 @@ PROOFS = (
         mutants=(
             Mutant("out_of_step", "odd.eq(~odd & ~level1.o_last)", "odd.eq(~odd)"),
             Mutant("details_instead", "held.eq(level1.o_a)", "held.eq(level1.o_d)"),
-            Mutant("every_value", "level1.o_valid & odd)", "level1.o_valid)"),
+            Mutant("every_value", "level1.o_valid & odd", "level1.o_valid"),
         ),
         assumes="nothing",
     ),
@@ -191,9 +205,13 @@ PROOFS = (
         depth=2,
         cover_depth=6,
         mutants=(
-            Mutant("keeps_the_least", "with m.If(self.x < self.least)", "with m.If(self.x > 0)"),
+            Mutant("keeps_the_least", "with m.If(self.x < self.least):", "with m.If(self.x > 0):"),
             Mutant("sums_late", "self.total.eq(self.total + self.x)", "self.total.eq(self.x)"),
-            Mutant("keeps_the_most", "self.most.eq(0), self.least.eq(0)]", "self.least.eq(0)]"),
+            Mutant(
+                "keeps_the_most",
+                "[self.total.eq(0), self.most.eq(0), self.least.eq(0)]",
+                "[self.total.eq(0), self.least.eq(0)]",
+            ),
         ),
         assumes="`clear` only without a value",
     ),

@@ -411,7 +411,11 @@ PROOFS = (
         depth=2,
         cover_depth=8,
         mutants=(
-            Mutant("wrong_empty", "empty.eq((count - 1 - at) << 2)", "empty.eq((count - at) << 2)"),
+            Mutant(
+                "wrong_empty",
+                "self.o.payload.empty.eq((count - 1 - at) << 2)",
+                "self.o.payload.empty.eq((count - at) << 2)",
+            ),
             Mutant("takes_always", "self.i.ready.eq(self.o.ready | ~end)", "self.i.ready.eq(1)"),
             Mutant("never_first", "begun.eq(~self.i.payload.last)", "begun.eq(1)"),
         ),

@@ -367,7 +367,12 @@ PROOFS = (
         1,
         False,
         (
-            Mutant("counts_all", "& (given.status == Status.OK)", "", 8),
+            Mutant(
+                "counts_all",
+                "self.answer.ready & (given.status == Status.OK)",
+                "self.answer.ready",
+                8,
+            ),
             Mutant("beats_of_eight", "given.length >> 4", "given.length >> 3", 8),
         ),
     ),
@@ -376,7 +381,12 @@ PROOFS = (
         2,
         True,
         (
-            Mutant("job_meanwhile", "job.ready & ~weights.busy)", "job.ready)", 8),
+            Mutant(
+                "job_meanwhile",
+                "ours, weights.job.ready, job.ready & ~weights.busy",
+                "ours, weights.job.ready, job.ready",
+                8,
+            ),
             Mutant("not_idle", "weights.idle.eq(inside == 0)", "weights.idle.eq(1)", 8),
             Mutant(
                 "lanes_swapped",
@@ -392,13 +402,16 @@ PROOFS = (
         (
             Mutant(
                 "one_too_short",
-                "samples >= model.MIN_SAMPLES) & (samples <= model",
-                "samples > model.MIN_SAMPLES) & (samples <= model",
+                "(samples >= model.MIN_SAMPLES) & (samples <= model.MAX_SAMPLES)",
+                "(samples > model.MIN_SAMPLES) & (samples <= model.MAX_SAMPLES)",
                 6,
             ),
-            Mutant("not_loaded", "self.waiting & ~self.loading)", "self.waiting)", 8),
+            Mutant("not_loaded", "self.waiting & ~self.loading", "self.waiting", 8),
             Mutant(
-                "length_of_another", "[answer.length.eq(0), answer.status", "[answer.status", 14
+                "length_of_another",
+                "[answer.length.eq(0), answer.status.eq(Status.NO_ROOM)]",
+                "[answer.status.eq(Status.NO_ROOM)]",
+                14,
             ),
             Mutant(
                 "taken_while_one_waits",
@@ -412,7 +425,12 @@ PROOFS = (
         "ecg_lane_stream",
         SCRATCH,
         (
-            Mutant("header_is_no_packet", "last.eq(heading & last_beat)", "last.eq(0)", 14),
+            Mutant(
+                "header_is_no_packet",
+                "packet.payload.last.eq(heading & last_beat)",
+                "packet.payload.last.eq(0)",
+                14,
+            ),
             Mutant("header_for_all", "with m.If(self.zone.stream):", "with m.If(1):", 14),
         ),
     ),

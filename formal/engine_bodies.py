@@ -171,8 +171,8 @@ PROOFS = (
             Mutant("forgets_damage", "damaged.eq(i.error)", "damaged.eq(0)"),
             Mutant(
                 "gives_without_end",
-                "with m.If(o.last):\n                        m.next",
-                "with m.If(0):\n                        m.next",
+                'with m.If(o.last):\n    m.next = "TAKE"',
+                'with m.If(0):\n    m.next = "TAKE"',
             ),
             Mutant("answers_twice", 'm.next = "TAKE"', 'm.next = "SIZE"', 16),
         ),
@@ -189,7 +189,11 @@ PROOFS = (
                 Mutant("overwrites", "room.eq(~o.valid | o.ready)", "room.eq(1)"),
                 Mutant("forgets_damage", "held.error | wrong", "wrong"),
                 Mutant("grows_more", "held.empty + n - SIZE", "held.empty + n - SIZE - 1"),
-                Mutant("first_again", "o.p.first.eq(0)]", "o.p.first.eq(1)]"),
+                Mutant(
+                    "first_again",
+                    "[o.valid.eq(1), o.p.eq(held), o.p.first.eq(0)]",
+                    "[o.valid.eq(1), o.p.eq(held), o.p.first.eq(1)]",
+                ),
                 Mutant("adds_too_much", "left.eq(n - i.p.empty)", "left.eq(n)", 16),
                 Mutant("drops_the_end", 'm.next = "CRC"', 'm.next = "PASS"', 16),
             ),

@@ -119,7 +119,17 @@ PROOFS = (
         mutants=(
             Mutant("answers_early", "with m.If(done.all()):", "with m.If(done[0]):"),
             Mutant("answers_at_once", "with m.If(done.all()):", "with m.If(1):"),
-            Mutant("asks_again", "with m.If(reader.request.ready):", "with m.If(0):"),
+            Mutant(
+                "asks_again",
+                "with m.If(reader.request.ready):\n"
+                "    m.d.sync += read_waits.eq(0)\n"
+                "with m.If(writer.request.ready):\n"
+                "    m.d.sync += write_waits.eq(0)",
+                "with m.If(0):\n"
+                "    m.d.sync += read_waits.eq(0)\n"
+                "with m.If(writer.request.ready):\n"
+                "    m.d.sync += write_waits.eq(0)",
+            ),
         ),
         assumes="the body keeps the contract; reader and writer keep their data sheets",
         not_proved="that body and memory come to an end; a reset while running",

@@ -271,10 +271,22 @@ MUTANTS = (
     Mutant("takes_over_a_stalled_beat", "room.eq(~self.o.valid | self.o.ready)", "room.eq(1)"),
     Mutant("counts_no_start", "self.count + starts - ends", "self.count + starts", 16),
     Mutant(
-        "withdraws", "(self.inside & ~self.flush) | starts)", "starts | (self.inside & admits))"
+        "withdraws",
+        "(self.inside & ~self.flush) | starts",
+        "starts | (self.inside & admits)",
+        context="admits = ~self.changed & ~self.flush & (self.count != self.most)",
     ),
-    Mutant("believes_in_first", "[o.p.first.eq(self.begins), ", "["),
-    Mutant("believes_in_the_end", "& ~(room & beat.last & ~passes_last)", "", 16),
+    Mutant(
+        "believes_in_first",
+        "[o.p.first.eq(self.begins), self.begins.eq(aborts | beat.last)]",
+        "[self.begins.eq(aborts | beat.last)]",
+    ),
+    Mutant(
+        "believes_in_the_end",
+        "(self.inside | starts) & ~(room & beat.last & ~passes_last)",
+        "self.inside | starts",
+        16,
+    ),
     Mutant(
         "settles_at_once",
         "with m.If(self.changed & (self.count == 0)):",
@@ -287,12 +299,20 @@ MUTANTS = (
     ),
     Mutant("aborts_short", "with m.Elif(self.count == 0):", "with m.Elif(self.count <= 1):", 16),
     Mutant(
-        "swallows_too_much", "Mux(self.flush, self.inside, gate &", "Mux(self.flush, 1, gate &", 16
+        "swallows_too_much",
+        "Mux(self.flush, self.inside, gate & Mux(self.on, body.i.ready, room))",
+        "Mux(self.flush, 1, gate & Mux(self.on, body.i.ready, room))",
+        16,
     ),
 )
 KEEPS = (
     Mutant("hides_damage", "o.p.error.eq(beat.last & beat.error)", "o.p.error.eq(0)"),
-    Mutant("aborts_without_error", "o.p.empty.eq(0), o.p.error.eq(1)]", "o.p.empty.eq(0)]", 16),
+    Mutant(
+        "aborts_without_error",
+        "[o.p.last.eq(1), o.p.empty.eq(0), o.p.error.eq(1)]",
+        "[o.p.last.eq(1), o.p.empty.eq(0)]",
+        16,
+    ),
     Mutant("no_patience", "self.waited == self.patience", "self.waited == 1", 16),
     Mutant("resets_nothing", "ResetInserter(self.flush)(self.body)", "self.body", 16),
 )

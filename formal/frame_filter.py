@@ -128,19 +128,32 @@ PROOFS = (
         mutants=(
             Mutant("takes_damaged", "(beat.error | ~self.match)", "~self.match"),
             Mutant("half_an_offset", "_FRAGMENT = 0x3F", "_FRAGMENT = 0x1F"),
-            Mutant("half_a_port", '"port": {36: self.port[8:], 37:', '"port": {37:', 14),
+            Mutant(
+                "half_a_port",
+                '"port": {36: self.port[8:], 37: self.port[:8]}',
+                '"port": {37: self.port[:8]}',
+                14,
+            ),
             Mutant("any_address", '"to": address', '"to": {}', 14),
             Mutant("takes_tcp", '(to_us & ~has["tcp"] & ~answered)', "(to_us & ~answered)"),
             Mutant("any_mac", 'has["version"] & has["mac"]', 'has["version"]'),
             Mutant("any_version", 'has["ip"] & has["version"]', 'has["ip"]'),
             Mutant("takes_served", 'has["udp"] & served', 'has["udp"] & 0'),
-            Mutant("takes_echo", '(has["icmp"] | (has', "(0 | (has"),
+            Mutant(
+                "takes_echo", 'has["icmp"] | (has["udp"] & served)', '0 | (has["udp"] & served)'
+            ),
             Mutant(
                 "takes_short",
-                "_LAST // n):\n                m.d.sync += self.match",
-                "23 // n):\n                m.d.sync += self.match",
+                "with m.If(self.index == _LAST // n):\n"
+                "    m.d.sync += self.match.eq(self._for_cpu(has))",
+                "with m.If(self.index == 23 // n):\n"
+                "    m.d.sync += self.match.eq(self._for_cpu(has))",
             ),
-            Mutant("forgets_nothing", "missed.eq(0) for", "missed.eq(missed) for"),
+            Mutant(
+                "forgets_nothing",
+                "[missed.eq(0) for missed in self.missed.values()]",
+                "[missed.eq(missed) for missed in self.missed.values()]",
+            ),
         ),
         **_COMMON,
     ),
@@ -152,7 +165,11 @@ PROOFS = (
         mutants=(
             Mutant("takes_requests", '"reply": {20: 0, 21: 2}', '"reply": {20: 0}'),
             Mutant("half_an_operation", '"reply": {20: 0, 21: 2}', '"reply": {21: 2}'),
-            Mutant("no_conflicts", '(has["from"] | (has', "(0 | (has"),
+            Mutant(
+                "no_conflicts",
+                'has["from"] | (has["reply"] if self.arp else 0)',
+                '0 | (has["reply"] if self.arp else 0)',
+            ),
         ),
         **_COMMON,
     ),

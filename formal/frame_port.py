@@ -184,11 +184,28 @@ PROOFS = (
         says="the CPU is shown what the store shows, frames count once, and it sends what it wrote",
         build=lambda cores: FramePortProof(cores, 32),
         mutants=(
-            Mutant("counts_damaged", "(ended & ours & ~store", "(ended & ~store", 20),
+            Mutant(
+                "counts_damaged",
+                "ended & ours & ~store.dropped_overflow",
+                "ended & ~store.dropped_overflow",
+                20,
+            ),
             Mutant("counts_the_lost", "ours & ~store.dropped_overflow", "ours", 20),
-            Mutant("drops_the_unwanted", "(ours & store.dropped", "(store.dropped", 20),
-            Mutant("ends_early", "o.payload.last & (self.lane", "(self.lane", 12),
-            Mutant("no_spare", "Mux(ends, o.payload.empty[:2]", "Mux(ends, 0", 12),
+            Mutant(
+                "drops_the_unwanted", "ours & store.dropped_overflow", "store.dropped_overflow", 20
+            ),
+            Mutant(
+                "ends_early",
+                "o.payload.last & (self.lane == final[2:])",
+                "self.lane == final[2:]",
+                12,
+            ),
+            Mutant(
+                "no_spare",
+                "Mux(ends, o.payload.empty[:2], Const(0, 2))",
+                "Mux(ends, 0, Const(0, 2))",
+                12,
+            ),
             Mutant("other_port", "select.port.eq(csr.port)", "select.port.eq(68)", 12),
             Mutant("writes_while_sending", "csr.tx_write & ~self.sending", "csr.tx_write", 12),
             Mutant(

@@ -115,10 +115,15 @@ PROOFS = tuple(
             Mutant(
                 "one_byte_more", "self.end[:low] >= lane + k", "self.end[:low] + 1 >= lane + k", 20
             ),
-            Mutant("padding_counts", "~over & (~here |", "(~here |", 20),
+            Mutant(
+                "padding_counts",
+                "~over & (~here | (self.end[:low] >= lane + k))",
+                "~here | (self.end[:low] >= lane + k)",
+                20,
+            ),
             Mutant("no_addresses", "(16, 26, 28, 30, 32)", "(16, 28, 30, 32)", 20),
             Mutant("pseudo_header_of_icmp", "at[_PAYLOAD // n] & ~self.udp", "0", 20),
-            Mutant("no_protocol", "_PSEUDO_SUM if lane == 0", "0 if lane == 0", 20),
+            Mutant("no_protocol", "_PSEUDO_SUM if lane == 0 else 0", "0 if lane == 0 else 0", 20),
             Mutant("any_udp", "(self.udp & unsummed)", "self.udp", 20),
             Mutant("loses_a_carry", "Cat(total[16], word)", "Cat(0, word)", 20),
         ),

@@ -407,8 +407,9 @@ PROOFS = (
             Mutant("never_tired", "tired = turn == TURN - 1", "tired = turn == TURN", 24),
             Mutant(
                 "swaps_addresses",
-                "Mux(choose_write, write_addr.r_data",
-                "Mux(writing, write_addr.r_data",
+                "Mux(choose_write, write_addr.r_data, read_addr.p.addr)",
+                "Mux(writing, write_addr.r_data, read_addr.p.addr)",
+                context="writing, turn",
             ),
         ),
         assumes=_ASSUMES,
@@ -422,7 +423,12 @@ PROOFS = (
         depth=2,
         cover_depth=30,
         mutants=(
-            Mutant("wrong_direction", "cmd.p.we.eq(choose_write)", "cmd.p.we.eq(writing)"),
+            Mutant(
+                "wrong_direction",
+                "cmd.p.we.eq(choose_write)",
+                "cmd.p.we.eq(writing)",
+                context="writing, turn",
+            ),
             Mutant("frees_twice", "reserved + taken - pop", "reserved + taken - 2 * pop", 16),
         ),
         assumes=f"{_ASSUMES}; LiteDRAM takes and gives only what it was asked for",

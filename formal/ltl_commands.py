@@ -97,9 +97,16 @@ PROOFS = (
         depth=3,
         cover_depth=10,
         mutants=(
-            Mutant("one_index_more", "index >= config", "index > config", 6),
-            Mutant("opens_when_closing", "valid.eq(held[2] & held[1])", "valid.eq(held[2])", 6),
-            Mutant("writes_peer_always", "peer_en.eq(held[1])", "peer_en.eq(1)", 6),
+            Mutant(
+                "one_index_more", "index >= config.connections", "index > config.connections", 6
+            ),
+            Mutant(
+                "opens_when_closing",
+                "self.opened.valid.eq(held[2] & held[1])",
+                "self.opened.valid.eq(held[2])",
+                6,
+            ),
+            Mutant("writes_peer_always", "self.peer_en.eq(held[1])", "self.peer_en.eq(1)", 6),
             Mutant(
                 "wrong_half",
                 "index[: config.connection_layout.width], held[2]",

@@ -148,6 +148,7 @@ PROOFS = (
                 "self.level[v] + gained - moves",
                 "self.level[v] + gained - out.valid",
                 8,
+                context="out.ready",
             ),
             Mutant(
                 "done_overwritten",
@@ -161,7 +162,12 @@ PROOFS = (
                 "origins.o.ready.eq(moves)",
                 8,
             ),
-            Mutant("turn_stays", "(turn + 1) if n", "turn if n", 8),
+            Mutant(
+                "turn_stays",
+                "(turn + 1) if n & (n - 1) == 0 else Array([*range(1, n), 0])[turn]",
+                "turn if n & (n - 1) == 0 else Array([*range(1, n), 0])[turn]",
+                8,
+            ),
             Mutant("wrong_channel", "mine.eq(self.vc == v)", "mine.eq(self.vc >= v)", 8),
         ),
         assumes="a commit has room (ltl_receive), buffers hold what was committed (packet_fifo_*)",

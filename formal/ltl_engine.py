@@ -308,7 +308,12 @@ PROOFS = (
         depth=2,
         cover_depth=9,
         mutants=(
-            Mutant("kills_by_frame", "killed.eq(sender.pace_connection)", "killed.eq(0)", 2),
+            Mutant(
+                "kills_by_frame",
+                "framer.killed.eq(sender.pace_connection)",
+                "framer.killed.eq(0)",
+                2,
+            ),
             Mutant(
                 "no_hold_when_off",
                 "sender.hold.eq(~csr.enable | paused)",
@@ -328,6 +333,7 @@ PROOFS = (
                 "read.addr.eq(framer.store_addr)",
                 "read.addr.eq(ingress.addr)",
                 2,
+                context="write.en.eq(ingress.en)",
             ),
         ),
         assumes="nothing of the parts",

@@ -321,9 +321,13 @@ MUTANTS = (
     Mutant("no_dont_fragment", "(0, 0, 0x40, 0, _TTL, 17)", "(0, 0, 0x00, 0, _TTL, 17)", 18),
     Mutant("marks_acks", "self.frame.kind == Kind.DATA, self.dscp", "1, self.dscp", 14),
     Mutant(
-        "length_of_message", "*network(self.length + 50, 2)", "*network(frame.length + 50, 2)", 14
+        "length_of_message",
+        "*network(self.length + 50, 2)",
+        "*network(frame.length + 50, 2)",
+        14,
+        context="n, frame, peer = self.config.bytes, self.frame, self.peer_held",
     ),
-    Mutant("ignores_kill", "m.d.sync += bad.eq(1)", "m.d.sync += bad.eq(bad)", 26),
+    Mutant("ignores_kill", "m.d.sync += bad.eq(1)", "m.d.sync += bad.eq(bad)", 26, within="_send"),
     Mutant(
         "sends_in_pause",
         "self.frames.ready.eq(~self.control.valid & ~self.paused)",

@@ -174,15 +174,27 @@ PROOFS = (
         cover_depth=20,
         mutants=(
             Mutant("lends_the_reserve", "(beyond < shared)", "(beyond <= shared)", 16),
-            Mutant("offers_damaged", "room & ~beat.error & (", "room & (", 12),
+            Mutant(
+                "offers_damaged",
+                "room & ~beat.error & (length <= config.max_message)",
+                "room & (length <= config.max_message)",
+                12,
+            ),
             Mutant(
                 "too_long",
                 "(length <= config.max_message)",
                 "(length <= config.max_message + 1)",
                 12,
             ),
-            Mutant("uses_slot_twice", "ready.eq(~have | taken)", "ready.eq(~have)", 14),
-            Mutant("gives_back_wrong", "& (self.release.vc == v)", "", 14),
+            Mutant(
+                "uses_slot_twice", "free.o.ready.eq(~have | taken)", "free.o.ready.eq(~have)", 14
+            ),
+            Mutant(
+                "gives_back_wrong",
+                "self.release_valid & (self.release.vc == v)",
+                "self.release_valid",
+                14,
+            ),
         ),
         assumes="the stream rules; a slot is released once, by the channel that has it",
     ),

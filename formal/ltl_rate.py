@@ -275,7 +275,12 @@ PROOFS = (
                 "self.more",
                 10,
             ),
-            Mutant("hyper_too_early", "Mux(past.all(), p.hyper,", "Mux(past.any(), p.hyper,", 12),
+            Mutant(
+                "hyper_too_early",
+                "Mux(past.all(), p.hyper, Mux(past.any(), p.additive, 0))",
+                "Mux(past.any(), p.hyper, Mux(past.any(), p.additive, 0))",
+                12,
+            ),
         ),
         assumes="parameters are constant; a question at a time; only what was allowed is spent",
     ),

@@ -323,7 +323,12 @@ PROOFS = (
             Mutant("swaps_early", "self.early.eq(delta[-1])", "self.early.eq(~delta[-1])", 16),
             Mutant("any_incarnation", "entry.open & self.mine\n", "entry.open\n", 16),
             Mutant("total_begins_anew", "total.en.eq(self.commit)", "total.en.eq(0)", 16),
-            Mutant("room_off_by_one", "level + words <=", "level + words <", 16),
+            Mutant(
+                "room_off_by_one",
+                "level + words <= config.buffer_beats",
+                "level + words < config.buffer_beats",
+                16,
+            ),
         ),
         assumes="the parser's rules (ltl_parser proves them)",
         not_proved="32-bit sequence numbers; a reset while running",

@@ -452,8 +452,10 @@ PROOFS = (
                 "response.nack & (r.sent < delta)",
                 10,
             ),
-            Mutant("over_the_window", "r.queued == self.config.window)", "r.queued == 3)", 10),
-            Mutant("stays_after_timeout", "                    r.sent.eq(0),\n", "", 10),
+            Mutant("over_the_window", "r.queued == self.config.window", "r.queued == 3", 10),
+            Mutant(
+                "stays_after_timeout", "                    r.sent.eq(0),\n", "", 10, within="_scan"
+            ),
         ),
         assumes="the stream rules; the pacer answers once, after 3 cycles or more",
         not_proved="larger windows and tables; a reset while running",

@@ -345,8 +345,8 @@ PROOFS = (
             ),
             Mutant(
                 "never_releases",
-                "more.eq(~state.held & ~state.out)",
-                "more.eq(~state.held & state.out)",
+                "self.machine.more.eq(~state.held & ~state.out)",
+                "self.machine.more.eq(~state.held & state.out)",
                 16,
             ),
             Mutant(

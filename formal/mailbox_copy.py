@@ -277,15 +277,26 @@ PROOFS = (
         depth=2,
         cover_depth=28,
         mutants=(
-            Mutant("any_line", "ended.eq((line == 3)", "ended.eq((line != 0)", 20),
+            Mutant(
+                "any_line",
+                "ended.eq((line == 3) & ~counted)",
+                "ended.eq((line != 0) & ~counted)",
+                20,
+            ),
             Mutant("text_in_binary", "(line == 3) & ~counted", "line == 3", 26),
             Mutant("tab_is_binary", "byte < BINARY", "byte <= BINARY", 20),
-            Mutant("any_byte_decides", "~counted & there & (byte", "~counted & (byte", 20),
+            Mutant(
+                "any_byte_decides",
+                "~counted & there & (byte < BINARY)",
+                "~counted & (byte < BINARY)",
+                20,
+            ),
             Mutant(
                 "reads_nothing",
-                'm.next = "NEXT"\n            with m.State("ASK")',
-                'm.next = "ASK"\n            with m.State("ASK")',
+                'm.next = "NEXT"',
+                'm.next = "ASK"',
                 14,
+                within='with m.State("IDLE"):',
             ),
             Mutant("cr_resets", "Mux(line == 2, 3, 1)", "1", 26),
             Mutant(
@@ -297,7 +308,11 @@ PROOFS = (
             Mutant("no_alignment", "Cat(place, base) & ~(self.width // 8 - 1)", "Cat(place, base)"),
             Mutant("keeps_skip", "skip.eq(place[:log2n])", "skip.eq(0)", 14),
             Mutant(
-                "wrong_byte", "write.en.eq(1 << self.length[:2])", "write.en.eq(1 << place[:2])", 14
+                "wrong_byte",
+                "write.en.eq(1 << self.length[:2])",
+                "write.en.eq(1 << place[:2])",
+                14,
+                context="place = Signal(self.segment_log2)",
             ),
         ),
         assumes="a start only after `done`; one beat comes for each command",
@@ -325,7 +340,13 @@ PROOFS = (
                 "Array(0xF for i in range(lanes))",
                 14,
             ),
-            Mutant("keeps_the_end", "m.d.sync += end.eq(0)", "m.d.sync += end.eq(1)", 14),
+            Mutant(
+                "keeps_the_end",
+                "m.d.sync += end.eq(0)",
+                "m.d.sync += end.eq(1)",
+                14,
+                within="with m.If(self.clear):",
+            ),
         ),
         assumes="nothing is appended while it writes; address, length stay; one answer a burst",
         not_proved="other sizes; that the memory answers; a reset while running",

@@ -192,7 +192,12 @@ MUTANTS = (
         "Cat(self.step.k, self.step.tile, self.step.half)",
         "Cat(self.step.k, self.step.tile, self.step.k[0])",
     ),
-    Mutant("wrong_word", "word_select(at_later, 32)", "word_select(at, 32)"),
+    Mutant(
+        "wrong_word",
+        "Cat(words).word_select(at_later, 32)",
+        "Cat(words).word_select(at, 32)",
+        context="at, at_later",
+    ),
     Mutant(
         "wrong_column",
         "self.index * beats + i // shape.words",

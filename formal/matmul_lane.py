@@ -93,7 +93,12 @@ PROOFS = (
             Mutant("one_cross_product", "middle.eq(cross[0] + cross[1])", "middle.eq(cross[0])"),
             Mutant("high_by_high", "a[16:] * b[:16]", "a[16:] * b[16:]"),
             Mutant("keeps_the_sum", "Mux(self.first, C(0, 32), acc)", "acc"),
-            Mutant("a_cycle_early", "low.eq(a[:16] * b[:16])", "low.eq(a[:16] * read.data[:16])"),
+            Mutant(
+                "a_cycle_early",
+                "low.eq(a[:16] * b[:16])",
+                "low.eq(a[:16] * read.data[:16])",
+                context="write, read = bank.write_port(), bank.read_port()",
+            ),
         ),
         assumes="numbers of five bits; no word is read in the cycle in which it is written",
         not_proved="other bits; a reset",

@@ -337,7 +337,9 @@ PROOFS = (
         cover_depth=14,
         mutants=(
             Mutant("wrong_tag_back", "out.payload.tag[: self.tag_width]", "out.payload.tag[1:]"),
-            Mutant("loses_beats", "out.ready.eq(target.ready)", "out.ready.eq(1)"),
+            Mutant(
+                "loses_beats", "out.ready.eq(target.ready)", "out.ready.eq(1)", within="_responses"
+            ),
             Mutant("wrong_port", "source.payload.tag[self.tag_width :]", "source.payload.tag[:2]"),
         ),
         not_proved="write data (memory_arbiter proves them without FIFOs); a reset while running",
@@ -361,9 +363,10 @@ PROOFS = (
             Mutant("keeps_owner", "mem.wdata.ready & mem.wdata.payload.last", "0"),
             Mutant(
                 "passes_over",
-                "+= ours.valid.eq(theirs.valid)",
-                "+= ours.valid.eq(theirs.valid & (order.i.ready | ~theirs.payload.write))",
+                "m.d.comb += ours.valid.eq(theirs.valid)",
+                "m.d.comb += ours.valid.eq(theirs.valid & (order.i.ready | ~theirs.payload.write))",
                 20,
+                context="mem, order = self.mem, self.order",
             ),
             Mutant(
                 "promises_too_much",
@@ -386,13 +389,19 @@ PROOFS = (
         mutants=(
             Mutant(
                 "always_ready",
-                "theirs.ready.eq(ours.ready)]\n        for",
-                "theirs.ready.eq(1)]\n        for",
+                "m.d.comb += [ours.valid.eq(theirs.valid), theirs.ready.eq(ours.ready)]\n"
+                "for name in ours.payload.shape().members:\n"
+                "    m.d.comb += ours.payload[name].eq(theirs.payload[name])",
+                "m.d.comb += [ours.valid.eq(theirs.valid), theirs.ready.eq(1)]\n"
+                "for name in ours.payload.shape().members:\n"
+                "    m.d.comb += ours.payload[name].eq(theirs.payload[name])",
+                within='for member in ("cmd", "wdata"):',
             ),
             Mutant(
                 "no_data",
-                "theirs.valid.eq(ours.valid), ours.ready.eq(theirs.ready)]",
-                "theirs.valid.eq(ours.valid), ours.ready.eq(1)]",
+                "[theirs.valid.eq(ours.valid), ours.ready.eq(theirs.ready)]",
+                "[theirs.valid.eq(ours.valid), ours.ready.eq(1)]",
+                within='for member in ("rdata", "wdone"):',
             ),
         ),
     ),

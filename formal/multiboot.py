@@ -82,12 +82,23 @@ PROOFS = (
         assumes="nothing",
         not_proved="what the FPGA makes of the words; a reset while they go out",
         mutants=(
-            Mutant("any_value_starts", "Elif(self.csr.start == KEY", "Elif(self.csr.start != 0"),
-            Mutant("starts_while_busy", "with m.Elif(self.csr.start", "with m.If(self.csr.start"),
+            Mutant(
+                "any_value_starts", "m.Elif(self.csr.start == KEY)", "m.Elif(self.csr.start != 0)"
+            ),
+            Mutant(
+                "starts_while_busy",
+                "with m.Elif(self.csr.start == KEY):",
+                "with m.If(self.csr.start == KEY):",
+            ),
             Mutant("bits_not_swapped", "byte + 7 - bit", "byte + bit", depth=8),
             Mutant("address_of_now", "_WRITE_WBSTAR, address,", "_WRITE_WBSTAR, 0,", depth=12),
-            Mutant("reads", ", self.rdwrb.eq(0)]", "]", depth=8),
-            Mutant("one_word_less", "left.eq(len(words)),", "left.eq(len(words) - 1),", depth=8),
+            Mutant(
+                "reads",
+                "[left.eq(len(words)), address.eq(self.csr.address), self.rdwrb.eq(0)]",
+                "[left.eq(len(words)), address.eq(self.csr.address)]",
+                depth=8,
+            ),
+            Mutant("one_word_less", "left.eq(len(words))", "left.eq(len(words) - 1)", depth=8),
         ),
     ),
 )

@@ -188,7 +188,9 @@ MUTANTS = (
         "self.dropped_overflow.eq(1)",
         16,
     ),
-    Mutant("shows_early", "available=read != commit", "available=read != write"),
+    Mutant(
+        "shows_early", "available=read != commit", "available=read != write", context="write + 1"
+    ),
 )
 HANGS = Mutant("hangs", "~full | hopeless | skipping", "~full | skipping")
 

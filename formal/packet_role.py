@@ -192,7 +192,17 @@ MUTANTS = (
     Mutant("answers_early", "with m.If(done.all()):", "with m.If(done.any()):"),
     Mutant("no_room_is_ok", "with m.If(writer.overflow):", "with m.If(0):"),
     Mutant("runs_any_kind", "job.kind != JobKind.DATA", "job.kind == JobKind.CONFIGURE"),
-    Mutant("asks_again", "with m.If(writer.request.ready):", "with m.If(writer.done):"),
+    Mutant(
+        "asks_again",
+        "with m.If(reader.request.ready):\n"
+        "    m.d.sync += read_waits.eq(0)\n"
+        "with m.If(writer.request.ready):\n"
+        "    m.d.sync += write_waits.eq(0)",
+        "with m.If(reader.request.ready):\n"
+        "    m.d.sync += read_waits.eq(0)\n"
+        "with m.If(writer.done):\n"
+        "    m.d.sync += write_waits.eq(0)",
+    ),
 )
 
 PROOFS = (
@@ -208,7 +218,11 @@ PROOFS = (
             *MUTANTS,
             Mutant("short_by_one", "length >= wanted.start", "length > wanted.start"),
             Mutant("long_by_one", "length <= wanted[-1]", "length < wanted[-1]"),
-            Mutant("odd_lengths", "length[:log2] == 0 if", "length[:1] == 0 if"),
+            Mutant(
+                "odd_lengths",
+                "length[:log2] == 0 if log2 else C(1)",
+                "length[:1] == 0 if log2 else C(1)",
+            ),
         ),
         assumes="the streams' rules; reader and writer end once and keep what they say",
         not_proved="that body and memory come to an end; other ranges; a reset while running",

@@ -148,7 +148,11 @@ class PriorityArbiterProof(Elaboratable):
 MUTANTS = (
     Mutant("no_patience", "low.o.valid & (due | ~high.o.valid)", "low.o.valid & ~high.o.valid", 16),
     Mutant("class_1_first", "(due | ~high.o.valid)", "1", 16),
-    Mutant("withdraws", "Mux(self.held, self.held_low, ", "Mux(0, self.held_low, "),
+    Mutant(
+        "withdraws",
+        "Mux(self.held, self.held_low, low.o.valid & (due | ~high.o.valid))",
+        "Mux(0, self.held_low, low.o.valid & (due | ~high.o.valid))",
+    ),
     Mutant("no_new_count", "m.d.sync += self.passed.eq(0)", "pass", 16),
     Mutant("takes_both", "self.o.ready & ~self.low", "self.o.ready"),
 )

@@ -1,6 +1,7 @@
 """What a proof is: a harness around a core, and mutants of the core that it must catch."""
 
 import ast
+import functools
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -11,18 +12,37 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..models.errors import TrebuchetError
+from .patch import patched
+from .scopes import Source
 
-__all__ = ["METHODS", "Mutant", "Proof", "mutated", "mutated_source"]
+__all__ = ["METHODS", "Mutant", "Proof", "mutated", "mutated_tree"]
 
 METHODS = ("induction", "bmc", "cover")
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """A bug planted in the source of a core: ``old``, which must occur once, becomes ``new``.
+    """A fault planted in a core: the only match of the pattern ``old`` becomes ``new``.
 
-    ``where`` is the module with the bug, if it is not the proof's own: a part of the same package,
-    which is imported anew for it.
+    ``old`` and ``new`` are expressions, statements, headers of statements, elements or entries;
+    :mod:`~trebuchet.formal.patterns` says what matches. Names of local variables do not matter.
+
+    Parameters
+    ----------
+    name : str
+        What the core does wrong.
+    old, new : str
+    depth : int
+        Cycles after reset within which the proof must fail.
+    where : str
+        The module with the fault, if it is not the proof's own: a part of the same package, which
+        is imported anew for it.
+    within : str or tuple of str
+        Where ``old`` stands, if it matches several places: in these classes or functions
+        (``"Fifo.elaborate"``), or in the body of these statements (``'with m.State("IDLE"):'``).
+    context : str or tuple of str
+        Patterns that must match somewhere in the same function, with the same local variables: for
+        variables of ``new`` that are not in ``old``.
     """
 
     name: str
@@ -30,6 +50,21 @@ class Mutant:
     new: str
     depth: int = 12
     where: str | None = None
+    within: str | tuple[str, ...] = ()
+    context: str | tuple[str, ...] = ()
+
+    @property
+    def key(self) -> tuple:
+        """What the result depends on, beside the core and the depth."""
+        where = (self.within, self.context) if self.within or self.context else ()
+        return (self.old, self.new, self.where, *where)
+
+    def patch(self, source: Source) -> ast.Module:
+        """The tree of ``source`` with the fault in it; raise unless exactly one place matches."""
+        within, context = (
+            (texts,) if isinstance(texts, str) else texts for texts in (self.within, self.context)
+        )
+        return patched(source, self.old, self.new, within, context)
 
 
 @dataclass(frozen=True)
@@ -70,7 +105,7 @@ class Proof:
 
 
 def mutated(module, mutant):
-    """A copy of ``module`` with ``mutant`` in its source, or in that of a part of its package."""
+    """A copy of ``module`` with ``mutant`` in it, or in a part of its package."""
     if mutant.where in (None, module.__name__):
         return _copy(module, mutant)
     package = module.__name__.rpartition(".")[0]
@@ -126,7 +161,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.machinery.SourceFileLoader
 
     def __init__(self, part, mutant):
         super().__init__(part.__name__, part.__file__)
-        self.text = mutated_source(mutant, part.__name__)
+        self.tree = mutated_tree(mutant, part.__name__)
 
     def find_spec(self, name, path=None, target=None):
         if name == self.name:
@@ -134,25 +169,30 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.machinery.SourceFileLoader
         return None
 
     def get_code(self, fullname):
-        return compile(self.text, self.path, "exec")
+        return compile(self.tree, self.path, "exec")
 
 
-def mutated_source(mutant, name):
-    """The source of module ``name``, or of the mutant's own, with the bug in it."""
+def mutated_tree(mutant, name):
+    """The syntax tree of module ``name``, or of the mutant's own, with the fault in it."""
     name = mutant.where or name
-    source = Path(importlib.import_module(name).__file__).read_text()
-    if source.count(mutant.old) != 1:
+    source = _source(Path(importlib.import_module(name).__file__).read_text())
+    try:
+        return mutant.patch(source)
+    except TrebuchetError as error:
         raise TrebuchetError(
-            f"mutant {mutant.name!r} must find its text once in {name}, "
-            f"not {source.count(mutant.old)} times: {mutant.old!r}"
-        )
-    return source.replace(mutant.old, mutant.new)
+            f"mutant {mutant.name!r} of {name} {error}; its `old` is: {mutant.old!r}"
+        ) from None
+
+
+@functools.cache
+def _source(text):
+    return Source(ast.parse(text))
 
 
 def _copy(module, mutant):
     copy = types.ModuleType(module.__name__)
     copy.__package__, copy.__file__ = module.__package__, module.__file__
     copy.__spec__ = module.__spec__
-    code = compile(mutated_source(mutant, module.__name__), module.__file__, "exec")
+    code = compile(mutated_tree(mutant, module.__name__), module.__file__, "exec")
     exec(code, copy.__dict__)
     return copy

@@ -264,8 +264,12 @@ class PrependProof(RealignProof):
 
 
 COMMON = (
-    Mutant("joins_one_off", "Mux(count > j,", "Mux(count >= j,"),
-    Mutant("rotates_half", "8 << stage)", "8)"),
+    Mutant(
+        "joins_one_off",
+        "Mux(count > j, low.word_select(j, 8), high.word_select(j, 8))",
+        "Mux(count >= j, low.word_select(j, 8), high.word_select(j, 8))",
+    ),
+    Mutant("rotates_half", "8 << stage", "8"),
 )
 
 PROOFS = (
@@ -288,7 +292,11 @@ PROOFS = (
                     *COMMON,
                     Mutant("ends_early", "n - i.empty <= shift_now", "n - i.empty < shift_now"),
                     Mutant("takes_too_soon", "step & ~(flush & emits)", "step"),
-                    Mutant("keeps_old_error", "flush_error.eq(error)", "flush_error.eq(0)"),
+                    Mutant(
+                        "keeps_old_error",
+                        "m.d.sync += flush_error.eq(error)",
+                        "m.d.sync += flush_error.eq(0)",
+                    ),
                 ),
             ),
             (

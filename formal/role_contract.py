@@ -141,7 +141,12 @@ PROOFS = (
         cover_depth=3,
         mutants=(
             Mutant("narrow_ring", '"ring_log2": unsigned(5)', '"ring_log2": unsigned(4)'),
-            Mutant("off_after_reset", 'answered STOPPED", reset=1)', 'answered STOPPED")'),
+            Mutant(
+                "off_after_reset",
+                'Register("enable", "rw", 1, "1: jobs are run; 0: they are answered '
+                'STOPPED", reset=1)',
+                'Register("enable", "rw", 1, "1: jobs are run; 0: they are answered STOPPED")',
+            ),
             Mutant(
                 "swapped_bits",
                 'Field("done", 0), Field("interrupt_status", 1)',

@@ -125,7 +125,7 @@ PROOFS = tuple(
             KINDS,
             (
                 Mutant("any_kind", "takes = job.payload.kind == JobKind.DATA", "takes = 1"),
-                Mutant("door_ajar", "~out.valid & ~offered)", "~out.valid)"),
+                Mutant("door_ajar", "~out.valid & ~offered", "~out.valid"),
                 Mutant("swallows", "with m.If(offered & ~out.valid):", "with m.If(0):"),
                 Mutant("overwrites", "return ~out.valid", "return 1"),
                 Mutant("wrong_role", "job.payload.role == k", "job.payload.role[:1] == k"),

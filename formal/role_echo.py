@@ -221,7 +221,11 @@ PROOFS = (
         cover_depth=30,
         mutants=(
             Mutant("crosses_the_end", "wraps.eq(self.unposted > self.to_end)", "wraps.eq(0)", 18),
-            Mutant("frees_lost_bytes", "consume.eq(event.ok & ~rests)", "consume.eq(~rests)"),
+            Mutant(
+                "frees_lost_bytes",
+                "machine.consume.eq(event.ok & ~rests)",
+                "machine.consume.eq(~rests)",
+            ),
             Mutant(
                 "narrow_position",
                 "event.position[: self.segment_log2 + 1]",

@@ -79,8 +79,8 @@ PROOFS = (
             Mutant("withdraws_a_read", "self.writer.cmd.valid & ~held", "self.writer.cmd.valid"),
             Mutant(
                 "takes_both",
-                "reader.cmd.ready.eq(self.mem.cmd.ready & ~write)",
-                "reader.cmd.ready.eq(self.mem.cmd.ready)",
+                "self.reader.cmd.ready.eq(self.mem.cmd.ready & ~write)",
+                "self.reader.cmd.ready.eq(self.mem.cmd.ready)",
             ),
             Mutant(
                 "reads_first",

@@ -244,8 +244,10 @@ class OperandReaderProof(Elaboratable):
 READER_MUTANTS = (
     Mutant(
         "one_beat_less",
-        "to_issue.eq((operand.offset[:log2n] + operand.length + (n - 1)) >> log2n)",
-        "to_issue.eq((operand.offset[:log2n] + operand.length) >> log2n)",
+        "to_issue.eq((operand.offset[:log2n] + operand.length + (n - 1)) >> log2n), "
+        "to_emit.eq((operand.length + (n - 1)) >> log2n)",
+        "to_issue.eq((operand.offset[:log2n] + operand.length) >> log2n), "
+        "to_emit.eq((operand.length + (n - 1)) >> log2n)",
     ),
     Mutant("no_wrap", "((place << log2n) & mask)", "(place << log2n)", 16),
     Mutant("small_ring", "(operand.ring_log2 > i)", "(operand.ring_log2 > i + 1)"),

@@ -218,8 +218,8 @@ SINGLE_REPLY = "trebuchet.cores.services.discard"
 REST_MUTANTS = (
     Mutant(
         "rests_unanswered",
-        "rest.eq(~new.unanswered & ~release)",
-        "rest.eq(~release)",
+        "svc.free.payload.rest.eq(~new.unanswered & ~release)",
+        "svc.free.payload.rest.eq(~release)",
         16,
         where=SINGLE_REPLY,
     ),
@@ -244,8 +244,8 @@ PROOFS = (
             *MUTANTS,
             Mutant(
                 "wrong_position",
-                "position.eq(event.position)",
-                "position.eq(svc.event.payload.position)",
+                "svc.free.payload.position.eq(event.position)",
+                "svc.free.payload.position.eq(svc.event.payload.position)",
             ),
         ),
         assumes="the stream rules on the inputs; session numbers in range",
@@ -259,7 +259,11 @@ PROOFS = (
         depth=2,
         cover_depth=26,
         mutants=(
-            Mutant("ignores_data", "return 1, self.addr", "return 0, self.addr"),
+            Mutant(
+                "ignores_data",
+                "return 1, self.addr, self.length",
+                "return 0, self.addr, self.length",
+            ),
             Mutant("wrong_length", "self.addr, self.length", "self.addr, self.addr"),
             Mutant(
                 "answers_data_again",

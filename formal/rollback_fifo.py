@@ -116,10 +116,20 @@ PROOFS = tuple(
         depth=3,
         cover_depth=16,
         mutants=(
-            Mutant("shows_early", "(read != kept)", "(read != write)"),
+            Mutant(
+                "shows_early",
+                "(read != kept)",
+                "(read != write)",
+                context="write, kept, read = Signal(bits + 1), Signal(bits + 1), Signal(bits + 1)",
+            ),
             Mutant("full_is_empty", "Cat(write[:bits], ~write[bits]) == read", "write == read"),
             Mutant("writes_when_full", "self.w_en & ~self.full", "self.w_en"),
-            Mutant("commits_without_this", "kept.eq(after)", "kept.eq(write)"),
+            Mutant(
+                "commits_without_this",
+                "kept.eq(after)",
+                "kept.eq(write)",
+                context="write, kept, read = Signal(bits + 1), Signal(bits + 1), Signal(bits + 1)",
+            ),
             Mutant(
                 "commit_wins",
                 "with m.If(self.rollback):",

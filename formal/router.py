@@ -421,11 +421,22 @@ PROOFS = (
         (
             Mutant("interleaves", "self.owns[p][v] | ~_bit(self.owned[o], out_vc)", "1"),
             Mutant("needs_no_credit", "tag.to[o] & credit & turn", "tag.to[o] & turn"),
-            Mutant("forgets_the_way", "tag.to.eq(way.to), tag.vc", "tag.to.eq(1), tag.vc"),
             Mutant(
-                "credits_the_wrong_vc", "credit.eq(buffer.take)", "credit.eq(buffer.take[::-1])"
+                "forgets_the_way",
+                "tag.to.eq(way.to), tag.vc.eq(way.vc)",
+                "tag.to.eq(1), tag.vc.eq(way.vc)",
             ),
-            Mutant("releases_early", "self.owned[o][w].eq(~tail)", "self.owned[o][w].eq(head)"),
+            Mutant(
+                "credits_the_wrong_vc",
+                "self.i[p].credit.eq(buffer.take)",
+                "self.i[p].credit.eq(buffer.take[::-1])",
+            ),
+            Mutant(
+                "releases_early",
+                "self.owned[o][w].eq(~tail)",
+                "self.owned[o][w].eq(head)",
+                context="out.head.eq(head)",
+            ),
         ),
         vcs=2,
         buffer_flits=3,
@@ -459,7 +470,11 @@ PROOFS = (
         True,
         (
             Mutant("keeps_nowhere", "granted | (buffer.valid[v] & (tag.to == 0))", "granted"),
-            Mutant("calls_it_idle", "self.opened, self.owns, [b.valid", "self.owns, [b.valid"),
+            Mutant(
+                "calls_it_idle",
+                "self.opened, self.owns, [b.valid for b in self.buffers]",
+                "self.owns, [b.valid for b in self.buffers]",
+            ),
             Mutant("sends_old_words", "Mux(passes, fresh, stored)", "stored"),
         ),
         vcs=1,
@@ -474,9 +489,16 @@ PROOFS = (
         False,
         False,
         (
-            Mutant("overwrites_the_link", "& credit & turn & sender.ready", "& credit & turn"),
             Mutant(
-                "stores_each_phit", "receiver.get & (flit.vc == v)", "link.valid & (flit.vc == v)"
+                "overwrites_the_link",
+                "tag.to[o] & credit & turn & sender.ready",
+                "tag.to[o] & credit & turn",
+            ),
+            Mutant(
+                "stores_each_phit",
+                "receiver.get & (flit.vc == v)",
+                "link.valid & (flit.vc == v)",
+                context="link, receiver, buffer = self.i[p], self.receivers[p], self.buffers[p]",
             ),
         ),
         vcs=1,

@@ -213,7 +213,7 @@ SEND_MUTANTS = (
     Mutant("needs_no_credit", "counter.ready[v] & sender.ready", "sender.ready"),
     Mutant("ready_to_all", "self.i[v].ready.eq(arbiter.o[v])", "self.i[v].ready.eq(arbiter.i[v])"),
     Mutant("wrong_vc", "sender.flit.vc.eq(vc)", "sender.flit.vc.eq(~vc)"),
-    Mutant("idle_while_held", "counter.idle & ~valid", "~valid"),
+    Mutant("idle_while_held", "counter.idle & ~valid.any()", "~valid.any()"),
     Mutant(
         "turns_user_bits",
         'Cat(beats["empty"], beats["error"])',
@@ -235,8 +235,8 @@ PROOFS = (
             ),
             Mutant(
                 "destination_of_another",
-                "for v in vcs)[vc]),\n            sender.flit.vc",
-                "for v in vcs)[0]),\n            sender.flit.vc",
+                "sender.flit.dest.eq(Array(self.dest[v] for v in vcs)[vc]), sender.flit.vc.eq(vc)",
+                "sender.flit.dest.eq(Array(self.dest[v] for v in vcs)[0]), sender.flit.vc.eq(vc)",
             ),
         ),
     ),

@@ -237,8 +237,8 @@ BUFFER_MUTANTS = (
     Mutant("forgets_the_link", "link.en.eq(filled)", "link.en.eq(0)"),
     Mutant("writes_any_link", "link.en.eq(filled)", "link.en.eq(1)"),
     Mutant("loses_the_only_one", "Mux(self.pops[v], single, ~filled)", "~filled"),
-    Mutant("frees_what_passed", "self.take[v] & filled)", "self.take[v])"),
-    Mutant("keeps_places", "| _any(freed))", ")"),
+    Mutant("frees_what_passed", "self.take[v] & filled", "self.take[v]"),
+    Mutant("keeps_places", "(self.free & ~taken) | _any(freed)", "self.free & ~taken"),
 )
 LINK = LinkConfig(vcs=2, flit_width=1, buffer_flits=4, reserved=1)
 COUNTER_MUTANTS = (

@@ -172,9 +172,18 @@ PROOFS = (
         cover_depth=4,
         mutants=(
             Mutant("leaves_out_faults", "(r.dropped, r.malformed, r.overflow)", "(r.dropped,)"),
-            Mutant("idle_but_for_one", "in self.routers[1:]:", "in self.routers[2:]:"),
-            Mutant("another_way", "port, vc, dest)\n", "port, vc, dest ^ 1)\n"),
-            Mutant("back_to_itself", "self.routers[b].i[into]", "self.routers[a].i[out]"),
+            Mutant(
+                "idle_but_for_one",
+                "for router in self.routers[1:]:",
+                "for router in self.routers[2:]:",
+            ),
+            Mutant("another_way", "router, port, vc, dest", "router, port, vc, dest ^ 1"),
+            Mutant(
+                "back_to_itself",
+                "self.routers[b].i[into]",
+                "self.routers[a].i[out]",
+                context="for (a, out), (b, into) in self.topology.links.items():",
+            ),
         ),
         assumes="nothing",
         not_proved="other topologies",
@@ -189,7 +198,12 @@ PROOFS = (
         depth=9,
         cover_depth=9,
         mutants=(
-            Mutant("back_to_itself", "self.routers[b].i[into]", "self.routers[a].i[out]"),
+            Mutant(
+                "back_to_itself",
+                "self.routers[b].i[into]",
+                "self.routers[a].i[out]",
+                context="for (a, out), (b, into) in self.topology.links.items():",
+            ),
             Mutant(
                 "another_way",
                 "self.topology.route(router, port, vc, dest)",

@@ -154,7 +154,9 @@ PROOFS = (
         6,
         2,
         (
-            Mutant("leaves_a_gap", "config.phits - 1)", "config.phits)"),
+            Mutant(
+                "leaves_a_gap", "config.phits - 1", "config.phits", within="PhitSender.elaborate"
+            ),
             Mutant("shifts_too_far", "rest >> width", "rest >> (width + 1)"),
             Mutant("begins_with_the_top", "self.flit.data[:width]", "self.flit.data[-width:]"),
             Mutant("ready_too_early", "self.ready.eq(self.left == 0)", "self.ready.eq(1)"),
@@ -167,7 +169,11 @@ PROOFS = (
         2,
         2,
         (
-            Mutant("drops_a_field", 'if name != "data"]', 'if name not in ("data", "head")]'),
+            Mutant(
+                "drops_a_field",
+                '[name for name, _ in flit.shape() if name != "data"]',
+                '[name for name, _ in flit.shape() if name not in ("data", "head")]',
+            ),
             Mutant("sends_nothing", "self.put | (self.left != 0)", "self.left != 0"),
         ),
     ),
@@ -180,7 +186,11 @@ PROOFS = (
         (
             Mutant("too_early", "last = self.count == config.phits - 1", "last = self.count == 1"),
             Mutant("counts_idle_cycles", "with m.If(self.valid):", "with m.If(1):"),
-            Mutant("first_on_top", "Cat(held, self.phit.data))", "Cat(self.phit.data, held))"),
+            Mutant(
+                "first_on_top",
+                "self.flit, self.phit, Cat(held, self.phit.data)",
+                "self.flit, self.phit, Cat(self.phit.data, held)",
+            ),
         ),
     ),
     _proof(

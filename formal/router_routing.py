@@ -367,11 +367,18 @@ def _way(name, says, make, spec, vcs, mutants):
 
 
 MESH_MUTANTS = (
-    Mutant("columns_first", "if x != to_x:", "if x != to_x and y == to_y:"),
+    Mutant(
+        "columns_first",
+        "if x != to_x:",
+        "if x != to_x and y == to_y:",
+        context="(x, y), (to_x, to_y) = at[router], at[dest]",
+    ),
     Mutant(
         "east_for_west", '"east" if to_x > x else "west"', '"east" if to_x >= x - 1 else "west"'
     ),
-    Mutant("north_for_south", 'north" if to_y > y', 'north" if to_y < y'),
+    Mutant(
+        "north_for_south", '"north" if to_y > y else "south"', '"north" if to_y < y else "south"'
+    ),
 )
 PROOFS = (
     _way("mesh", "mesh(3, 2)", lambda r: r.mesh(3, 2), MeshSpec(3, 2), 2, MESH_MUTANTS),
@@ -382,12 +389,16 @@ PROOFS = (
         RingSpec(5),
         2,
         (
-            Mutant("the_longer_way", "<= n // 2", "<= n // 2 + 1"),
+            Mutant(
+                "the_longer_way",
+                "(dest - router) % n <= n // 2",
+                "(dest - router) % n <= n // 2 + 1",
+            ),
             Mutant("turns_back", "goes_up = True  #", "goes_up = False  #"),
             Mutant(
                 "no_dateline",
-                "entered | 1 if dateline and crosses",
-                "entered if dateline and crosses",
+                "entered | 1 if dateline and crosses else entered",
+                "entered if dateline and crosses else entered",
             ),
             Mutant("dateline_elsewhere", "n - 1 if goes_up else 0", "n - 2 if goes_up else 0"),
             Mutant("arrives_odd", "(local, vc & ~1 if dateline else vc)", "(local, vc)"),
@@ -400,8 +411,12 @@ PROOFS = (
         RingSpec(4),
         4,
         (
-            Mutant("then_down", "<= n // 2", "< n // 2"),
-            Mutant("mixes_pairs", "entered = vc & ~1 if", "entered = 0 if"),
+            Mutant("then_down", "(dest - router) % n <= n // 2", "(dest - router) % n < n // 2"),
+            Mutant(
+                "mixes_pairs",
+                "entered = vc & ~1 if dateline and port == local else vc",
+                "entered = 0 if dateline and port == local else vc",
+            ),
             Mutant("knows_one_more", "if dest >= n:", "if dest > n:"),
         ),
     ),
@@ -421,8 +436,12 @@ PROOFS = (
                 "if out != topology.endpoints[dest]:",
                 "if out not in topology.endpoints:",
             ),
-            Mutant("no_cycle", "if cycle:", "if len(cycle or ()) > 9:"),
-            Mutant("shares_inputs", "len(set(found)) != len(found) or", ""),
+            Mutant("no_cycle", "if cycle:", "if len(cycle or ()) > 9:", within="check"),
+            Mutant(
+                "shares_inputs",
+                "len(set(found)) != len(found) or set(found) - wanted",
+                "set(found) - wanted",
+            ),
         ),
         assumes="nothing",
         not_proved="networks that are wrong in other ways than those of the list",

@@ -203,10 +203,10 @@ def _counts(netlist: str) -> dict[str, int]:
 def input_hash(task: Task) -> str:
     """Hash of everything that a task's result depends on, but for the tools and the solver.
 
-    A mutant's is made of the core's netlist and the text that replaces another: to write the
-    netlists of all mutants takes longer than most of them take to be caught.
+    A mutant's is made of the core's netlist and the mutant's patterns: to write the netlists of
+    all mutants takes longer than most of them take to be caught.
     """
-    mutant = task.mutant and (task.mutant.old, task.mutant.new, task.mutant.where)
+    mutant = task.mutant and task.mutant.key
     text = script(task.method, task.depth, SOLVERS[0])
     return _hash(f"{text}\0{_elaborated(task.proof)['digest']}\0{mutant}")
 

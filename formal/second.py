@@ -71,7 +71,11 @@ PROOFS = (
         cover_depth=12,
         mutants=(
             Mutant("forgets_shift", "after.eq(self.level - get)", "after.eq(self.level)"),
-            Mutant("one_too_many", "self.i.ready.eq(self.level != ", "self.i.ready.eq(2 + "),
+            Mutant(
+                "one_too_many",
+                "self.i.ready.eq(self.level != self.depth)",
+                "self.i.ready.eq(2 + self.depth)",
+            ),
             Mutant(
                 "newest_first",
                 "self.o.payload.eq(self.places[0])",

@@ -72,7 +72,11 @@ PROOFS = (
         depth=2,
         cover_depth=6,
         mutants=(
-            Mutant("wrong_port", "free.select.eq(self.to)", "free.select.eq(0)"),
+            Mutant(
+                "wrong_port",
+                "tx.select.eq(self.to), free.select.eq(self.to)",
+                "tx.select.eq(self.to), free.select.eq(0)",
+            ),
             Mutant("no_origin", "self.origin.eq(events.index)", "self.origin.eq(0)"),
             Mutant("deaf", "source.ready.eq(sink.ready)", "source.ready.eq(1)"),
         ),

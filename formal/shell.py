@@ -124,6 +124,7 @@ PROOFS = (
                 "one_slot",
                 "2 * messages * result_slot",
                 "sessions * result_slot",
+                context="sessions * MAILBOX_SLOT",
             ),
             Mutant(
                 "page_over_slots",
@@ -132,7 +133,11 @@ PROOFS = (
             ),
             Mutant("no_header", "(RESULT_HEADER + result - 1)", "(result - 1)"),
             Mutant("scratch_of_one_session", "messages << log2", "1 << log2"),
-            Mutant("scratch_anywhere", "1 << log2)", "1)"),
+            Mutant(
+                "scratch_anywhere",
+                'f"scratch_{name}", messages << log2, 1 << log2',
+                'f"scratch_{name}", messages << log2, 1',
+            ),
         ),
         assumes="nothing",
         not_proved="how the parts are connected (shell_parts)",

@@ -217,7 +217,9 @@ class ShellProof(Elaboratable):
 def _mutants(peers):
     if not peers:
         return (
-            Mutant("mac_for_ip", "shell.mac, shell.ip)", "shell.mac, shell.mac)", 4),
+            Mutant(
+                "mac_for_ip", "m, engine, shell.mac, shell.ip", "m, engine, shell.mac, shell.mac", 4
+            ),
             Mutant(
                 "deaf_engine",
                 "wiring.connect(m, parser.segment, engine.segment)",
@@ -227,11 +229,18 @@ def _mutants(peers):
             ),
             Mutant(
                 "services_swapped",
-                "engine.services[k] for k, service in enumerate(plan.services)",
-                "engine.services[k ^ (k < 2)] for k, service in enumerate(plan.services)",
+                "{service: engine.services[k] for k, service in enumerate(plan.services)}",
+                "{service: engine.services[k ^ (k < 2)] for k, service in "
+                "enumerate(plan.services)}",
                 4,
             ),
-            Mutant("lost_interrupt", "(mailbox, roles, cluster)", "(mailbox, cluster)", 4),
+            Mutant(
+                "lost_interrupt",
+                "(mailbox, roles, cluster)",
+                "(mailbox, cluster)",
+                4,
+                within="elaborate",
+            ),
             Mutant("silent_window", "self._irqs.append(window.irq)", "pass", 4),
             Mutant("door_of_nobody", "framer.door.eq(window.door)", "framer.door.eq(1)", 4),
             Mutant(
@@ -250,8 +259,16 @@ def _mutants(peers):
             "cluster.rx.valid.eq(other.valid)",
             4,
         ),
-        Mutant("lost_interrupt", "(mailbox, roles, cluster)", "(mailbox, roles)", 4),
-        Mutant("no_tick", "cluster.tick.eq(self.tick)", "cluster.tick.eq(0)", 4),
+        Mutant(
+            "lost_interrupt", "(mailbox, roles, cluster)", "(mailbox, roles)", 4, within="elaborate"
+        ),
+        Mutant(
+            "no_tick",
+            "cluster.tick.eq(self.tick)",
+            "cluster.tick.eq(0)",
+            4,
+            within="_connect_cluster",
+        ),
     )
 
 

@@ -108,7 +108,12 @@ PROOFS = (
         cover_depth=10,
         mutants=(
             Mutant("takes_while_due", "room = ~pending & ~ours.valid", "room = ~pending", 8),
-            Mutant("answers_nobody", "m.If(pending & csr.answer", "m.If(csr.answer", 6),
+            Mutant(
+                "answers_nobody",
+                "m.If(pending & csr.answer[STATUS_WIDTH])",
+                "m.If(csr.answer[STATUS_WIDTH])",
+                6,
+            ),
             Mutant("live_length", "ours.payload.length.eq(csr.next),", "", 8),
             Mutant(
                 "door_too_long",

@@ -376,7 +376,9 @@ class SmpFramerProof(Elaboratable):
 
 MUTANTS = (
     Mutant("always_old", "new.old.eq(self.waiting)", "new.old.eq(1)", 12),
-    Mutant("sweeps_up_nobody", "forget.eq(~self.waiting)", "forget.eq(0)", 14),
+    Mutant(
+        "sweeps_up_nobody", "self.machine.forget.eq(~self.waiting)", "self.machine.forget.eq(0)", 14
+    ),
     Mutant("needs_nothing", "new.need.eq(HEADER_BYTES)", "new.need.eq(0)", 10),
     Mutant(
         "lists_the_idle",
@@ -386,8 +388,10 @@ MUTANTS = (
     ),
     Mutant(
         "narrow_position",
-        "event.position[: self.segment_log2 + 1]),\n                ]",
-        "event.position[: self.segment_log2]),\n                ]",
+        "[new.base.eq(event.base[self.segment_log2 :]), "
+        "new.latest.eq(event.position[: self.segment_log2 + 1])]",
+        "[new.base.eq(event.base[self.segment_log2 :]), "
+        "new.latest.eq(event.position[: self.segment_log2])]",
         14,
     ),
     Mutant("port_of_another_event", "new.port.eq(self.origin)", "new.port.eq(~self.origin)", 14),

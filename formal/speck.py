@@ -97,10 +97,18 @@ PROOFS = (
         depth=1,
         cover_depth=10,
         mutants=(
-            Mutant("rotates_by_7", "(x.rotate_right(8) + y)", "(x.rotate_right(7) + y)"),
-            Mutant("no_round_number", "^ self.rounds", "^ 0"),
+            Mutant("rotates_by_7", "(x.rotate_right(8) + y) ^ k", "(x.rotate_right(7) + y) ^ k"),
+            Mutant(
+                "no_round_number",
+                "(l0.rotate_right(8) + k) ^ self.rounds",
+                "(l0.rotate_right(8) + k) ^ 0",
+            ),
             Mutant("wrong_key_word", "l2.eq(self.key[96:])", "l2.eq(self.key[64:96])"),
-            Mutant("shift_order", "l1.eq(l2), l2.eq(new_l)", "l1.eq(new_l), l2.eq(l1)"),
+            Mutant(
+                "shift_order",
+                "l0.eq(l1), l1.eq(l2), l2.eq(new_l)",
+                "l0.eq(l1), l1.eq(new_l), l2.eq(l1)",
+            ),
         ),
         assumes="nothing",
     ),

@@ -122,14 +122,15 @@ PROOFS = (
             Mutant("one_clock_short", "left.eq(16)", "left.eq(14)"),
             Mutant(
                 "short_first_half",
-                "left.eq(16), wait.eq(self.half_period - 1)]",
-                "left.eq(16)]",
+                "[shift.eq(self.csr.send[:8]), left.eq(16), wait.eq(self.half_period - 1)]",
+                "[shift.eq(self.csr.send[:8]), left.eq(16)]",
                 depth=110,
             ),
             Mutant(
                 "select_held_by_busy",
                 "self.cs_n.eq(~self.csr.control)",
                 "self.cs_n.eq(~(self.csr.control | busy))",
+                context="busy, last = Signal(), Signal()",
             ),
         ),
     ),

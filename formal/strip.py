@@ -138,7 +138,7 @@ MUTANTS = (
         "{12: self.type[8:], 13: self.type[:8]}",
         "{13: self.type[8:], 12: self.type[:8]}",
     ),
-    Mutant("late_runt", "beat.last & ~past)", "beat.last & past)"),
+    Mutant("late_runt", "self.runt.eq(beat.last & ~past)", "self.runt.eq(beat.last & past)"),
 )
 
 PROOFS = tuple(

@@ -117,8 +117,15 @@ PROOFS = (
             Mutant("reserves_nothing", "Mux(used < reserve, reserve, used)", "used", 40),
             Mutant("in_a_hurry", "return 3 +", "return 1 +", 40),
             Mutant("forgets_the_odd_one", "sum(pair[1:], pair[0])", "pair[0] + pair[-1]", 40),
-            Mutant("in_its_reserve", "used < reserve),", "used <= reserve),", 40),
-            Mutant("never_ends", "- self.freed[k]", "", 40),
+            Mutant(
+                "in_its_reserve",
+                "self.below[k].eq(used < reserve)",
+                "self.below[k].eq(used <= reserve)",
+                40,
+            ),
+            Mutant(
+                "never_ends", "used + self.taken[k] - self.freed[k]", "used + self.taken[k]", 40
+            ),
         ),
         assumes="sessions begin as the receive engine has them begin (tcp_receive_flow); reserves "
         "stand still and fit",

@@ -327,12 +327,17 @@ class ApplicationProof(Elaboratable):
 
 
 MUTANTS = (
-    Mutant("anyone_may_post", "known & (r.service == service) & ", "known & ", 14),
+    Mutant(
+        "anyone_may_post",
+        "known & (r.service == service) & (who >> s == 0)",
+        "known & (who >> s == 0)",
+        14,
+    ),
     Mutant("releases_what_lives", "r.released | over", "1", 14),
     Mutant(
         "frees_the_segment_early",
-        "with m.If(everything & (r.rcv_nxt == r.rcv_pub) & (r.kept == 0))",
-        "with m.If(everything & (r.kept == 0))",
+        "with m.If(everything & (r.rcv_nxt == r.rcv_pub) & (r.kept == 0)):",
+        "with m.If(everything & (r.kept == 0)):",
         14,
     ),
     Mutant(
@@ -342,28 +347,44 @@ MUTANTS = (
 )
 EDGE_MUTANTS = (
     Mutant(
-        "edge_of_the_old_place", "self.edge.cons.eq(position)", "self.edge.cons.eq(r.rcv_cons)", 14
+        "edge_of_the_old_place",
+        "self.edge.cons.eq(position)",
+        "self.edge.cons.eq(r.rcv_cons)",
+        14,
+        context="r, w = port.record, Handback(m, port)",
     ),
     Mutant("silly_windows", "(grown >= config.update)", "(grown != 0)", 14),
     Mutant("flight_below_nothing", "r.flight - (r.flight != 0)", "r.flight - 1", 14),
 )
-SCALE_MUTANTS = (Mutant("never_scaled", "edge.scaled.eq(r.scaled)", "edge.scaled.eq(0)", 14),)
+SCALE_MUTANTS = (
+    Mutant("never_scaled", "self.edge.scaled.eq(r.scaled)", "self.edge.scaled.eq(0)", 14),
+)
 PLACES_MUTANTS = (
-    Mutant("any_place_will_do", "& (r.place == place)", "", 14),
+    Mutant(
+        "any_place_will_do",
+        "(r.service == service) & (r.place == place)",
+        "r.service == service",
+        14,
+    ),
     Mutant("rests_with_bytes_unread", "free.rest & (ahead == inside)", "free.rest", 14),
     Mutant(
         "rests_unanswered",
-        "return (record.count == 0) & ~over",
-        "return ~over",
+        "return (record.count == 0) & ~over & ~record.fin_told",
+        "return ~over & ~record.fin_told",
         14,
         where="trebuchet.cores.tcp.places",
     ),
-    Mutant("releases_unanswered", "answered.eq(may_release(r))", "answered.eq(1)", 14),
-    Mutant("leaks_a_place", "give.eq(gives)", "give.eq(0)", 14),
+    Mutant("releases_unanswered", "self.answered.eq(may_release(r))", "self.answered.eq(1)", 14),
+    Mutant("leaks_a_place", "self.give.eq(gives)", "self.give.eq(0)", 14),
 )
 DELAY_MUTANTS = (
     Mutant("opens_in_silence", "tell = left < config.window // 2", "tell = left < 0", 14),
-    Mutant("tells_always", "due = r.ack_due | tell if", "due = 1 if", 14),
+    Mutant(
+        "tells_always",
+        "due = r.ack_due | tell if config.ack_delay else 1",
+        "due = 1 if config.ack_delay else 1",
+        14,
+    ),
 )
 ACTIVE_MUTANTS = (
     Mutant("nobody_was_told", "told = r.opened if config.active else C(0)", "told = C(0)", 14),

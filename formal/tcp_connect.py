@@ -136,8 +136,12 @@ PROOFS = (
         cover_depth=16,
         mutants=(
             Mutant("breaks_in", "with m.If(~own & between):", "with m.If(~own):"),
-            Mutant("asks_for_ever", "own.eq(0), self", "own.eq(1), self"),
-            Mutant("loses_one", "eq(o.ready & ~own)", "eq(o.ready)"),
+            Mutant(
+                "asks_for_ever",
+                "own.eq(0), self.session.eq(self.made)",
+                "own.eq(1), self.session.eq(self.made)",
+            ),
+            Mutant("loses_one", "self.i.ready.eq(o.ready & ~own)", "self.i.ready.eq(o.ready)"),
             Mutant("always_opens", "with m.If(self.accepted):", "with m.If(1):"),
             Mutant("follows_all", "self.opened & (self.made == self.session)", "self.opened"),
             Mutant("other_port", "request.remote_port.eq(self.port)", "request.remote_port.eq(0)"),

@@ -220,10 +220,20 @@ PROOFS = (
         depth=4,
         cover_depth=24,
         mutants=(
-            Mutant("any_hash", "seg.ack[5:] == mixed)", "seg.ack[6:] == mixed[1:])", 12),
-            Mutant("anywhere", "^ self.first[5:] ^", "^", 12),
+            Mutant("any_hash", "seg.ack[5:] == mixed", "seg.ack[6:] == mixed[1:]", 12),
+            Mutant(
+                "anywhere",
+                "self.hash[5:] ^ self.first[5:] ^ Cat(C(0, 22), self.first[:5])",
+                "self.hash[5:] ^ Cat(C(0, 22), self.first[:5])",
+                12,
+            ),
             Mutant("nearly_there", "C(0, 22), self.first[:5]", "C(0, 27)", 12),
-            Mutant("for_ever", "served[0] | self.sent)", "served[1] | self.sent)", 12),
+            Mutant(
+                "for_ever",
+                "self.sent, served[0] | self.sent",
+                "self.sent, served[1] | self.sent",
+                12,
+            ),
             Mutant("forgets_the_late", "self.sent.replicate(2)", "self.sent", 12),
             Mutant("of_any_time", "with m.If(~self.hold):", "with m.If(1):", 12),
             Mutant("too_large", "self.mss >= least", "self.mss + 99 >= least", 12),
@@ -241,7 +251,12 @@ PROOFS = (
         cover_depth=30,
         mutants=(
             Mutant("takes_all", "with m.If(~syn & self.cookie.good):", "with m.If(~syn):", 22),
-            Mutant("of_resets", "flags.ack & ~flags.syn & ~flags.rst &", "flags.ack &", 30),
+            Mutant(
+                "of_resets",
+                "flags.ack & ~flags.syn & ~flags.rst & listens",
+                "flags.ack & listens",
+                30,
+            ),
             Mutant("early", 'm.next = "TASTE"', 'm.next = "REPLY"', 20),
             Mutant("two_at_once", "with m.If(self.lookup.ready):", "with m.If(1):", 18),
             Mutant("once_more", "ended = ended & ~(made & self.good)", "ended = ended", 30),
@@ -260,15 +275,15 @@ PROOFS = (
         mutants=(
             Mutant(
                 "counts_its_syn",
-                "self.seq.eq(seg.seq)]",
-                "self.seq.eq(seg.seq + 1)]",
+                "[self.mss.eq(self.told), self.seq.eq(seg.seq)]",
+                "[self.mss.eq(self.told), self.seq.eq(seg.seq + 1)]",
                 40,
                 where="trebuchet.cores.tcp.handshake",
             ),
             Mutant(
                 "answers_again",
-                "w.syn_due.eq(~self.made if",
-                "w.syn_due.eq(1 if",
+                "w.syn_due.eq(~self.made if self.config.cookies else 1)",
+                "w.syn_due.eq(1 if self.config.cookies else 1)",
                 40,
                 where="trebuchet.cores.tcp.handshake",
             ),

@@ -315,12 +315,20 @@ PROOFS = (
         cover_depth=16,
         mutants=(
             Mutant("a_byte_more", "(k < end_lane)", "(k <= end_lane)"),
-            Mutant("beat_off_by_one", "job.length - 1) >> lane)", "job.length) >> lane)"),
-            Mutant("leaves_the_ring", "job.addr[ring:])", "job.addr[ring + 1 :])"),
+            Mutant(
+                "beat_off_by_one",
+                "(job.addr[:block] + job.length - 1) >> lane",
+                "(job.addr[:block] + job.length) >> lane",
+            ),
+            Mutant(
+                "leaves_the_ring",
+                "C(0, lane), low, high, job.addr[ring:]",
+                "C(0, lane), low, high, job.addr[ring + 1 :]",
+            ),
             Mutant(
                 "ends_late", "final | at[:BEATS_WIDTH].all()", "final | (at[:BEATS_WIDTH] == 0)", 12
             ),
-            Mutant("reloads_early", "prepend.o.valid & ~(final & asking))", "prepend.o.valid)"),
+            Mutant("reloads_early", "prepend.o.valid & ~(final & asking)", "prepend.o.valid"),
         ),
         assumes="the stream rules; what is to be written arrived, and fits a ring",
         not_proved="the aligner; other sizes",
@@ -341,7 +349,9 @@ PROOFS = (
                 "self.written.valid.eq(1)",
             ),
             Mutant(
-                "counts_twice", "- Mux(take, head.bursts, 0)", "- Mux(take, head.bursts - 1, 0)"
+                "counts_twice",
+                "done + self.mem.wdone.valid - Mux(take, head.bursts, 0)",
+                "done + self.mem.wdone.valid - Mux(take, head.bursts - 1, 0)",
             ),
             Mutant("overwrites", "enough & (~self.written.valid | self.written.ready)", "enough"),
         ),

@@ -257,12 +257,22 @@ PROOFS = tuple(
             "programmable",
             CONFIG,
             (
-                Mutant("first_segment_twice", "unused.eq(unused - (pool", "unused.eq(0 + (pool", 8),
-                Mutant("given_too_early", "free + given -", "free + self.store.give -", 8),
+                Mutant(
+                    "first_segment_twice",
+                    "unused.eq(unused - (pool.ready & fresh))",
+                    "unused.eq(0 + (pool.ready & fresh))",
+                    8,
+                ),
+                Mutant(
+                    "given_too_early",
+                    "free + given - pool.ready",
+                    "free + self.store.give - pool.ready",
+                    8,
+                ),
                 Mutant(
                     "timer_is_not_told",
-                    "self.admission.room) | ~store.ready",
-                    "self.admission.room)",
+                    "(~self.table.none & self.admission.room) | ~store.ready",
+                    "~self.table.none & self.admission.room",
                     6,
                 ),
                 Mutant(
@@ -270,6 +280,7 @@ PROOFS = tuple(
                     "write.addr.eq(rx.port.session)",
                     "write.addr.eq(tx.session)",
                     6,
+                    context="rx, tx = self.receive, self.transmit",
                 ),
                 Mutant("strobes_merge", "together.eq(sum(strobes))", "together.eq(strobes[0])", 6),
             ),

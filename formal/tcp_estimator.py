@@ -179,7 +179,11 @@ PROOFS = (
         depth=4,
         cover_depth=4,
         mutants=(
-            Mutant("a_step_without_bound", "Mux(self.acked > self.mss, self.mss, ", "("),
+            Mutant(
+                "a_step_without_bound",
+                "Mux(self.acked > self.mss, self.mss, self.acked)",
+                "self.acked",
+            ),
             Mutant("grows_a_byte_late", "total >= self.cwnd", "total > self.cwnd"),
             Mutant(
                 "slow_start_at_the_threshold",

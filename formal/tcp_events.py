@@ -191,8 +191,15 @@ PROOFS = (
         depth=5,
         cover_depth=10,
         mutants=(
-            Mutant("answers_under_the_sender", "& (r.flight == 0)", "", 14),
-            Mutant("answers_a_byte_early", "self.descriptor.end)", "self.descriptor.end + 1)", 14),
+            Mutant(
+                "answers_under_the_sender", "(r.count != 0) & (r.flight == 0)", "r.count != 0", 14
+            ),
+            Mutant(
+                "answers_a_byte_early",
+                "r.snd_una - self.descriptor.end",
+                "r.snd_una - self.descriptor.end + 1",
+                14,
+            ),
             Mutant("closed_before_sent", "r.ev_closed & (r.count == 0)", "r.ev_closed", 14),
             Mutant(
                 "overwrites_an_event", "self.event_valid[k] & ~out.valid", "self.event_valid[k]", 14
@@ -211,7 +218,12 @@ PROOFS = (
         depth=5,
         cover_depth=10,
         mutants=(
-            Mutant("gives_up_early", " & ~opening(config, r)", "", 14),
+            Mutant(
+                "gives_up_early",
+                "(r.phase != Phase.SYN_RCVD) & ~opening(config, r)",
+                "r.phase != Phase.SYN_RCVD",
+                14,
+            ),
             Mutant("gives_up_late", "~opening(config, r)", "opening(config, r)", 14),
         ),
         assumes="the store lends any record after any wait; heads of lists stay until fetched",
@@ -231,7 +243,12 @@ PROOFS = (
             Mutant("opens_without_a_place", "due(r) & self.place_valid", "due(r)", 14),
             Mutant("tells_the_newest_at_once", "Mux(r.placed, newest, r.rcv_cons)", "newest", 14),
             Mutant("forgets_our_fin", "event.ok.eq(~r.fin_queued)", "event.ok.eq(1)", 14),
-            Mutant("takes_it_unsaid", "[w.placed.eq(1), w", "[w.placed.eq(0), w", 14),
+            Mutant(
+                "takes_it_unsaid",
+                "[w.placed.eq(1), w.place.eq(self.place)]",
+                "[w.placed.eq(0), w.place.eq(self.place)]",
+                14,
+            ),
         ),
         assumes="the store lends any record after any wait; heads of lists stay until fetched",
         not_proved="that every service gets its turn; a reset while running",

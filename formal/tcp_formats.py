@@ -149,8 +149,8 @@ PROOFS = (
             Mutant("psh_and_ack_swapped", '"psh": 1, "ack": 1', '"ack": 1, "psh": 1'),
             Mutant(
                 "short_sequence",
-                '"mss": unsigned(16),  # MSS option, 0',
-                '"mss": unsigned(15),  # MSS option, 0',
+                '"mss": unsigned(16), "length": unsigned(16)',
+                '"mss": unsigned(15), "length": unsigned(16)',
             ),
         ),
         assumes="nothing",

@@ -401,7 +401,12 @@ PROOFS = (
         depth=2,
         cover_depth=30,
         mutants=(
-            Mutant("a_port_in_ips_sum", "_keep(self.at, 14, 34)", "_keep(self.at, 14, 36)", 20),
+            Mutant(
+                "a_port_in_ips_sum",
+                "self._keep(self.at, 14, 34)",
+                "self._keep(self.at, 14, 36)",
+                20,
+            ),
             Mutant(
                 "swapped_ports",
                 "*network(meta.local_port),\n            *network(meta.remote_port)",
@@ -421,7 +426,12 @@ PROOFS = (
                 "with m.If(self.beat == 0):",
                 32,
             ),
-            Mutant("header_lost", "word | (self.reader", "word & (self.reader", 30),
+            Mutant(
+                "header_lost",
+                "word | (self.reader.r_data & one.ram.replicate(self.width))",
+                "word & (self.reader.r_data & one.ram.replicate(self.width))",
+                30,
+            ),
             Mutant("a_beat_too_many", "((length + n - 1) >> bits)", "((length + n) >> bits)", 32),
         ),
         assumes="beats of the payload stay until the next one is read",

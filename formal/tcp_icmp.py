@@ -349,13 +349,16 @@ MUTANTS = (
     # A message must be whole before its verdict looks at more than `errors` and `malformed`.
     Mutant("any_sum", '"icmp_checksum": sums[1] != 0xFFFF', '"icmp_checksum": 0 & sums[1]', 22),
     Mutant(
-        "too_late", "meant.eq(ended_2 & f.typed & ~f.off)", "meant.eq(ended & f.typed & ~f.off)"
+        "too_late",
+        "meant.eq(ended_2 & f.typed & ~f.off)",
+        "meant.eq(ended & f.typed & ~f.off)",
+        context="ended, ended_2 = Signal(), Signal()",
     ),
     Mutant("too_short", "_QUOTE = 8 + 20 + 8", "_QUOTE = 8 + 20 + 4", 22),
     Mutant(
         "sums_the_padding",
-        "inside = strip.data.word_select(i, 8), (here > i)",
-        "inside = strip.data.word_select(i, 8), 1",
+        "byte, inside = strip.data.word_select(i, 8), (here > i) & (held > i)",
+        "byte, inside = strip.data.word_select(i, 8), 1 & (held > i)",
     ),
     Mutant("never_short", "strip.error | (here > held)", "strip.error"),
     Mutant(

@@ -230,7 +230,12 @@ PROOFS = (
         bounded="the invariants that tie slots, cache and changes together are not written down",
         mutants=(
             Mutant("knows_no_better", "(at != k) & (spills | same)", "(at != k) & spills", 20),
-            Mutant("reads_at_once", "reader.ready & ~writer.busy &", "reader.ready &", 20),
+            Mutant(
+                "reads_at_once",
+                "reader.ready & ~writer.busy & ~self.change",
+                "reader.ready & ~self.change",
+                20,
+            ),
             Mutant("late_news", "self.stale[k] | self.revoked[k]", "self.stale[k]", 20),
         ),
         assumes="the dialogue's rules; what is there is reaped, once; the parts' data sheets",

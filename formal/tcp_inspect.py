@@ -147,8 +147,9 @@ PROOFS = (
             Mutant("any_session", "self.session < self.config.sessions", "1"),
             Mutant(
                 "heeds_all",
-                'with m.State("CLAIM"):\n',
-                'with m.State("CLAIM"):\n                m.d.sync += word.eq(self.word)\n',
+                'with m.State("CLAIM"):\n    ...',
+                'with m.State("CLAIM"):\n    m.d.sync += word.eq(self.word)\n    ...',
+                context="word = Signal(WORD_WIDTH)",
             ),
             Mutant("no_last_ack", "Mux(r.passive, s.LAST_ACK, s.CLOSING)", "s.CLOSING"),
             Mutant("unread_by_wire", "r.rcv_pub - r.rcv_cons", "r.rcv_nxt - r.rcv_cons"),

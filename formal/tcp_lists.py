@@ -305,9 +305,17 @@ class ListProof(Elaboratable):
 
 MUTANTS = (
     Mutant(
-        "overtakes_the_rear", "direct.eq(~side.deep & (side.rear == 0)", "direct.eq(~side.deep", 16
+        "overtakes_the_rear",
+        "direct.eq(~side.deep & (side.rear == 0) & (side.front != self.ring))",
+        "direct.eq(~side.deep & (side.front != self.ring))",
+        16,
     ),
-    Mutant("overfills_the_front", "& (side.front != self.ring)),", "),", 16),
+    Mutant(
+        "overfills_the_front",
+        "~side.deep & (side.rear == 0) & (side.front != self.ring)",
+        "~side.deep & (side.rear == 0)",
+        16,
+    ),
     Mutant("fetches_twice", "self.some & ~self.valid & ~fetched", "self.some & ~self.valid", 12),
     Mutant("spills_the_front", "ring = side.flip ^ side.back", "ring = side.flip", 20),
     Mutant("forgets_what_it_spilled", "self.sinks.eq(own)", "self.sinks.eq(0)", 18),

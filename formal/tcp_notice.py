@@ -236,11 +236,23 @@ PROOFS = (
         cover_depth=6,
         quick=True,
         mutants=(
-            Mutant("breaks_in", "self.notice.valid & between))", "self.notice.valid))"),
-            Mutant("loses_one", "eq(o.ready & ~own)", "eq(o.ready)"),
-            Mutant("no_floor", "Mux(said.mtu < MSS_FLOOR + _HEADERS, MSS_FLOOR,", "Mux(0, 0,"),
+            Mutant(
+                "breaks_in",
+                "Mux(own, ~o.ready, self.notice.valid & between)",
+                "Mux(own, ~o.ready, self.notice.valid)",
+            ),
+            Mutant("loses_one", "self.i.ready.eq(o.ready & ~own)", "self.i.ready.eq(o.ready)"),
+            Mutant(
+                "no_floor",
+                "Mux(said.mtu < MSS_FLOOR + _HEADERS, MSS_FLOOR, said.mtu - _HEADERS)",
+                "Mux(0, 0, said.mtu - _HEADERS)",
+            ),
             Mutant("answered", "item.kind.eq(InputKind.NOTICE)", "item.kind.eq(InputKind.SEGMENT)"),
-            Mutant("twice", "Mux(own, ~o.ready,", "Mux(own, self.notice.valid,"),
+            Mutant(
+                "twice",
+                "Mux(own, ~o.ready, self.notice.valid & between)",
+                "Mux(own, self.notice.valid, self.notice.valid & between)",
+            ),
         ),
         assumes="the stream rules on segments and notices",
     ),
@@ -258,9 +270,18 @@ PROOFS = (
                 "raises", "(r.phase == Phase.OPEN) & self.smaller", "(r.phase == Phase.OPEN)", 17
             ),
             _in_update("hard_for_ever", "refuses & opening(self.config, r)", "refuses", 17),
-            _in_update("sends_nothing_again", "w.snd_nxt.eq(r.snd_una), w.ahead", "w.ahead", 17),
-            _in_update("times_what_is_sent_twice", "[w.rtt_on.eq(0), count", "[count", 17),
-            _in_update("keeps_the_flood", "w.cwnd.eq(notice.mss), w.credit", "w.credit", 17),
+            _in_update(
+                "sends_nothing_again", "w.snd_nxt.eq(r.snd_una), w.ahead.eq(0)", "w.ahead.eq(0)", 17
+            ),
+            _in_update(
+                "times_what_is_sent_twice",
+                "w.rtt_on.eq(0), count.icmp_mss.eq(1)",
+                "count.icmp_mss.eq(1)",
+                17,
+            ),
+            _in_update(
+                "keeps_the_flood", "w.cwnd.eq(notice.mss), w.credit.eq(0)", "w.credit.eq(0)", 17
+            ),
         ),
         assumes="nothing of the record, the notice, the time or the judgement",
     ),
@@ -285,7 +306,11 @@ PROOFS = (
         depth=6,
         cover_depth=7,
         mutants=(
-            _in_update("what_is_next", "& (j.acked != j.out)", ""),
+            _in_update(
+                "what_is_next",
+                "(j.ack_same | j.ack_new) & (j.acked != j.out)",
+                "j.ack_same | j.ack_new",
+            ),
             _in_update("not_the_oldest", "(j.ack_same | j.ack_new)", "j.ack_new"),
             _in_update("not_smaller", "notice.mss < r.mss", "notice.mss <= r.mss"),
         ),

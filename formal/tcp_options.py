@@ -126,8 +126,13 @@ class OptionsProof(Elaboratable):
 
 MUTANTS = (
     Mutant("ends_too_late", "(length < 2) | outside", "(length < 1) | outside", 6),
-    Mutant("reads_beyond", "outside_value = ~self.more[lane]", "outside_value = 0 & lane", 6),
-    Mutant("not_far", "length[6:].any() | ", "", 8),
+    Mutant(
+        "reads_beyond",
+        "outside_value = ~self.more[lane] if a > 0 else 0",
+        "outside_value = 0 & lane if a > 0 else 0",
+        6,
+    ),
+    Mutant("not_far", "length[6:].any() | length[3:6].all()", "length[3:6].all()", 8),
     Mutant("mixes_bytes", "Cat(*byte[2:7])", "Cat(*byte[1:6])", 6),
     Mutant("nop_has_a_length", "Mux(kind == _NOP, a + 1, reach)", "reach", 6),
     Mutant("never_forgets", "m.d.sync += clear.eq(self.clear)", "m.d.sync += clear.eq(0)", 8),
@@ -158,7 +163,12 @@ PROOFS = tuple(
         mutants=(
             Mutant("a_shift_of_15", "_MOST = 14", "_MOST = 15", 6),
             Mutant("a_long_option", "(length == 3) & ~outside_shift", "~outside_shift", 6),
-            Mutant("shifts_beyond", "if a > 1 else 0", "if a > 2 else 0", 6),
+            Mutant(
+                "shifts_beyond",
+                "~self.more[lane] if a > 1 else 0",
+                "~self.more[lane] if a > 2 else 0",
+                6,
+            ),
             Mutant("any_length", "(kind == _PERMITTED) & (length == 2)", "kind == _PERMITTED", 6),
         ),
         assumes="at most ten words of options a header",

@@ -475,7 +475,7 @@ class ParserProof(Elaboratable):
 
 PARSER_MUTANTS = (
     Mutant("fragments_pass", "Cat(word[16:22], word[24:])", "Cat(word[16:21], word[24:])"),
-    Mutant("hears_groups", "(word[5:8] == 7) | ", ""),
+    Mutant("hears_groups", "(word[5:8] == 7) | (word[:8] == 0)", "word[:8] == 0"),
     Mutant("no_ip_options", "(word[:4] < 5)", "(word[:4] <= 5)"),
     Mutant("counts_padding", "~strip.first & (left[bits:] == 0)", "(left[bits:] == 0)"),
     Mutant("keeps_the_damaged", "broken.eq(c.error | c.short)", "broken.eq(c.short)"),

@@ -370,11 +370,21 @@ PROOFS = (
         depth=3,
         cover_depth=26,
         mutants=(
-            Mutant("beat_without_room", "made.target <= free)", "made.target <= free + 1)", 20),
+            Mutant("beat_without_room", "made.target <= free", "made.target <= free + 1", 20),
             Mutant("forgets_to_reserve", "Mux(reserve, made.target, 0)", "0", 14),
-            Mutant("asks_for_less", "left - _BURST, 0))", "left - _BURST - 1, 0))", 16),
+            Mutant(
+                "asks_for_less",
+                "Mux(long, left - _BURST, 0)",
+                "Mux(long, left - _BURST - 1, 0)",
+                16,
+            ),
             Mutant("line_not_moved", "line.eq(line + _BURST)", "line.eq(line)", 16),
-            Mutant("source_rounded_down", "(start_end + n - 1) >> bits", "start_end >> bits", 12),
+            Mutant(
+                "source_rounded_down",
+                "made.source.eq(Mux(some, (start_end + n - 1) >> bits, 0))",
+                "made.source.eq(Mux(some, start_end >> bits, 0))",
+                12,
+            ),
         ),
         assumes="a job fits the buffer; only beats that were reserved are read",
         not_proved="64 bits; a reset while running",
@@ -396,7 +406,12 @@ PROOFS = (
                 14,
             ),
             Mutant("a_byte_behind_the_end", "(i >= now.tail)", "(i > now.tail)", 14),
-            Mutant("lands_on_the_beat", "(first & (i < now.offset)) | ", "", 14),
+            Mutant(
+                "lands_on_the_beat",
+                "(first & (i < now.offset)) | (last_out & (now.tail != 0) & (i >= now.tail))",
+                "last_out & (now.tail != 0) & (i >= now.tail)",
+                14,
+            ),
             Mutant(
                 "first_beat_twice",
                 "prime.eq(now.start > now.offset)",

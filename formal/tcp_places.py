@@ -118,9 +118,19 @@ PROOFS = (
         depth=2,
         cover_depth=36,
         mutants=(
-            Mutant("offers_the_last_again", " & ~wrote & ", " & ", 18),
-            Mutant("offers_another_pools", "& (last == read.addr)", "", 18),
-            Mutant("two_at_once", " & ~self.give)", ")", 18),
+            Mutant(
+                "offers_the_last_again",
+                "(last == read.addr) & ~wrote & ~self.give",
+                "(last == read.addr) & ~self.give",
+                18,
+            ),
+            Mutant("offers_another_pools", "(level != 0) & (last == read.addr)", "level != 0", 18),
+            Mutant(
+                "two_at_once",
+                "filled & (level != 0) & (last == read.addr) & ~wrote & ~self.give",
+                "filled & (level != 0) & (last == read.addr) & ~wrote",
+                18,
+            ),
             Mutant("loses_one", "Cat(back[: self.bits], service)", "Cat(back[1:], service)", 18),
             Mutant("of_any_service", "self.take & (self.pick == k)", "self.take", 18),
             Mutant("whose_it_was", "enter.en.eq(self.take)", "enter.en.eq(self.give)", 18),

@@ -91,16 +91,29 @@ class PublishProof(Elaboratable):
 
 
 MUTANTS = (
-    Mutant("told_after_the_end", "with m.If(r.phase == Phase.OPEN):  #", "with m.If(1):  #"),
+    Mutant(
+        "told_after_the_end",
+        "with m.If(r.phase == Phase.OPEN):\n"
+        "    m.d.comb += [w.ack_due.eq(1), w.ev_data.eq(r.ev_data | note.text)]\n"
+        "    ...",
+        "with m.If(1):\n"
+        "    m.d.comb += [w.ack_due.eq(1), w.ev_data.eq(r.ev_data | note.text)]\n"
+        "    ...",
+    ),
     Mutant("text_forgotten", "r.ev_data | note.text", "note.text"),
     Mutant("active_for_passive", "~r.fin_queued", "r.fin_queued"),
     Mutant(
-        "time_wait_before_our_fin_is_known", "with m.If(r.fin_acked)", "with m.If(r.fin_queued)"
+        "time_wait_before_our_fin_is_known", "with m.If(r.fin_acked):", "with m.If(r.fin_queued):"
     ),
     Mutant("deadline_at_once", "w.deadline.eq(self.settings.time_wait)", "w.deadline.eq(0)"),
 )
 EDGE_MUTANTS = (
-    Mutant("edge_from_the_old_place", "edge.pub.eq(note.end)", "edge.pub.eq(r.rcv_pub)"),
+    Mutant(
+        "edge_from_the_old_place",
+        "edge.pub.eq(note.end)",
+        "edge.pub.eq(r.rcv_pub)",
+        context="r = port.record",
+    ),
     Mutant("edge_too_early", "held == WindowEdge.LATENCY", "held == WindowEdge.LATENCY - 1"),
     Mutant(
         "swapped_limits",
@@ -110,10 +123,14 @@ EDGE_MUTANTS = (
     ),
 )
 DELAY_MUTANTS = (
-    Mutant("every_third", "r.near & ~r.ack_wait &", "r.near &"),
-    Mutant("gaps_wait", "~r.ack_now & (r.kept == 0) &", "~r.ack_now &"),
-    Mutant("the_end_waits", " & ~note.fin\n", "\n"),
-    Mutant("nobody_looks", "wait = r.near &", "wait ="),
+    Mutant("every_third", "r.near & ~r.ack_wait & ~r.ack_now", "r.near & ~r.ack_now"),
+    Mutant("gaps_wait", "~r.ack_now & (r.kept == 0) & ~note.fin", "~r.ack_now & ~note.fin"),
+    Mutant("the_end_waits", "(r.kept == 0) & ~note.fin", "r.kept == 0"),
+    Mutant(
+        "nobody_looks",
+        "wait = r.near & ~r.ack_wait & ~r.ack_now & (r.kept == 0) & ~note.fin",
+        "wait = ~r.ack_wait & ~r.ack_now & (r.kept == 0) & ~note.fin",
+    ),
 )
 SCALE_MUTANTS = (Mutant("never_scaled", "edge.scaled.eq(r.scaled)", "edge.scaled.eq(0)"),)
 

@@ -416,15 +416,16 @@ PROOFS = (
             ),
             Mutant(
                 "any_reset",
-                "with m.If(flags.ack):\n                m.d.comb += [kill",
-                "with m.If(1):\n                m.d.comb += [kill",
+                "with m.If(flags.ack):\n"
+                "    m.d.comb += [kill(self.update, 0), self.count.rst_rx.eq(1)]",
+                "with m.If(1):\n    m.d.comb += [kill(self.update, 0), self.count.rst_rx.eq(1)]",
                 17,
                 where=UPDATE,
             ),
             Mutant(
                 "tells_twice",
-                "w.ev_open.eq(r.ev_open), self.opened",
-                "self.opened",
+                "w.ev_open.eq(r.ev_open), self.opened.eq(1)",
+                "self.opened.eq(1)",
                 17,
                 where=UPDATE,
             ),
@@ -455,7 +456,13 @@ PROOFS = (
         depth=1,
         cover_depth=17,
         mutants=(
-            Mutant("no_limit", "| (r.challenges != 3)", "| (r.challenges == 3)", 17, where=UPDATE),
+            Mutant(
+                "no_limit",
+                "(r.challenge_time != slot) | (r.challenges != 3)",
+                "(r.challenge_time != slot) | (r.challenges == 3)",
+                17,
+                where=UPDATE,
+            ),
             Mutant("deaf", "with m.If(j.takes | j.beyond):", "with m.If(j.takes):", 17, UPDATE),
         ),
         assumes=_ASSUMES,

@@ -386,15 +386,20 @@ PROOFS = (
             Mutant("judges_early", "with m.If(step == 5):", "with m.If(step == 3):", 18),
             Mutant(
                 "one_too_many",
-                "self.half_open >= self.settings",
-                "self.half_open > self.settings",
+                "self.half_open >= self.settings.half_open_limit",
+                "self.half_open > self.settings.half_open_limit",
                 14,
             ),
-            Mutant("admits_anybody", "lookup.free_valid | ~self.admitted", "lookup.free_valid", 14),
+            Mutant(
+                "admits_anybody",
+                "~self.lookup.free_valid | ~self.admitted",
+                "~self.lookup.free_valid",
+                14,
+            ),
             Mutant(
                 "ports_swapped",
-                "Cat(peer.local_port, peer",
-                "Cat(peer.remote_port, peer",
+                "Cat(peer.local_port, peer.remote_port, peer.ip)",
+                "Cat(peer.remote_port, peer.remote_port, peer.ip)",
                 6,
                 where="trebuchet.cores.tcp.lookup",
             ),
@@ -402,8 +407,8 @@ PROOFS = (
             Mutant("forgets_the_last", "self.settled.eq(self.settling)", "self.step.eq(0)", 18),
             Mutant(
                 "resets_a_reset",
-                "with m.If(~seg.flags.rst):\n                m.next",
-                "with m.If(1):\n                m.next",
+                'with m.If(~seg.flags.rst):\n    m.next = "REPLY"',
+                'with m.If(1):\n    m.next = "REPLY"',
                 14,
             ),
             Mutant(

@@ -142,10 +142,14 @@ PROOFS = (
             _in_handshake(
                 "counts_no_syn", "seg.seq + (~self.opens if config.active else 1)", "seg.seq"
             ),
-            _in_handshake("any_mss", "seg.mss > config.mss, config", "seg.mss < 99, config"),
+            _in_handshake(
+                "any_mss", "seg.mss > config.mss, config.mss", "seg.mss < 99, config.mss"
+            ),
             _in_handshake("fast_clock", "self.hash + clock[8:]", "self.hash + clock[1:]"),
             _in_handshake(
-                "una_past_the_syn", "[w[name].eq(self.iss) for", "[w[name].eq(self.iss_1) for"
+                "una_past_the_syn",
+                "[w[name].eq(self.iss) for name in ('snd_una', 'recover')]",
+                "[w[name].eq(self.iss_1) for name in ('snd_una', 'recover')]",
             ),
         ),
         assumes="the segment and the registers stand still (tcp_receive_flow)",
@@ -159,8 +163,18 @@ PROOFS = (
         depth=3,
         cover_depth=18,
         mutants=(
-            Mutant("of_the_wrong_service", "[w.service.eq(self.service), w.phase", "[w.phase", 18),
-            Mutant("half_open", "w.phase.eq(Phase.SYN_SENT)]", "w.phase.eq(Phase.SYN_RCVD)]", 18),
+            Mutant(
+                "of_the_wrong_service",
+                "[w.service.eq(self.service), w.phase.eq(Phase.SYN_SENT)]",
+                "[w.phase.eq(Phase.SYN_SENT)]",
+                18,
+            ),
+            Mutant(
+                "half_open",
+                "[w.service.eq(self.service), w.phase.eq(Phase.SYN_SENT)]",
+                "[w.service.eq(self.service), w.phase.eq(Phase.SYN_RCVD)]",
+                18,
+            ),
             Mutant(
                 "tells_nobody",
                 "[w.opened.eq(1), w.ev_open.eq(0 if self.config.places else 1)]",

@@ -244,7 +244,13 @@ PROOFS = (
         depth=1,
         cover_depth=24,
         mutants=(
-            Mutant("fin_before_a_run", "& ~j.ahead & ~jump", "& ~j.ahead", 24, where=UPDATE),
+            Mutant(
+                "fin_before_a_run",
+                "~r.fin_seen & ~j.ahead & ~jump",
+                "~r.fin_seen & ~j.ahead",
+                24,
+                where=UPDATE,
+            ),
             Mutant("forgets_a_fin", "m.d.comb += w.kept.eq(0)", "pass", 24, where=UPDATE),
             Mutant("passes_a_run", "with m.If(r.kept != 0):", "with m.If(0):", 24, where=UPDATE),
         ),

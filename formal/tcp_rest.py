@@ -265,8 +265,18 @@ PROOFS = (
         depth=2,
         cover_depth=30,
         mutants=(
-            Mutant("rests_when_over", "& ~over & ~record.fin_told", "& ~record.fin_told", 16),
-            Mutant("rests_after_fin", "& ~over & ~record.fin_told", "& ~over", 16),
+            Mutant(
+                "rests_when_over",
+                "(record.count == 0) & ~over & ~record.fin_told",
+                "(record.count == 0) & ~record.fin_told",
+                16,
+            ),
+            Mutant(
+                "rests_after_fin",
+                "(record.count == 0) & ~over & ~record.fin_told",
+                "(record.count == 0) & ~over",
+                16,
+            ),
             Mutant("no_place_for_the_end", "record.ev_eof | record.ev_closed", "record.ev_eof", 16),
         ),
         assumes="engines decide by these rules, within a checkout; the service keeps the contract",

@@ -143,8 +143,19 @@ PROOFS = (
                 "beyond = ~later(self.end, run.begin)",
                 8,
             ),
-            Mutant("jumps_always", "with m.If(touches & behind):", "with m.If(touches):", 8),
-            Mutant("keeps_the_further", "~(beyond & self.ahead) if n == 1", "1 if n == 1", 8),
+            Mutant(
+                "jumps_always",
+                "with m.If(touches & behind):\n"
+                "    m.d.sync += [whole.end.eq(last.end), moved.eq(1)]",
+                "with m.If(touches):\n    m.d.sync += [whole.end.eq(last.end), moved.eq(1)]",
+                8,
+            ),
+            Mutant(
+                "keeps_the_further",
+                "~(beyond & self.ahead) if n == 1 else 1",
+                "1 if n == 1 else 1",
+                8,
+            ),
         ),
         "one run beyond a gap is joined with what touches it, and with nothing else; a nearer one "
         "takes its place",

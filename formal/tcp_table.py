@@ -347,8 +347,18 @@ PROOFS = (
         cover_depth=58,
         mutants=(
             Mutant("keeps_the_head", "head_w.en.eq(first)", "head_w.en.eq(0)", 34),
-            Mutant("keeps_the_number", "free.r_en.eq(1), entry_w", "free.r_en.eq(0), entry_w", 26),
-            Mutant("wrong_bucket", "data.bucket.eq(bucket)", "data.bucket.eq(bucket + 1)", 26),
+            Mutant(
+                "keeps_the_number",
+                "free.r_en.eq(1), entry_w.en.eq(1)",
+                "free.r_en.eq(0), entry_w.en.eq(1)",
+                26,
+            ),
+            Mutant(
+                "wrong_bucket",
+                "entry_w.data.bucket.eq(bucket)",
+                "entry_w.data.bucket.eq(bucket + 1)",
+                26,
+            ),
             Mutant("counts_up_only", "self.in_use + taken - self.freed", "self.in_use + taken", 34),
         ),
         assumes="the dialogue's rules; what is in use is reaped, once, not two in a row",

@@ -193,8 +193,8 @@ PROOFS = (
             Mutant("probe_of_an_open_window", "r.snd_wnd == 0", "r.snd_wnd != 0", 20),
             Mutant(
                 "reset_before_the_handshake",
-                "r.phase == Phase.OPEN), self.count.timeouts",
-                "1), self.count.timeouts",
+                "kill(self.port, r.phase == Phase.OPEN), self.count.timeouts.eq(1)",
+                "kill(self.port, 1), self.count.timeouts.eq(1)",
                 20,
             ),
             Mutant(

@@ -344,9 +344,14 @@ PROOFS = (
         cover_depth=14,
         mutants=(
             Mutant(
-                "a_byte_beyond_the_window", "self.room > self.want)", "self.room >= self.want)", 14
+                "a_byte_beyond_the_window", "self.room > self.want", "self.room >= self.want", 14
             ),
-            Mutant("fin_before_the_end", "self.close & self.whole &", "self.close &", 14),
+            Mutant(
+                "fin_before_the_end",
+                "self.close & self.whole & (self.room != self.want)",
+                "self.close & (self.room != self.want)",
+                14,
+            ),
         ),
         assumes=ASSUMED,
         not_proved="which session comes when; a reset while running",

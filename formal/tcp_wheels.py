@@ -402,7 +402,12 @@ PROOFS = (
         depth=2,
         cover_depth=50,
         mutants=(
-            Mutant("moves_back", "& ~earlier[-1])", "& (earlier == 0))", 34),
+            Mutant(
+                "moves_back",
+                "(self.kind == Kind.PLACE) & ~earlier[-1]",
+                "(self.kind == Kind.PLACE) & (earlier == 0)",
+                34,
+            ),
             Mutant(
                 "forgets_who_follows",
                 '{"prev": self.session, "first": 0}',
@@ -410,7 +415,9 @@ PROOFS = (
                 24,
             ),
             Mutant("reads_too_early", "with m.If(self.settled):", "with m.If(self.free):", 24),
-            Mutant("a_window_too_far", "_far(self.now[g:] + 1)", "_far(self.now[g:] + 2)", 26),
+            Mutant(
+                "a_window_too_far", "self._far(self.now[g:] + 1)", "self._far(self.now[g:] + 2)", 26
+            ),
             Mutant("a_tick_late", "self.wake.eq(self.now + 1)", "self.wake.eq(self.now + 2)", 16),
         ),
         assumes="requests tell whether the session was placed and not visited since; a visit is "

@@ -187,7 +187,7 @@ PROOFS = (
         *_STRIP,
         64,
         Mutant("ends_late", "full.eq(~(half & ends))", "full.eq(1)"),
-        Mutant("joins_the_next", "half & ~beat.last)", "half)"),
+        Mutant("joins_the_next", "half & ~beat.last", "half"),
         Mutant("forgets_the_rest", "rest.eq(half & beat.last & ~ends)", "rest.eq(0)"),
     ),
     *(
@@ -203,16 +203,32 @@ PROOFS = (
             assumes="the stream rules on the input",
         )
         for width, mutants in (
-            (32, (Mutant("half_a_number", "(found[16:])[:12]", "(found[16:])[:8]"),)),
-            (64, (Mutant("and_the_priority", "(found[16:])[:12]", "(found[16:])"),)),
+            (
+                32,
+                (Mutant("half_a_number", "byteswap(found[16:])[:12]", "byteswap(found[16:])[:8]"),),
+            ),
+            (
+                64,
+                (Mutant("and_the_priority", "byteswap(found[16:])[:12]", "byteswap(found[16:])"),),
+            ),
         )
     ),
-    _proof(*_INSERT, 32, Mutant("twice", "gone.eq(now)", "gone.eq(0)")),
+    _proof(*_INSERT, 32, Mutant("twice", "gone.eq(now)", "gone.eq(0)", within="_words")),
     _proof(
         *_INSERT,
         64,
-        Mutant("forgets_damage", "out.error.eq(held.error)", "out.error.eq(0)"),
-        Mutant("takes_too_soon", "ready.eq(self.o.ready & ~rest)", "ready.eq(self.o.ready)"),
-        Mutant("shifts_the_next", "(here | shifted) & ~beat.last)", "(here | shifted))"),
+        Mutant(
+            "forgets_damage",
+            "out.error.eq(held.error)",
+            "out.error.eq(0)",
+            within="with m.If(rest):",
+        ),
+        Mutant(
+            "takes_too_soon",
+            "self.i.ready.eq(self.o.ready & ~rest)",
+            "self.i.ready.eq(self.o.ready)",
+            within="_halves",
+        ),
+        Mutant("shifts_the_next", "(here | shifted) & ~beat.last", "here | shifted"),
     ),
 )

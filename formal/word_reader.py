@@ -164,13 +164,17 @@ _MUTANTS = (
         "(left != 0) & ~self.busy & (~waiting | came)",
         "(left != 0) & (~waiting | came)",
     ),
-    Mutant("one_byte_more", "left.eq(csr.count), waiting", "left.eq(csr.count + 1), waiting"),
+    Mutant(
+        "one_byte_more",
+        "left.eq(csr.count), waiting.eq(0)",
+        "left.eq(csr.count + 1), waiting.eq(0)",
+    ),
     Mutant("crc_goes_on", "m.d.sync += crc.eq(CRC_INIT)", "pass"),
     Mutant("crc_of_started", "crc.eq(after),\n                waiting.eq(0),", "waiting.eq(0),"),
     Mutant(
         "takes_a_byte_of_before",
-        "left.eq(csr.count), waiting.eq(0), lane",
-        "left.eq(csr.count), lane",
+        "left.eq(csr.count), waiting.eq(0), lane.eq(0)",
+        "left.eq(csr.count), lane.eq(0)",
     ),
 )
 

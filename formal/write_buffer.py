@@ -165,10 +165,16 @@ PROOFS = (
         mutants=(
             Mutant("no_data_yet", "self.complete & ~self.sending", "self.busy & ~self.sending"),
             Mutant("mixes_bursts", "self.complete & ~self.sending", "self.complete"),
-            Mutant("early", "eq(self.busy & ~self.collecting)", "eq(self.busy & (self.left == 0))"),
-            Mutant("withdraws_read", "self.sending & ~self.read_held", "self.sending"),
-            Mutant("loses_command", "~self.busy, o.cmd.ready", "1, o.cmd.ready"),
-            Mutant("last_early", "self.to_send == 0)", "self.to_send == 1)"),
+            Mutant(
+                "early",
+                "self.complete.eq(self.busy & ~self.collecting)",
+                "self.complete.eq(self.busy & (self.left == 0))",
+            ),
+            Mutant("withdraws_read", "~self.sending & ~self.read_held", "~self.sending"),
+            Mutant(
+                "loses_command", "~self.busy, o.cmd.ready & ~offers", "1, o.cmd.ready & ~offers"
+            ),
+            Mutant("last_early", "self.to_send == 0", "self.to_send == 1"),
         ),
         assumes="the stream rules on the inputs; bursts of at most three beats",
     ),

@@ -5,7 +5,7 @@ A failure is explained by its counterexample. What takes long is left to `make n
 
 import pytest
 from trebuchet.formal import assumptions, page, registry, runner
-from trebuchet.formal.proof import mutated_source
+from trebuchet.formal.proof import mutated_tree
 from trebuchet.formal.trace import explain
 from trebuchet.models.ledger import Ledger
 
@@ -54,10 +54,10 @@ def test_rows_of_the_ledger(ledger):
         assert ledger.rows[name]["seconds"] >= 0, name
 
 
-def test_mutants_find_their_texts():
+def test_each_mutant_matches_one_place():
     for proof in registry.PROOFS:
         for mutant in proof.mutants:
-            mutated_source(mutant, proof.module)
+            mutated_tree(mutant, proof.module)
 
 
 def test_every_assumption_rests_on_something():

@@ -104,12 +104,14 @@ def test_stream_rules_catch(breaks, tmp_path, monkeypatch):
     assert runner.run_tasks(runner.tasks_of(proof)[:1])[0].status == "failed"
 
 
-def test_mutant_must_find_its_text():
+def test_mutant_must_match_one_place():
     from trebuchet.cores import buffers
 
-    with pytest.raises(TrebuchetError, match="must find its text once in trebuchet.cores.buffers"):
-        mutated(buffers, Mutant("gone", "no such text", ""))
-    changed = mutated(buffers, Mutant("m", "class SkidBuffer", "class Other"))
+    message = "mutant 'gone' of trebuchet.cores.buffers must match one place, not none"
+    with pytest.raises(TrebuchetError, match=message):
+        mutated(buffers, Mutant("gone", "no.such.text", "0"))
+    bases = "(wiring.Component):"
+    changed = mutated(buffers, Mutant("m", f"class SkidBuffer{bases}", f"class Other{bases}"))
     assert hasattr(changed, "Other")
     assert hasattr(buffers, "SkidBuffer")
 

@@ -1,6 +1,6 @@
 """The regression tests fail on engines that have the faults: each mutant plants one.
 
-A mutant is a change of the source text of one part of ``cores/tcp``, as in the proofs
+A mutant is a pattern in one part of ``cores/tcp`` and what replaces it, as in the proofs
 (``formal/proof.py``). The named test, run on it, must raise an AssertionError.
 """
 
@@ -13,15 +13,15 @@ import test_tcp_engine as engine
 import test_tcp_flow as flow
 import test_tcp_regressions as data
 import test_tcp_regressions_life as life
-from trebuchet.formal.proof import Mutant, mutated
+from trebuchet.formal.proof import Mutant, mutated, mutated_tree
 
 pytestmark = pytest.mark.slow
 
 PACKAGE = "trebuchet.cores.tcp"
 
 
-def plant(where, name, old, new, test, *arguments):
-    mutant = Mutant(name, old, new, where=f"{PACKAGE}.{where}")
+def plant(where, name, old, new, test, *arguments, context=()):
+    mutant = Mutant(name, old, new, where=f"{PACKAGE}.{where}", context=context)
     return pytest.param(mutant, test, arguments, id=name)
 
 
@@ -37,10 +37,11 @@ MUTANTS = [
     plant(
         "receive",
         "A2 no verdict for the payload of a RST",
-        "with m.If(owed):\n",
-        "with m.If(owed & ~seg.flags.rst):\n",
+        "with m.If(owed):",
+        "with m.If(owed & ~seg.flags.rst):",
         data.test_a02_each_payload_has_one_verdict,
         0,
+        context="owed.eq(seg.length != 0)",
     ),
     plant(
         "judge",
@@ -48,14 +49,14 @@ MUTANTS = [
         "behind = off[31]",
         "behind = seg.seq < r.rcv_nxt",
         data.test_a03_segment_beyond_the_wrap_is_ahead,
+        context="off.eq(seg.seq - r.rcv_nxt)",
     ),
     plant(
         "record_update",
         "A4 any ACK rearms the timer",
         "with m.If(j.ack_all & (r.phase == Phase.OPEN)):\n"
-        "                m.d.comb += [w.deadline.eq(self.settings.keepalive_idle)",
-        "with m.If(r.phase == Phase.OPEN):\n"
-        "                m.d.comb += [w.deadline.eq(self.rtt.rto)",
+        "    m.d.comb += [w.deadline.eq(self.settings.keepalive_idle), ...]",
+        "with m.If(r.phase == Phase.OPEN):\n    m.d.comb += [w.deadline.eq(self.rto), ...]",
         data.test_a04_lost_fast_retransmission_is_followed_by_a_time_out,
     ),
     plant(
@@ -94,17 +95,19 @@ MUTANTS = [
     plant(
         "handshake",
         "A11 initial sequence numbers without a secret",
-        "self.iss.eq((self.hash + clock[8:])",
-        "self.iss.eq(clock[8:]",
+        "self.hash + clock[8:]",
+        "clock[8:]",
         life.test_a11_a_board_that_was_reset_begins_elsewhere,
     ),
     plant(
         "receive",
         "A12 acknowledged before it is written",
-        "        with m.If(update.store):\n",
-        "        with m.If(update.store):\n"
-        "            m.d.comb += [w.ack_due.eq(1), w.rcv_pub.eq(update.end)]\n",
+        "with m.If(update.store): ...",
+        "with m.If(update.store):\n"
+        "    m.d.comb += [w.ack_due.eq(1), w.rcv_pub.eq(update.end)]\n"
+        "    ...",
         flow.test_ack_only_after_the_write,
+        context="w.apply(update.update)",
     ),
     plant(
         "segment",
@@ -117,8 +120,8 @@ MUTANTS = [
     plant(
         "record_update",
         "A16 a repeated SYN gets another number",
-        "m.d.comb += w.syn_due.eq(1)\n",
-        "m.d.comb += [w.syn_due.eq(1), w.snd_una.eq(self.update.record.snd_una + 1)]\n",
+        "m.d.comb += w.syn_due.eq(1)",
+        "m.d.comb += [w.syn_due.eq(1), w.snd_una.eq(self.update.record.snd_una + 1)]",
         engine.test_syn_repeated_keeps_isn,
         0,
     ),
@@ -130,6 +133,11 @@ def _tiers(mutants):
     for mutant in mutants:
         marks = [] if mutant is mutants[-1] else [pytest.mark.nightly]
         yield pytest.param(*mutant.values, id=mutant.id, marks=marks)
+
+
+@pytest.mark.parametrize("mutant", [case.values[0] for case in MUTANTS], ids=lambda m: m.name)
+def test_each_mutant_matches_one_place(mutant):
+    mutated_tree(mutant, f"{PACKAGE}.engine")
 
 
 @pytest.mark.parametrize(("mutant", "test", "arguments"), _tiers(MUTANTS))
