@@ -8,6 +8,8 @@ import pytest
 from trebuchet.formal import registry
 from trebuchet.formal.scopes import Source
 
+pytestmark = pytest.mark.slow
+
 FIELDS = {ast.Name: "id", ast.arg: "arg", ast.FunctionDef: "name"}
 
 
