@@ -33,6 +33,7 @@ from amaranth.hdl import (
 )
 from amaranth.lib import stream, wiring
 
+from .internals import mark_used, state_machines, submodules
 from .proof import Proof
 from .stream import free, new_harness, stream_rules
 
@@ -127,9 +128,8 @@ class Inside:
         module, self.locals = _elaborate(dut)
         m.submodules.dut = module
         self.module, self.begins = module, {}
-        named = {name: part for name, (part, _) in module._named_submodules.items()}
-        anonymous = {f"part{k}": part for k, (part, _) in enumerate(module._anon_submodules)}
-        self.parts = named | anonymous
+        named, anonymous = submodules(module)
+        self.parts = named | {f"part{k}": part for k, part in enumerate(anonymous)}
         for name, part in self.parts.items():
             if isinstance(part, wiring.Component) and name not in keep:
                 self._hollow(m, name, part, name in loose)
@@ -150,7 +150,7 @@ class Inside:
 
     def state(self, *names, fsm="fsm"):
         """Whether the state machine is in one of these states."""
-        machine = self.module._generated[fsm]
+        machine = state_machines(self.module)[fsm]
         return Cat(machine.ongoing(name) for name in names).any()
 
 
@@ -168,7 +168,7 @@ def _elaborate(dut):
         module = dut.elaborate("formal")
     finally:
         sys.setprofile(before)
-    dut._MustUse__used = True  # the module is added in its place
+    mark_used(dut)  # the module is added in its place
     return module, names
 
 

@@ -10,6 +10,8 @@ from amaranth.hdl import Elaboratable, Module, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from .internals import driven_signals, mark_used, state_machines, submodules
+
 __all__ = ["Inside", "RegisterFifo", "RegisterStreamFifo", "opened", "patched"]
 
 
@@ -23,13 +25,13 @@ class Inside:
         module = dut
         if not isinstance(dut, Module):
             module = dut.elaborate("formal")
-            dut._MustUse__used = True  # the module is added in its place
+            mark_used(dut)  # the module is added in its place
         m.submodules[name] = module
-        self._fsms = module._generated
+        self._fsms = state_machines(module)
         self._signals = {}
-        for signal in module._driving:
+        for signal in driven_signals(module):
             self._signals.setdefault(signal.name, []).append(signal)
-        self.parts = {key: part for key, (part, _) in module._named_submodules.items()}
+        self.parts = submodules(module)[0]
 
     def __getattr__(self, name):
         return self.signal(name)

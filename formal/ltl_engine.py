@@ -15,6 +15,7 @@ from amaranth.lib.wiring import Out
 from trebuchet.cores.ltl.config import TIME_BITS, LtlConfig
 from trebuchet.cores.ltl.registers import COUNTERS
 
+from .internals import mark_used
 from .ltl_parts import opened
 from .proof import Mutant, Proof
 from .stream import free, new_harness
@@ -40,7 +41,7 @@ class AnyPart(wiring.Component):
     """Has the ports of a part; its outputs are the solver's."""
 
     def __init__(self, part):
-        part._MustUse__used = True
+        mark_used(part)
         super().__init__(part.signature)
 
     def elaborate(self, platform):

@@ -15,6 +15,8 @@ from amaranth.hdl import Array, Assert, Assume, Elaboratable, Module, Mux, Shape
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from .internals import mark_used
+
 __all__ = ["AnyFifo", "AnyMemory", "Chosen", "LateFifo", "Law", "opened"]
 
 
@@ -158,5 +160,5 @@ def opened(dut, platform, module=None, **others):
     """
     with _replaced(module, others):
         inside = dut.elaborate(platform)
-    dut._MustUse__used = True
+    mark_used(dut)
     return inside

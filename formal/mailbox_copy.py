@@ -243,7 +243,7 @@ class ResponseCopierProof(Elaboratable):
         m.d.comb += Cover(dut.done & (length == 9) & (word == 5))
         # Invariants.
         copy = i.parts["copy"].read_port(domain="comb")
-        latch = i.parts["copy"]._read_ports[0]
+        latch = i.parts["copy"].read_ports[0]
         m.d.comb += [
             copy.addr.eq(chosen),
             Assert(copy.data == word),

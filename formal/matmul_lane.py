@@ -60,7 +60,7 @@ class MacLaneProof(Elaboratable):
             peek = bank.read_port(domain="comb")
             m.d.comb += [peek.addr.eq(k), Assert(peek.data == word), Assert((word & ~MASK) == 0)]
         cross = (i.cross_ab + i.cross_ba)[:16]
-        latch, ran = bank._read_ports[0].data, Signal()
+        latch, ran = bank.read_ports[0].data, Signal()
         m.d.sync += ran.eq(1)
         m.d.comb += [
             Assume(ran | (latch == 0)),  # what it holds before the first read is anything

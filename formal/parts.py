@@ -10,6 +10,8 @@ from amaranth.asserts import AnySeq
 from amaranth.hdl import Assert, Const, Elaboratable, Fragment, Module, Value
 from amaranth.lib.wiring import Out
 
+from .internals import is_used, mark_used, state_register
+
 __all__ = ["Opened", "hollow", "moves", "same", "same_memory"]
 
 
@@ -34,8 +36,8 @@ def _spare(component):
     """Parts that it has made already are left out on purpose: no warning that they are unused."""
     for made in getattr(component, "__dict__", {}).values():
         for part in made if isinstance(made, list | tuple) else (made,):
-            if isinstance(part, Elaboratable) and not part._MustUse__used:
-                part._MustUse__used = True
+            if isinstance(part, Elaboratable) and not is_used(part):
+                mark_used(part)
                 _spare(part)
 
 
@@ -83,7 +85,7 @@ class Opened:
     def state(self, name, fsm="fsm"):
         """Whether the core's state machine of that name is in the state of that name."""
         machine = self.fragment.find_generated(fsm)
-        return machine._data["signal"] == machine.encoding[name]
+        return state_register(machine) == machine.encoding[name]
 
 
 def moves(stream):

@@ -158,7 +158,7 @@ class SingleReplyProof(Elaboratable):
         table = inside.parts["table"]
         peek = table.read_port(domain="comb")
         word = Value.cast(peek.data)
-        latch = inside.parts["table"]._read_ports[0]
+        latch = inside.parts["table"].read_ports[0]
         early = (state("READ") | state("ACT")) & mine
         m.d.comb += [
             peek.addr.eq(self.session),

@@ -2,6 +2,7 @@
 
 from amaranth.hdl import Assume, Cat, Module, Signal
 
+from .internals import state_register
 from .stream import free
 
 __all__ = [
@@ -71,4 +72,4 @@ def stand_in(m, fifo):
 
 def state_is(fsm, *names):
     """Whether an FSM is in one of these states. Amaranth has no public name for the register."""
-    return Cat(fsm._data["signal"] == fsm.encoding[name] for name in names).any()
+    return Cat(state_register(fsm) == fsm.encoding[name] for name in names).any()

@@ -14,8 +14,8 @@ from pathlib import Path
 from types import FrameType
 
 import amaranth
-from amaranth.hdl._ast import Property
 
+from .internals import Property
 from .statements import Place, place_of
 
 __all__ = ["HELPERS", "Statement", "recorded"]

@@ -24,7 +24,8 @@ from urllib.parse import quote, unquote
 
 import amaranth
 from amaranth.hdl import Signal, Value, ValueCastable
-from amaranth.hdl._ast import Property
+
+from .internals import Property
 
 __all__ = ["Place", "named_statements", "parse", "place_of", "text_of"]
 

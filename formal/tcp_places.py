@@ -102,7 +102,7 @@ class PlacesProof(Elaboratable):
                     m.d.comb += Assert(sum(waits) + own[n] == 1)
         with m.Else():
             m.d.comb += [Assert(own == 0) for own in self.used]
-        read = dut.memories[0]._read_ports[0]
+        read = dut.memories[0].read_ports[0]
         with m.If(~dut.wrote & dut.filled):
             m.d.comb += Assert(read.data == Array(words)[dut.last])
 

@@ -14,8 +14,9 @@ import contextlib
 import os
 import re
 
-from amaranth.sim import Simulator, _pyrtl
+from amaranth.sim import Simulator
 from amaranth.sim.pysim import PySimEngine
+from trebuchet.formal.internals import compiler
 
 __all__ = ["Engine", "make_simulator"]
 
@@ -56,11 +57,11 @@ def _compiled_faster():
             raise AssertionError(f"Amaranth compiles another kind of text: {code[:60]!r}")
         return compile(_faster(code), filename, mode)
 
-    _pyrtl.compile = compile_faster  # hides the built-in function of this name
+    compiler.compile = compile_faster  # hides the built-in function of this name
     try:
         yield
     finally:
-        del _pyrtl.compile
+        del compiler.compile
 
 
 class Engine(PySimEngine):

@@ -8,6 +8,7 @@ from trebuchet.boards import load_board
 from trebuchet.boards.schema import BoardError
 from trebuchet.cores.engines.catalog import PlannedEngine, load_engine
 from trebuchet.cores.engines.contract import check_body, limits_of
+from trebuchet.formal.internals import mark_used
 from trebuchet.models.engine_folders import engine_names
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.models.plan import EngineEntry, Plan, PlanError, RoleEntry, load_plan
@@ -116,7 +117,7 @@ def test_a_board_without_a_bridge_has_no_place_for_an_engine():
 @pytest.mark.parametrize("width", [32, 64, 128])
 def test_each_engine_is_a_body(name, width):
     body = load_engine(name)(width)
-    body._MustUse__used = True
+    mark_used(body)
     check_body(body, width)
     assert limits_of(body).latency is not None
     assert limits_of(body).growth is not None

@@ -205,7 +205,7 @@ def test_what_stood_still_starts_again_after_a_reset():
 
 def test_another_kind_of_text_is_told(monkeypatch):
     """Not simulated slowly, or wrongly."""
-    monkeypatch.setattr(simulator._pyrtl._PythonEmitter, "flush", lambda *_: "x = 1")
+    monkeypatch.setattr(simulator.compiler._PythonEmitter, "flush", lambda *_: "x = 1")
     m = Module()
     m.d.sync += Signal().eq(1)
     with pytest.raises(AssertionError, match="another kind of text: 'x = 1'"):
