@@ -30,7 +30,7 @@ from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Mux, Signal, 
 
 from .proof import Mutant, Proof
 from .router_buffer import BufferGhost
-from .router_phit import SentFlit
+from .router_phit import Flit, SentFlit
 from .stream import free, new_harness
 
 __all__ = ["PROOFS"]
@@ -50,17 +50,6 @@ class _Held:
         self.may = Cat((h < config.reserved) | (self.lent < self.shared) for h in self.held)
         for v, held in enumerate(self.held):
             m.d.sync += held.eq(held + (sent & (vc == v)) - credit[v])
-
-
-class _Flit:
-    """A flit as it must leave: ``to`` is the output, bit by bit; 0 for nowhere."""
-
-    def __init__(self, ports, phit, name):
-        names = {"data": len(phit.data), "dest": len(phit.dest), "vc": len(phit.vc)}
-        names |= {"tail": 1, "head": 1, "to": ports}
-        for field, width in names.items():
-            setattr(self, field, Signal(width, name=f"{name}_{field}"))
-        self.all = Cat(getattr(self, field) for field in names)
 
 
 class _Input:
@@ -83,7 +72,7 @@ class _Input:
     def _arrive(self, v):
         """The flit that comes in, as it must leave, if it is of VC v."""
         m, dut, p, phit = self.m, self.dut, self.p, self.flit
-        now = _Flit(dut.ports, phit, f"now{p}_{v}")
+        now = Flit(dut.ports, phit, f"now{p}_{v}")
         opened, way = Signal(name=f"in{p}_open{v}"), Signal(dut.ports, name=f"in{p}_way{v}")
         way_vc = Signal.like(phit.vc, name=f"in{p}_way_vc{v}")
         m.d.comb += [now.data.eq(phit.data), now.dest.eq(phit.dest)]
@@ -115,8 +104,8 @@ class _Input:
     def _leave(self, v):
         """The chosen flit of queue v in the cycle after it left; ``shown`` tells that it did."""
         m, p, ghost, now = self.m, self.p, self.ghost, self.now[v]
-        want = _Flit(self.dut.ports, self.flit, f"want{p}_{v}")
-        left = _Flit(self.dut.ports, self.flit, f"left{p}_{v}")
+        want = Flit(self.dut.ports, self.flit, f"want{p}_{v}")
+        left = Flit(self.dut.ports, self.flit, f"left{p}_{v}")
         left.shown = Signal(name=f"shown{p}_{v}")
         level, place, take = ghost.level[v], ghost.place[v], self.buffer.take[v]
         with m.If(self.stored & (self.flit.vc == v) & ghost.chosen[v]):

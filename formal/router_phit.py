@@ -14,7 +14,7 @@ from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Signal, Value
 from .proof import Mutant, Proof
 from .stream import free, new_harness
 
-__all__ = ["PROOFS", "SentFlit"]
+__all__ = ["PROOFS", "Flit", "SentFlit"]
 
 USER, DEST = 2, 2
 
@@ -26,6 +26,17 @@ def _fields(m, view, vcs):
     widths = (len(view.user), len(view.dest), len(view.vc), len(view.head), len(view.tail))
     m.d.comb += Assert(Value.cast(view) == order)
     m.d.comb += Assert(Signal(init=widths == (USER, DEST, vc, 1, 1)))
+
+
+class Flit:
+    """A flit as it must leave: ``to`` is the output, bit by bit; 0 for nowhere."""
+
+    def __init__(self, ports, phit, name):
+        names = {"data": len(phit.data), "dest": len(phit.dest), "vc": len(phit.vc)}
+        names |= {"tail": 1, "head": 1, "to": ports}
+        for field, width in names.items():
+            setattr(self, field, Signal(width, name=f"{name}_{field}"))
+        self.all = Cat(getattr(self, field) for field in names)
 
 
 class SentFlit:
