@@ -444,7 +444,6 @@ PROOFS = (
                 "begins_at_nothing", "new.consumed.eq(event.position)", "new.consumed.eq(0)", 12
             ),
             Mutant("closes_again", "new.closing.eq(~event.ok)", "new.closing.eq(0)", 12),
-            Mutant("rests_unanswered", "state.busy | state.slots.any()", "state.busy", 20),
         ),
         assumes=ASSUMES + " or rest",
         not_proved=NOT_PROVED,
