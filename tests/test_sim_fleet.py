@@ -46,7 +46,7 @@ def take(s, data):
 def meet(fleet, board, port, data):
     """A TCP connection that meets itself in the mirror (sim/mirror.py): all comes back."""
     with fleet.socket() as s:
-        s.settimeout(60)
+        s.settimeout(600)
         s.bind((fleet.topology.host_ip, port))
         s.connect((board.ip, port))
         echo(s, data)
@@ -54,15 +54,15 @@ def meet(fleet, board, port, data):
 
 def test_each_mirror_is_reached_at_its_address(mirrors):
     """The kernel's TCP through the switch; frames for one board do not go to another."""
-    data = bytes(range(256)) * 40
+    data = bytes(range(256)) * 100
     for k, board in enumerate(mirrors.topology.boards):
         before = mirrors.stats()["ports"]
         meet(mirrors, board, 5000 + k, data)
         after = mirrors.stats()["ports"]
         for other in mirrors.topology.boards:
             grown = after[other.name]["out"] - before[other.name]["out"]
-            # At least the data, in segments; at most some broadcasts.
-            assert grown >= 7 if other == board else grown <= 3, (board.name, other.name, grown)
+            # At least the data, in segments; at most some broadcasts, more the longer it takes.
+            assert grown >= 17 if other == board else grown <= 9, (board.name, other.name, grown)
     assert after["board2"]["up"]["lost"] + after["board2"]["down"]["lost"] > 0
     assert after["board0"]["up"]["lost"] == after["board0"]["down"]["lost"] == 0
 
