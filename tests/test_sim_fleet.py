@@ -54,7 +54,7 @@ def meet(fleet, board, port, data):
 
 def test_each_mirror_is_reached_at_its_address(mirrors):
     """The kernel's TCP through the switch; frames for one board do not go to another."""
-    data = bytes(range(256)) * 100
+    data = bytes(range(256)) * 40
     for k, board in enumerate(mirrors.topology.boards):
         before = mirrors.stats()["ports"]
         meet(mirrors, board, 5000 + k, data)
@@ -62,7 +62,7 @@ def test_each_mirror_is_reached_at_its_address(mirrors):
         for other in mirrors.topology.boards:
             grown = after[other.name]["out"] - before[other.name]["out"]
             # At least the data, in segments; at most some broadcasts, more the longer it takes.
-            assert grown >= 17 if other == board else grown <= 9, (board.name, other.name, grown)
+            assert grown >= 7 if other == board else grown <= 6, (board.name, other.name, grown)
     assert after["board2"]["up"]["lost"] + after["board2"]["down"]["lost"] > 0
     assert after["board0"]["up"]["lost"] == after["board0"]["down"]["lost"] == 0
 
