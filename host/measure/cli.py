@@ -62,9 +62,12 @@ class _Measurement:
 
     def row(self, size: int, run: Callable[[Load, Tell], Run], **labels: Any) -> dict[str, Any]:
         """Run a load of transfers of ``size`` bytes; its figures. ``labels`` are Load's or ours."""
-        changes = {k: labels[k] for k in ("connections",) if k in labels}
-        polling = labels["client"] == o.Client.POLLING
-        load = replace(self.load, transfer=self.transfer(size), polling=polling, **changes)
+        load = replace(
+            self.load,
+            transfer=self.transfer(size),
+            polling=labels["client"] == o.Client.POLLING,
+            connections=labels.get("connections", self.load.connections),
+        )
         line = ", ".join(f"{name} {value}" for name, value in {"size": size, **labels}.items())
         with Console(stderr=True).status(f"{self.name}: {line} …") as status:
             updated = time.monotonic()
@@ -79,8 +82,12 @@ class _Measurement:
             ran = run(load, tell)
             after = read_all(self.targets)
         head = {"size": size, "connections": load.connections, "in_flight": load.in_flight}
-        shown = {name: getattr(value, "value", value) for name, value in labels.items()}
-        return {**head, **shown, **ran.table(), **split_times(before, after, ran, self.clock_hz)}
+        return {
+            **head,
+            **_shown(labels),
+            **ran.table(),
+            **split_times(before, after, ran, self.clock_hz),
+        }
 
     def finish(
         self, rows: list[dict[str, Any]], as_json: bool, table: Path | None, plot: Path | None
@@ -129,6 +136,18 @@ def _sizes(text: str, traffic: Traffic) -> list[int]:
     return [1] if traffic == Traffic.PAGE else o.parse_sizes(text)
 
 
+def _one_size(text: str, traffic: Traffic) -> int:
+    wanted = _sizes(text, traffic)
+    if len(wanted) != 1:
+        raise TrebuchetError(f"--size must be a single size, not {text!r}")
+    return wanted[0]
+
+
+def _shown(labels: dict[str, Any]) -> dict[str, Any]:
+    """Labels of a run as its row has them."""
+    return {name: getattr(value, "value", value) for name, value in labels.items()}
+
+
 def _swept(measurement: _Measurement, sizes: list[int], **labels: Any) -> list[dict[str, Any]]:
     """A closed loop at each size that the target takes; sizes that it refuses have a row, too."""
     rows: list[dict[str, Any]] = []
@@ -140,8 +159,9 @@ def _swept(measurement: _Measurement, sizes: list[int], **labels: Any) -> list[d
             if refusal.status not in (*_LIMITS, Status.BAD_LENGTH):
                 raise
             error = refusal
-            shown = {name: getattr(value, "value", value) for name, value in labels.items()}
-            rows.append({"size": size, **shown, "refused": {status_name(refusal.status): 1}})
+            rows.append(
+                {"size": size, **_shown(labels), "refused": {status_name(refusal.status): 1}}
+            )
             if refusal.status in _LIMITS:
                 break
     if error is not None and not any("latency_us" in row for row in rows):
@@ -172,15 +192,9 @@ def transfer(
     """Throughput by size, up to the largest that the target takes."""
     check_outputs(csv, plot)
     wanted = _sizes(sizes, traffic)
-    common: dict[str, Any] = {
-        "seconds": seconds,
-        "timeout": timeout,
-        "most": count,
-        "in_flight": in_flight,
-    }
     measurement = _prepare(
         "transfer", addresses, traffic, role, management, metrics, cycles, clock_hz, max(wanted),
-        connections=connections, **common,
+        connections=connections, in_flight=in_flight, seconds=seconds, timeout=timeout, most=count,
     )  # fmt: skip
     rows = [row for kind in client.kinds for row in _swept(measurement, wanted, client=kind)]
     measurement.finish(rows, as_json, csv, plot)
@@ -239,18 +253,10 @@ def load(
 ) -> None:
     """Latency from the intended start of transfers that begin at random times (Poisson)."""
     check_outputs(csv, plot)
-    wanted, asked = _sizes(size, traffic), o.parse_rates(rates)
-    if len(wanted) != 1:
-        raise TrebuchetError(f"--size must be a single size, not {size!r}")
-    common: dict[str, Any] = {
-        "seconds": seconds,
-        "timeout": timeout,
-        "most": count,
-        "in_flight": in_flight,
-    }
+    wanted, asked = _one_size(size, traffic), o.parse_rates(rates)
     measurement = _prepare(
-        "load", addresses, traffic, role, management, metrics, cycles, clock_hz, wanted[0], seed,
-        connections=connections, **common,
+        "load", addresses, traffic, role, management, metrics, cycles, clock_hz, wanted, seed,
+        connections=connections, in_flight=in_flight, seconds=seconds, timeout=timeout, most=count,
     )  # fmt: skip
     rows = []
     for kind in client.kinds:
@@ -259,7 +265,7 @@ def load(
             def run(plain: Load, tell: Tell, rate: float = rate) -> Run:
                 return run_open(plain, poisson(rate, seed), tell)
 
-            rows.append(measurement.row(wanted[0], run, client=kind, rate=rate))
+            rows.append(measurement.row(wanted, run, client=kind, rate=rate))
     measurement.finish(rows, as_json, csv, plot)
 
 
@@ -284,15 +290,13 @@ def fairness(
 ) -> None:
     """Shares of 1 to 64 connections that compete, and Jain's index of them."""
     check_outputs(csv, plot)
-    wanted, counts = _sizes(size, traffic), o.parse_numbers(connections)
-    if len(wanted) != 1:
-        raise TrebuchetError(f"--size must be a single size, not {size!r}")
+    wanted, counts = _one_size(size, traffic), o.parse_numbers(connections)
     measurement = _prepare(
-        "fairness", addresses, traffic, role, management, metrics, cycles, clock_hz, wanted[0],
+        "fairness", addresses, traffic, role, management, metrics, cycles, clock_hz, wanted,
         seconds=seconds, timeout=timeout, in_flight=in_flight,
     )  # fmt: skip
     rows = [
-        measurement.row(wanted[0], run_closed, client=kind, connections=number)
+        measurement.row(wanted, run_closed, client=kind, connections=number)
         for kind in client.kinds
         for number in counts
     ]

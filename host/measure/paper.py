@@ -8,7 +8,6 @@ generator of this package where starts are limited in rate.
 """
 
 import hashlib
-import os
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
@@ -21,7 +20,7 @@ from typing import Any
 from ...client.smp import Configuration
 from ...models.errors import TrebuchetError
 from ...models.kept import kept
-from ...models.paths import BUILD
+from ...models.paths import build_folder
 from ..jobd_build import LOAD, build
 from . import paper_values as values
 from .connection import Clock, Connection, Place, Transfer
@@ -275,8 +274,7 @@ def _compile(folder: Path) -> None:
 def software(seconds: float) -> float:
     """MB/s of input of the software baseline on this machine (4.5)."""
     text = Path(__file__).with_name("multiply.cpp").read_bytes() + socket.gethostname().encode()
-    top = Path(os.environ.get("TREBUCHET_BUILD", BUILD)) / "measure"
-    folder = kept(top / hashlib.sha256(text).hexdigest()[:20], _compile)
+    folder = kept(build_folder("measure") / hashlib.sha256(text).hexdigest()[:20], _compile)
     printed = subprocess.check_output([folder / "multiply", str(seconds)], text=True).split()
     return int(printed[0]) * OPERANDS / 1e6 / float(printed[1])
 
