@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from trebuchet.cores.tcp.config import TcpConfig
+from trebuchet.models.paths import build_folder
 from trebuchet.models.plan import Plan
 from trebuchet.sim.build import build
 from trebuchet.sim.tops import fabric_source
@@ -17,7 +18,7 @@ __all__ = ["SESSIONS", "STACKS", "command", "large_fabric"]
 
 HERE = Path(__file__).resolve().parent.parent
 SOURCES = HERE / "sim" / "peers"
-BUILD = Path(os.environ.get("TREBUCHET_BUILD", HERE / "build")) / "peers"
+BUILD = build_folder("peers")
 SESSIONS = 1024
 
 #: Each stack's MAC and IPv4 address; the kernel has others.
