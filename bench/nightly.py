@@ -25,11 +25,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from ..formal import page as proofs_page
-from ..formal import registry as proofs
-from ..formal.proof import Proof
-from ..formal.runner import LEDGER as PROOFS
-from ..formal.runner import check_current, expected_seconds, record, stale, tasks_of
+from ..formal.kit import page as proofs_page
+from ..formal.kit import registry as proofs
+from ..formal.kit.proof import Proof
+from ..formal.kit.runner import LEDGER as PROOFS
+from ..formal.kit.runner import check_current, expected_seconds, record, stale, tasks_of
 from ..models.ending import catch_termination, stop_group
 from ..models.errors import TrebuchetError
 from ..models.ledger import ROOT, Ledger

@@ -13,7 +13,7 @@ from amaranth.asserts import AnyConst
 from amaranth.hdl import Array, Assert, Assume, Cover, Elaboratable, Mux, Signal, Value
 from amaranth.lib import data
 
-from .proof import Mutant, Proof
+from .kit.proof import Mutant, Proof
 from .stream import free, new_harness, stream_rules, within
 
 __all__ = ["PROOFS", "ArbiterContract"]

@@ -12,8 +12,8 @@ register's access does; both are tested (``tests/test_axi.py``).
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Fragment, Signal
 from trebuchet.cores.csr import Register, RegisterBlock
 
-from .contracts import contract
-from .proof import Mutant, Proof
+from .kit.contracts import contract
+from .kit.proof import Mutant, Proof
 from .stream import free, new_harness
 
 __all__ = ["PROOFS", "AxiBursts"]

@@ -13,7 +13,7 @@ circuits do not differ but in constants).
 
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Mux, Signal, Value
 
-from .proof import Mutant, Proof
+from .kit.proof import Mutant, Proof
 from .stream import Queue, cover_run, free, new_harness, stream_rules, within
 
 __all__ = ["PROOFS", "bind_fifo", "fifo_invariants", "word_in_ram"]

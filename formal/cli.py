@@ -8,10 +8,10 @@ from amaranth.hdl import UnusedElaboratable
 
 from ..models.ending import catch_termination
 from ..models.errors import TrebuchetError
-from . import page, registry, runner
-from .engines import SOLVERS
-from .report import Report
-from .solve import TIME_LIMIT
+from .kit import page, registry, runner
+from .kit.engines import SOLVERS
+from .kit.report import Report
+from .kit.solve import TIME_LIMIT
 
 __all__ = ["prove"]
 

@@ -13,7 +13,7 @@ import zlib
 from amaranth.hdl import Assert, Cat, Cover, Elaboratable, Signal
 from trebuchet.models.crc32c import crc32c
 
-from .proof import Mutant, Proof
+from .kit.proof import Mutant, Proof
 from .stream import free, new_harness
 
 __all__ = ["PROOFS"]

@@ -15,7 +15,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
 from ..cores.roles.contract import WATCHDOG, role_block
-from .proof import Mutant, Proof
+from .kit.proof import Mutant, Proof
 from .stream import free, new_harness
 
 __all__ = ["PROOFS"]

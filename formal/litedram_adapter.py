@@ -23,8 +23,8 @@ Not proved: those FIFOs; LiteDRAM; behaviour under a reset while running; other 
 from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Mux, Signal
 from amaranth.lib import data
 
-from .proof import Mutant, Proof
-from .standins import elaborated, stand_in
+from .kit.proof import Mutant, Proof
+from .kit.standins import elaborated, stand_in
 from .stream import Queue, free, new_harness, stream_rules
 
 __all__ = ["PROOFS"]

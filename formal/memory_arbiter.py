@@ -30,10 +30,10 @@ from amaranth.lib.wiring import In
 
 from ..cores.memory import MemorySignature
 from .buffers import fifo_invariants
-from .inside import Inside, RegisterStreamFifo, patched
-from .parts import Opened, same_memory
+from .kit.inside import Inside, RegisterStreamFifo, patched
+from .kit.parts import Opened, same_memory
+from .kit.proof import Mutant, Proof
 from .priority_arbiter import PriorityInvariants
-from .proof import Mutant, Proof
 from .stream import Queue, free, new_harness, stream_rules, within
 
 __all__ = ["PROOFS"]

@@ -17,8 +17,8 @@ from amaranth.asserts import AnyConst
 from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Mux, Signal
 
 from .buffers import fifo_invariants
-from .proof import Mutant, Proof
-from .standins import elaborated
+from .kit.proof import Mutant, Proof
+from .kit.standins import elaborated
 from .stream import Queue, free, new_harness, stream_rules
 
 __all__ = ["PROOFS"]

@@ -14,7 +14,7 @@ from amaranth.asserts import AnyConst
 from amaranth.hdl import Array, Assert, Assume, Cat, Const, Cover, Elaboratable, Mux, Signal, Value
 from amaranth.lib import data
 
-from .proof import Mutant, Proof
+from .kit.proof import Mutant, Proof
 from .stream import free, new_harness, stream_rules, within
 
 __all__ = ["PROOFS", "PriorityInvariants"]

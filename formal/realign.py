@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from amaranth.asserts import AnyConst
 from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Mux, Signal, Value
 
-from .proof import Mutant, Proof
+from .kit.proof import Mutant, Proof
 from .stream import cover_run, free, new_harness, stream_rules, within
 
 __all__ = ["PROOFS", "ByteQueue", "Lane", "RealignProof", "entry"]

@@ -14,7 +14,7 @@ from amaranth.hdl import Array, Assert, Elaboratable, Mux, Signal
 
 from .arbiter import BEAT, ArbiterContract
 from .buffers import bind_fifo
-from .proof import Mutant, Proof
+from .kit.proof import Mutant, Proof
 from .stream import new_harness
 
 __all__ = ["PROOFS"]

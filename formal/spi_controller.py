@@ -13,8 +13,8 @@ keeps ``select`` while a byte is under way.
 
 from amaranth.hdl import Array, Assert, Cat, Const, Cover, Elaboratable, Mux, Signal
 
-from .proof import Mutant, Proof
-from .standins import elaborated
+from .kit.proof import Mutant, Proof
+from .kit.standins import elaborated
 from .stream import free, new_harness
 from .word_reader import byte_source_rules
 

@@ -16,8 +16,8 @@ from amaranth.asserts import AnyConst
 from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Mux, Signal
 
 from ..cores.crc import crc_step
-from .proof import Mutant, Proof
-from .standins import elaborated
+from .kit.proof import Mutant, Proof
+from .kit.standins import elaborated
 from .stream import free, new_harness, within
 
 __all__ = ["PROOFS", "byte_source_rules"]

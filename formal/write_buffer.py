@@ -15,8 +15,8 @@ default); behaviour under a reset while running.
 from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Mux, Signal, Value
 
 from .buffers import fifo_invariants
-from .parts import moves
-from .proof import Mutant, Proof
+from .kit.parts import moves
+from .kit.proof import Mutant, Proof
 from .stream import Queue, free, new_harness, stream_rules, within
 
 __all__ = ["PROOFS"]

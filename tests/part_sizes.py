@@ -182,7 +182,7 @@ def default_of(part):
 
 def of_proofs():
     """What the proofs say of the size of each part."""
-    from trebuchet.formal.registry import PROOFS
+    from trebuchet.formal.kit.registry import PROOFS
 
     found = defaultdict(list)
     for proof in PROOFS:

@@ -4,8 +4,8 @@ import time
 from pathlib import Path
 
 from amaranth.hdl import Assert, Cover, Elaboratable, Signal
-from trebuchet.formal.internals import mark_used
-from trebuchet.formal.proof import Mutant, Proof
+from trebuchet.formal.kit.internals import mark_used
+from trebuchet.formal.kit.proof import Mutant, Proof
 from trebuchet.formal.stream import free, new_harness
 
 __all__ = [

@@ -16,7 +16,7 @@ import re
 
 from amaranth.sim import Simulator
 from amaranth.sim.pysim import PySimEngine
-from trebuchet.formal.internals import compiler
+from trebuchet.formal.kit.internals import compiler
 
 __all__ = ["Engine", "make_simulator"]
 

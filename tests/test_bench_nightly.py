@@ -11,7 +11,7 @@ import pytest
 from trebuchet.bench import nightly as module
 from trebuchet.bench.nightly import Work, due, nightly
 from trebuchet.bench.registry import GROUPS
-from trebuchet.formal import registry as proofs
+from trebuchet.formal.kit import registry as proofs
 from trebuchet.models.errors import TrebuchetError
 
 FIRST = proofs.PROOFS[0].name

@@ -7,7 +7,7 @@ import pytest
 from amaranth.back import rtlil
 from role_bench import Job, RoleBench
 from trebuchet.cores.roles.catalog import load_role
-from trebuchet.formal import runner
+from trebuchet.formal.kit import runner
 from trebuchet.models.role_folders import add_roles
 from trebuchet.models.status import Status
 from trebuchet.soc import role_template

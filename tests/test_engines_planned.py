@@ -8,7 +8,7 @@ from trebuchet.boards import load_board
 from trebuchet.boards.schema import BoardError
 from trebuchet.cores.engines.catalog import PlannedEngine, load_engine
 from trebuchet.cores.engines.contract import check_body, limits_of
-from trebuchet.formal.internals import mark_used
+from trebuchet.formal.kit.internals import mark_used
 from trebuchet.models.engine_folders import engine_names
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.models.plan import EngineEntry, Plan, PlanError, RoleEntry, load_plan

@@ -3,9 +3,9 @@
 import pytest
 from amaranth.hdl import Assert, Assume, Elaboratable, Signal
 from prove_lib import Sum, proof_of
-from trebuchet.formal import runner
-from trebuchet.formal.assumptions import Law, faults, laws, page
-from trebuchet.formal.stated import Statement
+from trebuchet.formal.kit import runner
+from trebuchet.formal.kit.assumptions import Law, faults, laws, page
+from trebuchet.formal.kit.stated import Statement
 from trebuchet.formal.stream import free, new_harness
 from trebuchet.models.ledger import ROOT
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from amaranth.hdl import Assert, Cover
 from prove_lib import NO_MUTANT, Counter, proof_of, says
-from trebuchet.formal import runner
-from trebuchet.formal.engines import Slots, Stopped
+from trebuchet.formal.kit import runner
+from trebuchet.formal.kit.engines import Slots, Stopped
 from trebuchet.models.ledger import Ledger
 from trebuchet.models.lock import FileLock
 
@@ -106,7 +106,7 @@ import sys
 from pathlib import Path
 from amaranth.hdl import Assert, Cover
 from prove_lib import Counter, proof_of, says
-from trebuchet.formal import runner
+from trebuchet.formal.kit import runner
 runner.BUILD, runner.LEDGER = Path(sys.argv[1]), Path(sys.argv[1]) / "none"
 proof = proof_of(Counter(says(lambda c: Assert(c <= 2), lambda c: Cover(c == 2))))
 print([result.cached for result in runner.check_current(proof)])

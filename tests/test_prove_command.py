@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from amaranth.hdl import Assert, Cover
 from prove_lib import Counter, Factors, nobody_works_in, proof_of, says, working_in
-from trebuchet.formal import cli, registry, runner
-from trebuchet.formal.report import Report
+from trebuchet.formal import cli
+from trebuchet.formal.kit import registry, runner
+from trebuchet.formal.kit.report import Report
 from trebuchet.host.cli import main
 from trebuchet.models.errors import TrebuchetError
 
@@ -151,7 +152,7 @@ PROGRAM = """
 import sys
 from pathlib import Path
 import test_prove_command as tests
-from trebuchet.formal import registry, runner
+from trebuchet.formal.kit import registry, runner
 from trebuchet.host.cli import main
 registry.PROOFS = (tests.SLOW,)
 runner.BUILD, runner.LEDGER = Path(sys.argv[1]), Path(sys.argv[1]) / "none"

@@ -7,9 +7,9 @@ from amaranth.lib.wiring import In, Out
 from part_sizes import components
 from trebuchet.cores.memory import MemorySignature
 from trebuchet.cores.stream import PacketSignature
-from trebuchet.formal import registry, runner
-from trebuchet.formal.contracts import ContractProof, leaves_of, streams_of
-from trebuchet.formal.proof import Mutant, Proof
+from trebuchet.formal.kit import registry, runner
+from trebuchet.formal.kit.contracts import ContractProof, leaves_of, streams_of
+from trebuchet.formal.kit.proof import Mutant, Proof
 
 #: Proofs of function that state the rules on every stream of the component, too.
 ELSEWHERE = {
@@ -217,3 +217,20 @@ def test_contract_of_a_small_component(breaks, verdict, tmp_path, monkeypatch):
         mutants=(Mutant("none", "no such text", ""),),
     )
     assert runner.run_tasks(runner.tasks_of(proof)[:1])[0].status == verdict
+
+
+def test_a_proof_is_found_by_the_path_of_its_core():
+    """In the same package; those that hold for any core of a kind are in packages of their own.
+
+    ``smp_tables`` shares its harness with the table of the role contract.
+    """
+    general = ("contracts", "engines", "second")
+    misplaced = []
+    for proof in registry.PROOFS:
+        where = proof.build.__module__.split(".")[2:]
+        core = proof.module.split(".")[2:]
+        if proof.name == "smp_tables" or where[0] in general:
+            continue
+        if where[:-1] != core[:-1]:
+            misplaced.append(f"{proof.name}: {'.'.join(where)} proves {'.'.join(core)}")
+    assert misplaced == []

@@ -4,9 +4,9 @@ A failure is explained by its counterexample. What takes long is left to `make n
 """
 
 import pytest
-from trebuchet.formal import assumptions, page, registry, runner
-from trebuchet.formal.proof import mutated_tree
-from trebuchet.formal.trace import explain
+from trebuchet.formal.kit import assumptions, page, registry, runner
+from trebuchet.formal.kit.proof import mutated_tree
+from trebuchet.formal.kit.trace import explain
 from trebuchet.models.ledger import Ledger
 
 #: Expected seconds up to which a stale task is run here.

@@ -11,10 +11,10 @@ import pytest
 from amaranth.back import rtlil
 from amaranth.hdl import Assert, Signal
 from prove_lib import Factors, Sum, nobody_works_in, proof_of
-from trebuchet.formal import engines, runner, trace
-from trebuchet.formal.engines import SOLVERS, Slots, Stopped, race
-from trebuchet.formal.solve import script
-from trebuchet.formal.solvers import commands
+from trebuchet.formal.kit import engines, runner, trace
+from trebuchet.formal.kit.engines import SOLVERS, Slots, Stopped, race
+from trebuchet.formal.kit.solve import script
+from trebuchet.formal.kit.solvers import commands
 from trebuchet.models.errors import TrebuchetError
 
 
@@ -37,7 +37,7 @@ def test_commands():
 
 def test_a_solver_says_nothing_but_answers_on_its_first_run(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-m", "trebuchet.formal.solvers", "boolector", "--smt2", "-i"],
+        [sys.executable, "-m", "trebuchet.formal.kit.solvers", "boolector", "--smt2", "-i"],
         env={**os.environ, "YOWASP_CACHE_DIR": str(tmp_path)},
         input="(set-logic QF_BV)\n(check-sat)\n(exit)\n",
         stdout=subprocess.PIPE,

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from prove_lib import Sum, proof_of
-from trebuchet.formal import memo, registry, runner
+from trebuchet.formal.kit import memo, registry, runner
 
 PROOF = registry.PROOFS[0]
 
@@ -64,16 +64,16 @@ def test_changed_sources_make_it_invalid(calls, monkeypatch):
     [
         ("cores/tcp/receive.py", True),
         ("cores/tcp/record.py", True),
-        ("formal/tcp_receive.py", True),
+        ("formal/tcp/receive.py", True),
         ("formal/stream.py", True),
         ("models/errors.py", True),
         ("cores/roles/matmul/lane.py", False),
-        ("formal/matmul_lane.py", False),
+        ("formal/roles/matmul/lane.py", False),
     ],
 )
 def test_a_proof_depends_on_what_its_core_and_harness_import(monkeypatch, file, stale):
     key = memo._key.__wrapped__
-    names = ("trebuchet.cores.tcp.receive", "trebuchet.formal.tcp_receive")
+    names = ("trebuchet.cores.tcp.receive", "trebuchet.formal.tcp.receive")
     before = key(*names)
     changed = {path: "x" if path == memo.ROOT / file else v for path, v in memo._CONTENTS.items()}
     assert changed != memo._CONTENTS
@@ -82,7 +82,7 @@ def test_a_proof_depends_on_what_its_core_and_harness_import(monkeypatch, file, 
 
 
 def test_data_beside_a_core_counts(monkeypatch):
-    names = ("trebuchet.cores.roles.ecg.network", "trebuchet.formal.ecg")
+    names = ("trebuchet.cores.roles.ecg.network", "trebuchet.formal.roles.ecg.dwt")
     before = memo._key.__wrapped__(*names)
     weights = memo.ROOT / "models" / "ecg" / "weights.json"
     monkeypatch.setattr(memo, "_CONTENTS", {**memo._CONTENTS, weights: "x"})
@@ -160,7 +160,7 @@ def test_the_command_elaborates_nothing_in_an_unchanged_tree():
     """Elaboration is what takes long. The first selection fills the memos."""
     program = (
         "from dataclasses import replace\n"
-        "from trebuchet.formal import registry, runner\n"
+        "from trebuchet.formal.kit import registry, runner\n"
         "proofs = [replace(proof, quick=False) for proof in registry.PROOFS[:3]]\n"
         "runner.select(proofs, [], False)\n"
         "def refuse(*arguments): raise AssertionError\n"
@@ -175,4 +175,4 @@ def test_a_proof_of_the_contract_depends_on_the_module_that_states_it():
     """Its size and its invariants are there, not in `contracts`."""
     proofs = [proof for proof in registry.PROOFS if proof.name.startswith("contract_")]
     assert len(proofs) > 50
-    assert not [p.name for p in proofs if p.build.__module__ == "trebuchet.formal.contracts"]
+    assert not [p.name for p in proofs if p.build.__module__ == "trebuchet.formal.kit.contracts"]

@@ -5,8 +5,8 @@ import importlib
 from pathlib import Path
 
 import pytest
-from trebuchet.formal import registry
-from trebuchet.formal.scopes import Source
+from trebuchet.formal.kit import registry
+from trebuchet.formal.kit.scopes import Source
 
 pytestmark = pytest.mark.slow
 

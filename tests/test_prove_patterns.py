@@ -4,8 +4,8 @@ import ast
 import re
 
 import pytest
-from trebuchet.formal.patch import patched
-from trebuchet.formal.scopes import Source
+from trebuchet.formal.kit.patch import patched
+from trebuchet.formal.kit.scopes import Source
 from trebuchet.models.errors import TrebuchetError
 
 CORE = """

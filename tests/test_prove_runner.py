@@ -7,8 +7,8 @@ import pytest
 from amaranth.hdl import Assert, Assume, ClockDomain, Cover, Elaboratable, Module, Signal
 from amaranth.lib import stream
 from prove_lib import NO_MUTANT, Counter, Factors, proof_of, says
-from trebuchet.formal import page, registry, runner
-from trebuchet.formal.proof import Mutant, Proof, mutated
+from trebuchet.formal.kit import page, registry, runner
+from trebuchet.formal.kit.proof import Mutant, Proof, mutated
 from trebuchet.formal.stream import free, new_harness, stream_rules
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.models.ledger import Ledger

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from amaranth.hdl import Assert
 from prove_lib import Counter, Sum, proof_of, says
-from trebuchet.formal import runner, solve, trace
-from trebuchet.formal.engines import Slots, Verdict
+from trebuchet.formal.kit import runner, solve, trace
+from trebuchet.formal.kit.engines import Slots, Verdict
 
 
 @pytest.fixture

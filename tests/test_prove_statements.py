@@ -9,8 +9,8 @@ from amaranth.back import rtlil
 from amaranth.hdl import Assert, Elaboratable, Signal
 from amaranth.lib import data, stream
 from prove_lib import proof_of
-from trebuchet.formal import registry, runner, trace
-from trebuchet.formal.statements import Place, named_statements, parse, text_of
+from trebuchet.formal.kit import registry, runner, trace
+from trebuchet.formal.kit.statements import Place, named_statements, parse, text_of
 from trebuchet.formal.stream import free, new_harness, stream_rules
 
 HERE = Path(__file__)
@@ -140,7 +140,7 @@ def test_names_are_off_afterwards():
 @pytest.mark.parametrize("file", ["/a b/ü.py", "/x/y[1];2.py", "C%41,.py"])
 def test_places_survive_a_log(file):
     place = Place(file, 3, ("name=a b;c]", "k=1"), (4, 5, 6))
-    from trebuchet.formal import statements
+    from trebuchet.formal.kit import statements
 
     text = statements._format([place, Place(file, 4)])
     assert not re.search(r"\s", text)

@@ -28,7 +28,7 @@ def test_modules_named_in_strings_count():
     found = names(closure(["trebuchet.host.cli"]))
     assert {"sim/cli.py", "formal/cli.py", "bench/cli.py", "soc/cli.py"} <= found
     # A proof names its core as a string, the registry computes the names of the proofs' modules.
-    assert {"cores/tcp/receive.py", "formal/tcp_receive.py"} <= found
+    assert {"cores/tcp/receive.py", "formal/tcp/receive.py"} <= found
     assert names(closure(["trebuchet.host.demo"])) >= {"sim/tops.py", "sim/build.py", "sim/run.py"}
 
 

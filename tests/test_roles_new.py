@@ -106,7 +106,7 @@ def test_bad_names(name, tmp_path):
         role_template.create(name, tmp_path)
 
 
-@pytest.mark.parametrize("name", ["ecg", "slot", "status", "arbiter"])
+@pytest.mark.parametrize("name", ["ecg", "slot", "status", "gate"])
 def test_names_in_use(name, root):
     with pytest.raises(TrebuchetError, match=f"role '{name}' must have a new name: .* exists"):
         role_template.create(name, root)

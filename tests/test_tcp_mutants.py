@@ -1,7 +1,7 @@
 """The regression tests fail on engines that have the faults: each mutant plants one.
 
 A mutant is a pattern in one part of ``cores/tcp`` and what replaces it, as in the proofs
-(``formal/proof.py``). The named test, run on it, must raise an AssertionError.
+(``formal/kit/proof.py``). The named test, run on it, must raise an AssertionError.
 """
 
 import importlib
@@ -13,7 +13,7 @@ import test_tcp_engine as engine
 import test_tcp_flow as flow
 import test_tcp_regressions as data
 import test_tcp_regressions_life as life
-from trebuchet.formal.proof import Mutant, mutated, mutated_tree
+from trebuchet.formal.kit.proof import Mutant, mutated, mutated_tree
 
 pytestmark = pytest.mark.slow
 

@@ -60,7 +60,7 @@ The body keeps the rules below, given that the surroundings keep theirs.
 
 A body says what it promises by an attribute ``limits``, :class:`EngineLimits`; one without it
 promises neither growth nor latency. The rules are stated for proofs, on either side, by
-``formal/engine_contract.py``.
+``formal/engines/contract.py``.
 """
 
 from dataclasses import dataclass

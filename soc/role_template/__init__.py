@@ -27,7 +27,7 @@ FILES = {
     "role.txt": "cores/roles/@name@/role.py",
     "model.txt": "models/@name@.py",
     "test.txt": "tests/test_roles_@name@.py",
-    "proof.txt": "formal/@name@.py",
+    "proof.txt": "formal/roles/@name@.py",
     "bench.txt": "bench/@name@.py",
     "figures.txt": "bench/roles/@name@.json",
     "feature.txt": "docs/testplan/@name@.toml",
