@@ -9,7 +9,7 @@ from ltl_bench import IPS, MACS, command
 from streams import MemoryResponder, make_rng, stream_get, stream_put
 from trebuchet.cores.cluster.caller import Caller
 from trebuchet.cores.cluster.contract import CALLS, REPLIES, entry
-from trebuchet.cores.cluster.messages import Fuse
+from trebuchet.cores.cluster.messages import AbortGuard
 from trebuchet.cores.cluster.node import ClusterNode
 from trebuchet.cores.cluster.server import Server, ServerMemory
 from trebuchet.cores.roles.contract import JobKind
@@ -33,7 +33,7 @@ class Direct(Elaboratable):
         self.slot = RoleSlot(self.caller, "peer1", width, tag_width)
         self.server = Server(ServerMemory(0, 2, OPERAND_LOG2, RESULT_LOG2), 1, width, tag_width)
         self.role = RoleSlot(LoopbackRole(width, tag_width), "loopback", width, tag_width)
-        self.fuse = Fuse(width)
+        self.fuse = AbortGuard(width)
         self.memory, self.memories = bytearray(1 << 18), [bytearray(1 << 18), bytearray(1 << 18)]
         self.job, self.answer = self.slot.job, self.slot.answer
         self.cut, self.hold = Signal(), Signal()

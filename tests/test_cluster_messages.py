@@ -16,7 +16,7 @@ from streams import (
     stream_put,
 )
 from trebuchet.cores.cluster.contract import CHUNK, CallLayout
-from trebuchet.cores.cluster.messages import Cutter, Fuse, OpenedLayout, Opener
+from trebuchet.cores.cluster.messages import AbortGuard, OpenedLayout, Reassembler, Segmenter
 from trebuchet.cores.roles.contract import JobKind
 from trebuchet.cores.stream import PacketSignature
 
@@ -24,10 +24,10 @@ LENGTHS = [0, 1, 7, 8, 9, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK, 3 * CHUNK + 5]
 
 
 class Both(wiring.Component):
-    """Cutter and opener back to back."""
+    """Segmenter and opener back to back."""
 
     def __init__(self, width):
-        self.cutter, self.opener = Cutter(width), Opener(width)
+        self.cutter, self.opener = Segmenter(width), Reassembler(width)
         super().__init__(
             {
                 "call": In(stream.Signature(CallLayout)),
@@ -101,7 +101,7 @@ def test_what_is_cut_is_opened(width, seed):
 @pytest.mark.parametrize("width", [32, 64])
 def test_messages_without_a_whole_header_are_dropped(width):
     """Too short, with an error mark, or the rest of one that was under way at a reset."""
-    dut = Opener(width)
+    dut = Reassembler(width)
     good = bytes(range(8)) + b"data of it"
 
     async def put(ctx):
@@ -123,7 +123,7 @@ def test_messages_without_a_whole_header_are_dropped(width):
 @seeds(3)
 def test_fuse_ends_what_has_no_end(seed):
     """Whatever is cut: whole packets come out, and the good ones among them unchanged."""
-    rng, dut = make_rng(seed, "fuse"), Fuse(32)
+    rng, dut = make_rng(seed, "fuse"), AbortGuard(32)
     packets = [random_bytes(rng, 1, 60) for _ in range(40)]
     sent, got = [], []
 
@@ -156,7 +156,7 @@ def test_fuse_ends_what_has_no_end(seed):
 
 
 def test_fuse_swallows_while_cut():
-    dut = Fuse(32)
+    dut = AbortGuard(32)
 
     async def main(ctx):
         beat = {"data": 1, "first": 1, "last": 0}
@@ -180,6 +180,6 @@ def test_fuse_swallows_while_cut():
 
 def test_bad_parameters():
     with pytest.raises(ValueError, match="cluster must be 32 or 64 bits, not 128"):
-        Cutter(128)
+        Segmenter(128)
     with pytest.raises(ValueError, match="cluster must be 32 or 64 bits, not 128"):
-        Opener(128)
+        Reassembler(128)

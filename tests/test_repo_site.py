@@ -132,7 +132,7 @@ def test_numpydoc_sections_end_where_their_entries_end():
 
 
 def test_references_that_begin_with_dots_are_those_of_imports():
-    package = package_of("trebuchet.cores.tcp.judge.SegmentJudge")
+    package = package_of("trebuchet.cores.tcp.classifier.SegmentClassifier")
     assert package == "trebuchet.cores.tcp"
     (line,) = absolute([":class:`~.record.Phase`, :mod:`..stream`"], package)
     assert line == ":class:`~trebuchet.cores.tcp.record.Phase`, :mod:`trebuchet.cores.stream`"

@@ -107,9 +107,9 @@ def test_bad_names(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["ecg", "slot", "status", "gate"])
-def test_names_in_use(name, root):
+def test_names_in_use(name, copy):
     with pytest.raises(TrebuchetError, match=f"role '{name}' must have a new name: .* exists"):
-        role_template.create(name, root)
+        role_template.create(name, copy)
 
 
 @pytest.mark.slow

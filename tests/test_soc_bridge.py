@@ -18,8 +18,8 @@ from litex.soc.interconnect import csr_bus
 from soc_placeholder import SHELL_BLOCK, PlaceholderShell
 from streams import seeds
 from trebuchet.boards.sim_platform import SimClock, VerilogPlatform
+from trebuchet.cores.tcp.cache_transfer import CacheLineTransfer
 from trebuchet.cores.tcp.config import TcpConfig
-from trebuchet.cores.tcp.mover import LineMover
 from trebuchet.cores.tcp.number_stack import NumberStack
 from trebuchet.soc.bridge import AmaranthModule, emit_verilog
 from trebuchet.soc.csr_export import register_offsets
@@ -261,7 +261,7 @@ LONE = re.compile(r"always @\*\n +\S+ ?\[[\d:]+\] = \d+'h0*[1-9a-f]\w*;")
     [
         HalfConstant(joined=False),
         HalfConstant(joined=True),
-        LineMover(TcpConfig(sessions=64, cache=8), 8),
+        CacheLineTransfer(TcpConfig(sessions=64, cache=8), 8),
         NumberStack(64, width=32),
     ],
     ids=lambda component: type(component).__name__,

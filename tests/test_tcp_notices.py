@@ -8,7 +8,7 @@ from tcp_bench import ACK, FIN, M32, RST, SMALL, Peer, Service, World
 from test_tcp_active import connect, state, syn_ack, syn_of
 from test_tcp_close import fin_of
 from trebuchet.cores.tcp.connect import ConnectState
-from trebuchet.cores.tcp.notice import MSS_FLOOR, NoticePort
+from trebuchet.cores.tcp.icmp_error import MSS_FLOOR, IcmpErrorPort
 from trebuchet.cores.tcp.receive_input import InputKind
 from trebuchet.cores.tcp.registers import ICMP_COUNTERS, tcp_block
 
@@ -359,7 +359,7 @@ def test_a_storm_of_forged_notices(seed):
 @seeds(3)
 def test_a_notice_goes_between_two_segments(seed):
     """None is lost or changed, and no two notices go while a segment waits."""
-    dut = NoticePort(ICMP)
+    dut = IcmpErrorPort(ICMP)
     rng = make_rng(seed, "words")
     segments = [rng.getrandbits(200) << 2 for _ in range(60)]
     notices = [(rng.getrandbits(32), rng.choice([0, 576, 1500])) for _ in range(40)]

@@ -17,12 +17,12 @@ from streams import (
 from table_bench import look_up
 from tcp_bench import SMALL, Peer, World
 from trebuchet.cores.tcp import application, receive, timer, transmit
+from trebuchet.cores.tcp.classifier import DEPTH, SegmentClassifier
 from trebuchet.cores.tcp.config import FULL, TINY, TcpConfig
 from trebuchet.cores.tcp.config import SMALL as SMALL_PRESET
 from trebuchet.cores.tcp.dma import ReceiveDma
 from trebuchet.cores.tcp.engine import TcpEngine
 from trebuchet.cores.tcp.estimator import CongestionWindow, RttEstimator
-from trebuchet.cores.tcp.judge import DEPTH, SegmentJudge
 from trebuchet.cores.tcp.registers import programmable
 from trebuchet.cores.tcp.speck import ROUNDS, Speck
 from trebuchet.cores.tcp.table import SessionTable
@@ -197,7 +197,7 @@ def test_a_fixed_window_is_limited_by_the_peer_alone():
 @seeds(2)
 def test_judge(seed):
     """A.3: all comparisons modulo 2**32, near every edge and across the wrap."""
-    dut, rng = SegmentJudge(SMALL), make_rng(seed, "judge")
+    dut, rng = SegmentClassifier(SMALL), make_rng(seed, "judge")
 
     async def bench(ctx):
         for _ in range(400):

@@ -8,7 +8,7 @@ from ..buffers import SkidBuffer
 from ..stream import PacketSignature, beat_layout, check_data_width
 from .contract import CHUNK, HEADER_BYTES, CallLayout, HeaderLayout
 
-__all__ = ["Cutter", "Fuse", "OpenedLayout", "Opener"]
+__all__ = ["Segmenter", "AbortGuard", "OpenedLayout", "Reassembler"]
 
 
 def _check(width):
@@ -17,7 +17,7 @@ def _check(width):
     return width
 
 
-class Cutter(wiring.Component):
+class Segmenter(wiring.Component):
     """Cuts a packet into messages, each with its header.
 
     ========  ====  ==============================================================================
@@ -29,8 +29,8 @@ class Cutter(wiring.Component):
 
     Parameter: ``width``, 32 or 64 bits. Latency 1 cycle to the first header; throughput a beat a
     cycle, headers included. Back-pressure goes through to ``data``. Reset: idle; what was begun is
-    left without an end (:class:`Fuse` gives it one). Bad input: a packet that is shorter than its
-    call says ends with a message whose ``last`` is 0; one that is longer goes on with such.
+    left without an end (:class:`AbortGuard` gives it one). Bad input: a packet that is shorter than
+    its call says ends with a message whose ``last`` is 0; one that is longer goes on with such.
     ``error`` goes with its beat.
     """
 
@@ -106,7 +106,7 @@ class Cutter(wiring.Component):
 OpenedLayout = data.StructLayout({"header": HeaderLayout, "bare": 1})
 
 
-class Opener(wiring.Component):
+class Reassembler(wiring.Component):
     """Takes a message's header off.
 
     ========  ====  ==============================================================================
@@ -176,7 +176,7 @@ class Opener(wiring.Component):
         return m
 
 
-class Fuse(wiring.Component):
+class AbortGuard(wiring.Component):
     """Ends what its sender leaves without an end, so that whoever comes after gets whole packets.
 
     =======  ====  ===============================================================================

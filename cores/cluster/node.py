@@ -23,9 +23,9 @@ from ..router.router import Router
 from ..stream import PacketSignature, beat_layout
 from .caller import Caller
 from .contract import CALLS, REPLIES, entry, link_config, ltl_config
-from .messages import Fuse
+from .messages import AbortGuard
+from .scheduler import FROM_PEERS, JobScheduler
 from .server import Server
-from .share import FROM_PEERS, JobShare
 
 __all__ = ["ClusterNode", "cluster_block", "peer_block"]
 
@@ -75,7 +75,7 @@ class ClusterNode(wiring.Component):
 
     =========================  ==========  =======================================================
     ``job`` ``answer``         In/Out      of this board's clients, as of
-                                           :class:`~.share.JobShare`
+                                           :class:`~.share.JobScheduler`
     ``role_job``               Out         this board's role; ``role_answer`` In
     ``mems``                   Out, array  memory ports: the callers', then the server's
     ``rx``                     In          Ethernet frames, whoever they are for; ``ready`` is 1
@@ -125,7 +125,7 @@ class ClusterNode(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.share = share = JobShare(self.peers)
+        m.submodules.share = share = JobScheduler(self.peers)
         m.submodules.server = server = Server(self.memory, FROM_PEERS, self.width, self.tag_width)
         for name in ("job", "answer", "role_job", "role_answer"):
             ours, theirs = wiring.flipped(getattr(self, name)), getattr(share, name)
@@ -148,7 +148,7 @@ class ClusterNode(wiring.Component):
         m.submodules.replies = replies = StreamDemux(beat_layout(self.width), self.peers)
         for k, (caller, slot) in enumerate(zip(self.callers, self.slots, strict=True)):
             m.submodules[slot.block.name] = slot
-            m.submodules[f"fuse{k}"] = fuse = Fuse(self.width)
+            m.submodules[f"fuse{k}"] = fuse = AbortGuard(self.width)
             wiring.connect(m, share.jobs[k], slot.job)
             wiring.connect(m, slot.answer, share.answers[k])
             wiring.connect(m, slot.mem, wiring.flipped(self.mems[k]))

@@ -9,7 +9,7 @@ from ..roles.fetch import MemoryJoin, OperandLayout, OperandReader, ResultLayout
 from ..stream import PacketSignature
 from ..tcp.service import LENGTH_WIDTH
 from .contract import CallLayout
-from .messages import Cutter, OpenedLayout, Opener
+from .messages import OpenedLayout, Reassembler, Segmenter
 
 __all__ = ["SendLayout", "Transfer"]
 
@@ -39,7 +39,8 @@ class Transfer(wiring.Component):
 
     Parameters: ``width``, 32 or 64 bits, and ``tag_width`` of the memory port. Latency, throughput
     and back-pressure are the parts'. Reset: idle; what was being sent has no end
-    (:class:`~.messages.Fuse`), what was coming is skipped to its end. Bad input: as the parts do.
+    (:class:`~.messages.AbortGuard`), what was coming is skipped to its end. Bad input: as the parts
+    do.
     """
 
     def __init__(self, width=32, tag_width=2):
@@ -63,8 +64,8 @@ class Transfer(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.opener = opener = Opener(self.width)
-        m.submodules.cutter = cutter = Cutter(self.width)
+        m.submodules.opener = opener = Reassembler(self.width)
+        m.submodules.cutter = cutter = Segmenter(self.width)
         m.submodules.reader = reader = OperandReader(self.width, self.tag_width)
         m.submodules.writer = writer = ResultWriter(self.width, self.tag_width)
         m.submodules.join = join = MemoryJoin(self.width, self.tag_width)

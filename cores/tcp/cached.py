@@ -7,10 +7,10 @@ from amaranth.lib.wiring import In, Out
 
 from ..buffers import NO_COLLISIONS
 from ..memory import MemorySignature
+from .cache_transfer import CacheLineTransfer
 from .line import extension_layout, rest_layout, whole
 from .lists import ListServer
 from .lookup import session_tuple
-from .mover import LineMover
 from .record import (
     NUMBERS,
     TIME_WIDTH,
@@ -36,7 +36,7 @@ class CachedStore(SessionStore):
     and go together. The cache has ``config.cache`` slots; a session's is the low bits of its
     number. An engine that asks for a session which is not there is set aside until it is; others
     are served meanwhile, and their misses begin, up to ``2**config.tag_width`` at a time
-    (:class:`~trebuchet.cores.tcp.mover.LineMover`).
+    (:class:`~trebuchet.cores.tcp.cache_transfer.CacheLineTransfer`).
 
     Ports beside those of ``SessionStore``:
 
@@ -79,7 +79,7 @@ class CachedStore(SessionStore):
     def __init__(self, config, engines):
         s = config.session_bits
         self.slots, self.slot_bits = config.cache, (config.cache - 1).bit_length()
-        self.mover = LineMover(config, self.slots)
+        self.mover = CacheLineTransfer(config, self.slots)
         more = {
             "peer_write": In(1),
             "new_peer": In(peer_layout(config)),

@@ -45,7 +45,7 @@ class TcpConfig:
         segment can be announced, the peer's so that up to 2 MiB may be under way to it.
     runs : int
         Runs of bytes a session keeps while something before them is missing, 1 to 4
-        (:mod:`~trebuchet.cores.tcp.runs`).
+        (:mod:`~trebuchet.cores.tcp.reassembly`).
     sack : bool
         ACKs tell peers that permit it which runs are kept (RFC 2018). With one run, what they tell
         may be given up for a nearer one, which a peer finds out by a time-out (RFC 2018, 8).
@@ -89,7 +89,7 @@ class TcpConfig:
         Connections can also be opened from this side (:mod:`~trebuchet.cores.tcp.connect`).
     icmp : bool
         ICMP errors are heeded: the MSS follows the path's MTU, and a port that is unreachable ends
-        an attempt to connect (:mod:`~trebuchet.cores.tcp.notice`).
+        an attempt to connect (:mod:`~trebuchet.cores.tcp.icmp_error`).
     cookies : bool
         When no more handshakes may be under way, a SYN is answered by a SYN cookie instead of
         nothing (:mod:`~trebuchet.cores.tcp.cookie`).

@@ -10,7 +10,8 @@ from ..csr import CsrSignature
 from ..memory import MemorySignature
 from ..memory_arbiter import MemoryArbiter, connect_narrow
 from ..stream import PacketSignature
-from . import application, events, notice, publish, receive, timer, transmit
+from . import application, events, publish, receive, timer, transmit
+from . import icmp_error as notice
 from .admission import Admission
 from .cached import CachedStore
 from .config import TcpConfig
@@ -182,7 +183,7 @@ class TcpEngine(wiring.Component):
 
     def _notices(self, m, item):
         """Insert ICMP errors into the receive engine's input."""
-        m.submodules.notices = port = notice.NoticePort(self.config)
+        m.submodules.notices = port = notice.IcmpErrorPort(self.config)
         wiring.connect(m, item, port.i)
         wiring.connect(m, wiring.flipped(self.notice), port.notice)
         return port.o

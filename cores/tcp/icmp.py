@@ -81,7 +81,7 @@ class IcmpErrors(wiring.Component):
 
     The message's own IP options are skipped, bytes behind the IP total length are padding. Whose
     the message is does not matter: any router on the way may send it, and any host may say it is
-    one. What it quotes is held against the session (:mod:`~trebuchet.cores.tcp.notice`).
+    one. What it quotes is held against the session (:mod:`~trebuchet.cores.tcp.icmp_error`).
 
     *Throughput*: one beat a cycle without gaps between frames. *Latency*: 8 cycles from a frame's
     last beat to its notice, one more at 64 bits with ``vlan``. *Back-pressure*: ``frame`` never

@@ -5,14 +5,15 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from .admission import latency
+from .classifier import SegmentClassifier
 from .cookie import COUNTS as COOKIE_COUNTS
 from .cookie import SynCookie, syn_ack
 from .estimator import CONGESTION, RttEstimator
 from .handshake import Handshake
-from .judge import SegmentJudge
+from .icmp_error import COUNTS as NOTICE_COUNTS
+from .icmp_error import IcmpErrorUpdate
 from .lookup import LookupSignature, session_tuple
-from .notice import COUNTS as NOTICE_COUNTS
-from .notice import NoticeUpdate
+from .reassembly import ReassemblyBlocks
 from .receive_input import InputKind, input_layout
 from .record import (
     KILL_WRITES,
@@ -27,7 +28,6 @@ from .record import (
 from .record_update import COUNTS as UPDATE_COUNTS
 from .record_update import RecordUpdate
 from .registers import settings_layout
-from .runs import KeptRuns
 from .segment import drop, reset, tx_segment_layout, verdict_layout
 
 __all__ = ["COUNTS", "WRITES", "ReceiveEngine", "counts", "writes"]
@@ -89,7 +89,7 @@ class ReceiveEngine(wiring.Component):
     ``peer``        Out  who the session ``port.session`` is with, to be kept if ``peer_write``
     ``count``       Out  a strobe per entry of :func:`counts`
     ``noticed``     Out  with ``config.icmp``: a strobe per entry of
-                         :data:`~trebuchet.cores.tcp.notice.COUNTS`
+                         :data:`~trebuchet.cores.tcp.icmp_error.COUNTS`
     ==============  ===  ======================================================================
 
     About 24 cycles a segment (50 for a SYN), of which it holds the record for 7, and ``runs`` + 3
@@ -138,14 +138,14 @@ class ReceiveEngine(wiring.Component):
         self.connects = kind == InputKind.CONNECT if config.active else C(0)
         self.notice = kind == InputKind.NOTICE if config.icmp else C(0)
         self.segment, self.service = body.segment, body.connect.service
-        self.judge = SegmentJudge(config)
+        self.judge = SegmentClassifier(config)
         self.j = self.judge.judgement
         self.rtt = RttEstimator(config.rto_max)
         self.window = CONGESTION[config.congestion](config.window_bits)
-        self.gaps = KeptRuns(config)
+        self.gaps = ReassemblyBlocks(config)
         self.handshake = Handshake(config)
         self.update = RecordUpdate(config)
-        self.notice_update = NoticeUpdate(config) if config.icmp else None
+        self.notice_update = IcmpErrorUpdate(config) if config.icmp else None
         self.cookie = SynCookie(config) if config.cookies else None
         # The segment is the ACK of a cookie of ours; the cookie's block is looked up, for its hash.
         self.good = Signal(name="good") if config.cookies else C(0)

@@ -8,7 +8,7 @@ receive engine handles those that begin with a session lookup, one after the oth
 ===========  ===================  ================================================================
 ``SEGMENT``  ``segment``          a segment from the parser (RFC 9293, 3.10.7)
 ``NOTICE``   ``notice``           an ICMP error about a segment of ours (3.9.2.2), from
-                                  :class:`~trebuchet.cores.tcp.notice.NoticePort`
+                                  :class:`~trebuchet.cores.tcp.icmp_error.IcmpErrorPort`
 ``CONNECT``  ``connect``          OPEN by software (3.10.1), from
                                   :class:`~trebuchet.cores.tcp.connect.ConnectPort`
 ===========  ===================  ================================================================

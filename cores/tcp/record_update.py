@@ -5,8 +5,9 @@ from amaranth.hdl import Module, Mux
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from .classifier import judgement_layout
 from .handshake import syn_fields, syn_layout
-from .judge import judgement_layout
+from .reassembly import joined_layout
 from .record import (
     KILL_WRITES,
     TIME_WIDTH,
@@ -17,7 +18,6 @@ from .record import (
     run_names,
 )
 from .registers import settings_layout
-from .runs import joined_layout
 from .segment import rx_segment_layout
 
 __all__ = ["COUNTS", "RecordUpdate"]

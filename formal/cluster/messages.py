@@ -4,12 +4,12 @@ The reference models here are written from the tables of ``contract.py`` and the
 sheets, in terms of the ports: what is offered in every cycle, and what is taken. They hold in
 lockstep with the core, by induction.
 
-``Cutter``: each call becomes messages of at most ``CHUNK`` bytes, each behind the header that the
-table says, bit by bit; offsets follow each other; ``last`` is in the header of the message that
-ends the call; bytes go through unaltered, and none is left out. ``Opener``: the same way back; a
-message without a whole good header leaves no trace. Both together: what goes in comes out, each
-byte where the offset of its message says. ``Fuse``: whatever its sender does, what comes out is
-whole packets, in order; those that were cut have an error mark.
+``Segmenter``: each call becomes messages of at most ``CHUNK`` bytes, each behind the header that
+the table says, bit by bit; offsets follow each other; ``last`` is in the header of the message that
+ends the call; bytes go through unaltered, and none is left out. ``Reassembler``: the same way back;
+a message without a whole good header leaves no trace. Both together: what goes in comes out, each
+byte where the offset of its message says. ``AbortGuard``: whatever its sender does, what comes out
+is whole packets, in order; those that were cut have an error mark.
 
 ``CHUNK`` is made small for the proofs: no circuit but two counters' lengths depends on it.
 
@@ -48,7 +48,7 @@ def header_bits(call, last, offset):
 
 
 class CallGhost:
-    """The call under way, told from the ports of a ``Cutter``."""
+    """The call under way, told from the ports of a ``Segmenter``."""
 
     def __init__(self, m, dut):
         call, given, o = dut.call, dut.data, dut.o
@@ -110,7 +110,7 @@ class CallGhost:
         return header_bits(self.call, self.left <= SMALL, self.offset)
 
 
-class CutterProof(Elaboratable):
+class SegmenterProof(Elaboratable):
     def __init__(self, cores, dut):
         self.cores, self.dut = cores, dut
 
@@ -155,7 +155,7 @@ class CutterProof(Elaboratable):
         return m
 
 
-class OpenerProof(Elaboratable):
+class ReassemblerProof(Elaboratable):
     def __init__(self, cores, dut):
         self.cores, self.dut = cores, dut
 
@@ -249,7 +249,7 @@ class RoundTripProof(Elaboratable):
     """A cutter, and an opener behind it."""
 
     def __init__(self, cores):
-        self.cores, self.cutter, self.opener = cores, cores.Cutter(32), cores.Opener(32)
+        self.cores, self.cutter, self.opener = cores, cores.Segmenter(32), cores.Reassembler(32)
 
     def elaborate(self, platform):
         m = new_harness()
@@ -316,7 +316,7 @@ class RoundTripProof(Elaboratable):
         return m
 
 
-class FuseProof(Elaboratable):
+class AbortGuardProof(Elaboratable):
     def __init__(self, cores, dut):
         self.cores, self.dut = cores, dut
 
@@ -377,7 +377,7 @@ class FuseProof(Elaboratable):
         return m
 
 
-CUTTER_MUTANTS = (
+SEGMENTER_MUTANTS = (
     Mutant("skips_an_offset", "offset + CHUNK // 16", "offset + CHUNK // 8", 20),
     Mutant("last_too_late", "left <= CHUNK", "left < CHUNK"),
     Mutant("never_cuts", "given.payload.last | (beat == beats - 1)", "given.payload.last", 20),
@@ -391,7 +391,7 @@ CUTTER_MUTANTS = (
         where=CONTRACT,
     ),
 )
-OPENER_MUTANTS = (
+REASSEMBLER_MUTANTS = (
     Mutant("takes_damaged", "(i.payload.empty == 0) & ~(i.payload.last & i.payload.error)", "1"),
     Mutant("stays_in_data", "with m.If(head.payload.bare):", "with m.If(0):"),
     Mutant(
@@ -402,10 +402,13 @@ OPENER_MUTANTS = (
     ),
     Mutant("takes_the_middle", "(word == 1) & ~i.payload.first & good", "~i.payload.first & good"),
     Mutant(
-        "offers_unasked", "given.valid.eq(i.valid)", "given.valid.eq(1)", within="Opener.elaborate"
+        "offers_unasked",
+        "given.valid.eq(i.valid)",
+        "given.valid.eq(1)",
+        within="Reassembler.elaborate",
     ),
 )
-FUSE_MUTANTS = (
+ABORT_GUARD_MUTANTS = (
     Mutant("passes_the_rest", "~(under_way | i.payload.first)", "~i.valid"),
     Mutant("loses_the_first", "(put.ready & ~ends)", "put.ready"),
     Mutant("no_error", "put.payload.error.eq(1)", "put.payload.error.eq(0)"),
@@ -415,51 +418,51 @@ FUSE_MUTANTS = (
 PROOFS = (
     *(
         Proof(
-            name=f"cluster_cutter_{width}",
-            core=f"cores.cluster.messages.Cutter({width})",
+            name=f"cluster_segmenter_{width}",
+            core=f"cores.cluster.messages.Segmenter({width})",
             says="a call becomes messages with the table's headers; its bytes go on unaltered",
             module=MODULE,
-            build=lambda cores, width=width: CutterProof(cores, cores.Cutter(width)),
+            build=lambda cores, width=width: SegmenterProof(cores, cores.Segmenter(width)),
             depth=2,
             cover_depth=20,
-            mutants=CUTTER_MUTANTS if width == 32 else CUTTER_MUTANTS[:2],
+            mutants=SEGMENTER_MUTANTS if width == 32 else SEGMENTER_MUTANTS[:2],
             assumes="the stream rules on the inputs; no packet is longer than its call says",
         )
         for width in (32, 64)
     ),
     *(
         Proof(
-            name=f"cluster_opener_{width}",
-            core=f"cores.cluster.messages.Opener({width})",
+            name=f"cluster_reassembler_{width}",
+            core=f"cores.cluster.messages.Reassembler({width})",
             says="a message is its header and its bytes; without a good header it leaves no trace",
             module=MODULE,
-            build=lambda cores, width=width: OpenerProof(cores, cores.Opener(width)),
+            build=lambda cores, width=width: ReassemblerProof(cores, cores.Reassembler(width)),
             depth=3,
             cover_depth=16,
-            mutants=OPENER_MUTANTS if width == 32 else OPENER_MUTANTS[:2],
+            mutants=REASSEMBLER_MUTANTS if width == 32 else REASSEMBLER_MUTANTS[:2],
         )
         for width in (32, 64)
     ),
     Proof(
         name="cluster_round_trip",
-        core="cores.cluster.messages.Cutter(32), Opener(32) behind it",
+        core="cores.cluster.messages.Segmenter(32), Reassembler(32) behind it",
         says="each byte of a call comes out where its message's header says, unaltered",
         module=MODULE,
         build=RoundTripProof,
         depth=2,
         cover_depth=20,
-        mutants=(CUTTER_MUTANTS[0], OPENER_MUTANTS[1]),
+        mutants=(SEGMENTER_MUTANTS[0], REASSEMBLER_MUTANTS[1]),
         assumes="the stream rules on the inputs; no packet is longer than its call says",
     ),
     Proof(
-        name="cluster_fuse",
-        core="cores.cluster.messages.Fuse(32)",
+        name="cluster_abort_guard",
+        core="cores.cluster.messages.AbortGuard(32)",
         says="whole packets come out, in order, whatever the sender does; cut ones are marked",
         module=MODULE,
-        build=lambda cores: FuseProof(cores, cores.Fuse(32)),
+        build=lambda cores: AbortGuardProof(cores, cores.AbortGuard(32)),
         depth=2,
         cover_depth=12,
-        mutants=FUSE_MUTANTS,
+        mutants=ABORT_GUARD_MUTANTS,
         assumes="a beat that is not a last one has no empty bytes and no error mark",
     ),
 )

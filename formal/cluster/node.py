@@ -28,7 +28,7 @@ MEMORY = ServerMemory(0, PEERS, 8, 8)
 CALLS, REPLIES = 0, 1
 LTL, CALLERS, SERVER = range(3)  # ports of the router
 PARTS = (
-    *("JobShare", "Server", "Fuse", "Router", "Ltl", "PacketsToFlits", "FlitsToPackets"),
+    *("JobScheduler", "Server", "AbortGuard", "Router", "Ltl", "PacketsToFlits", "FlitsToPackets"),
     *("PacketArbiter", "StreamDemux"),
 )
 
@@ -56,7 +56,9 @@ class NodeProof(Elaboratable):
         for _, member, port in dut.signature.flatten(dut):
             if member.flow is In and len(Value.cast(port)):
                 free(m, port)
-        share, server, router, ltl = (core.part(n) for n in ("JobShare", "Server", "Router", "Ltl"))
+        share, server, router, ltl = (
+            core.part(n) for n in ("JobScheduler", "Server", "Router", "Ltl")
+        )
         sends, takes = core.made["PacketsToFlits"], core.made["FlitsToPackets"]
         same(m, dut.job, share.job)
         same(m, share.answer, dut.answer)
@@ -81,7 +83,7 @@ class NodeProof(Elaboratable):
 
     def _callers(self, m, core, share):
         dut, replies, calls = self.dut, core.part("StreamDemux"), core.part("PacketArbiter")
-        pairs = zip(dut.callers, dut.slots, core.made["Fuse"], strict=True)
+        pairs = zip(dut.callers, dut.slots, core.made["AbortGuard"], strict=True)
         for k, (caller, slot, fuse) in enumerate(pairs):
             same(m, share.jobs[k], slot.job)
             same(m, slot.answer, share.answers[k])

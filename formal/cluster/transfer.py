@@ -7,8 +7,8 @@ dropped as it was said, whole, before the next is offered; what is stored of it 
 of the whole plus the offset in its header, and the room is what is left of the whole room from
 there, so nothing is written outside; ``length`` counts from the beginning of the whole.
 
-With ``cluster_cutter_*``, ``cluster_opener_*`` and the proofs of the reader and the writer this
-says what the data sheet does. Not proved: the parts; behaviour under a reset while running.
+With ``cluster_segmenter_*``, ``cluster_reassembler_*`` and the proofs of the reader and the writer
+this says what the data sheet does. Not proved: the parts; behaviour under a reset while running.
 """
 
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Mux, Signal, Value
@@ -19,7 +19,7 @@ from ..stream import free, new_harness, stream_rules
 
 __all__ = ["PROOFS"]
 
-PARTS = ("Opener", "Cutter", "OperandReader", "ResultWriter", "MemoryJoin")
+PARTS = ("Reassembler", "Segmenter", "OperandReader", "ResultWriter", "MemoryJoin")
 PHASES = ("HEAD", "DECIDE", "SKIP", "WRITE", "FINISH", "STORED")
 
 

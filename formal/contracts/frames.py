@@ -300,7 +300,7 @@ PROOFS = (
         size="32, latency=1, 8 to 16 bytes",
     ),
     contract(
-        "cluster.messages.Cutter",
+        "cluster.messages.Segmenter",
         lambda cls: cls(),
         (
             Mutant(
@@ -309,16 +309,16 @@ PROOFS = (
                 "o.payload.first.eq(given.payload.first)",
                 context="o, given = self.o, self.data",
             ),
-            Mutant("header_runs", "with m.If(o.ready):", OVER, within="Cutter.elaborate"),
+            Mutant("header_runs", "with m.If(o.ready):", OVER, within="Segmenter.elaborate"),
         ),
         more=_cutter,
         cover_depth=8,
     ),
     contract(
-        "cluster.messages.Opener",
+        "cluster.messages.Reassembler",
         lambda cls: cls(),
         (
-            Mutant("head_runs", "with m.If(head.ready):", OVER, within="Opener.elaborate"),
+            Mutant("head_runs", "with m.If(head.ready):", OVER, within="Reassembler.elaborate"),
             Mutant(
                 "first_stays",
                 "m.d.sync += first.eq(0)",
@@ -367,7 +367,7 @@ PROOFS = (
         cover_depth=10,
     ),
     contract(
-        "cluster.share.JobShare",
+        "cluster.scheduler.JobScheduler",
         lambda cls: cls(2),
         (
             Mutant(

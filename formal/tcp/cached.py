@@ -15,9 +15,9 @@ session is with, the descriptor.
   the mover listens.
 * Who is reaped is who the session was with.
 
-In the mover's place is anything that keeps its data sheet
-(:class:`~.tcp_any_mover.AnyMover`): moves take any time and end in any order. Memory holds anything
-at first. The lists, the wheels and the index answer anything.
+In the place of the line transfer is anything that keeps its data sheet
+(:class:`~.any_transfer.AnyTransfer`): moves take any time and end in any order. Memory holds
+anything at first. The lists, the wheels and the index answer anything.
 
 The engines may hand back anything, but of a session above the mark only what they were lent: the
 numbers are given out in order (``number_stack.py``), and who looks at others changes nothing. They
@@ -38,7 +38,8 @@ from amaranth.asserts import AnyConst
 from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Mux, Shape, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.memory import Memory
-from trebuchet.cores.tcp import line, mover, record, store
+from trebuchet.cores.tcp import cache_transfer as mover
+from trebuchet.cores.tcp import line, record, store
 from trebuchet.cores.tcp.config import TcpConfig
 from trebuchet.cores.tcp.record import Phase
 
@@ -46,7 +47,7 @@ from ..kit.inside import patched
 from ..kit.proof import Mutant, Proof
 from ..kit.standins import elaborated, only_part, state_is
 from ..stream import free, new_harness
-from .any_mover import AnyMover
+from .any_transfer import AnyTransfer
 from .checkout import handed_back
 from .store import ENGINES, LISTS, filed, narrow, written
 
@@ -105,7 +106,7 @@ class CachedProof(Elaboratable):
         self.was = Signal(len(self.names), name="was")  # granted in the cycle before
         m.d.comb += [self.watched.eq(AnyConst(len(self.watched))), self.place.eq(AnyConst(2))]
         self.slot, self.tag = self.watched[: dut.slot_bits], self.watched[dut.slot_bits :]
-        self.mover = AnyMover(m, dut.mover, self.watched, self.place)
+        self.mover = AnyTransfer(m, dut.mover, self.watched, self.place)
         self._engines(m)
         self._truth(m)
         self._cache(m)
@@ -464,7 +465,7 @@ PROOFS = (
                 30,
             ),
         ),
-        assumes="the checkout rules; the data sheet of LineMover; above the mark nothing changes",
-        not_proved="LineMover, its formats; progress; other numbers of sessions and moves",
+        assumes="the checkout rules; CacheLineTransfer's data sheet; above the mark no changes",
+        not_proved="CacheLineTransfer, its formats; progress; other numbers of sessions and moves",
     ),
 )

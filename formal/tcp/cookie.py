@@ -16,7 +16,7 @@ from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Mux, Signal
 
 from ..kit.proof import Mutant, Proof
 from ..stream import free, new_harness
-from .judge import SMALL
+from .classifier import SMALL
 from .receive_flow import FlowProof
 from .receive_make import MakeProof, told
 

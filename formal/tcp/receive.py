@@ -7,11 +7,11 @@ it writes, of its counters, its demand for a pool segment and its verdict:
 * the session was freed before the engine got hold of it: nothing changes.
 
 The specification sorts segments into kinds of which each is exactly one, and says of each field
-which kinds change it and to what. It takes the segment's judgement (of which ``tcp_judge`` says how
-its parts hang together), the new time-out, the new congestion window and the runs kept beyond gaps
-(``tcp_runs``) from the engine's parts as they are, and holds their inputs against the record. As it
-looks at one cycle of an engine in any state whatever, with any record, any segment and any time, it
-is proved without bound.
+which kinds change it and to what. It takes the segment's judgement (of which ``tcp_classifier``
+says how its parts hang together), the new time-out, the new congestion window and the runs kept
+beyond gaps (``tcp_reassembly``) from the engine's parts as they are, and holds their inputs against
+the record. As it looks at one cycle of an engine in any state whatever, with any record, any
+segment and any time, it is proved without bound.
 
 Not proved here: the third, a new session (``tcp_receive_make``); that the parts have had the time
 they need (``tcp_receive_flow``); what the fields mean together (``tcp_receive_rules``).
@@ -25,7 +25,7 @@ from trebuchet.cores.tcp.record import Phase, run_names
 from ..kit.proof import Mutant, Proof
 from ..stream import free, new_harness
 from .checkout import handed_back
-from .judge import ALL, SMALL, kinds
+from .classifier import ALL, SMALL, kinds
 
 __all__ = [
     "ACTIVE",
@@ -86,7 +86,7 @@ class Kinds:
         port = dut.port
         self.back = Signal(name="hands_back")  # with what has become of it
         m.d.comb += self.back.eq(port.commit & ~port.request & ~dut.peer_write)
-        # What the judge says of it follows from the rest of what it says: `tcp_judge`.
+        # What the judge says of it follows from the rest of what it says: `tcp_classifier`.
         for name, value in kinds(dut.config, seg, r, j, j.beyond).items():
             m.d.comb += Assume(~self.back | (j[name] == value))
         text = named("text", (seg.length != 0) | f.fin)
@@ -156,7 +156,7 @@ def update(dut, k):
     if dut.config.scaling:
         other |= r.snd_plain  # of a SYN, whose digits mean other bytes
     mss, first = dut.handshake.mss, dut.handshake.seq  # of a SYN: tcp_receive_make
-    joins = k.keeps | (k.accepts & (r.kept != 0))  # text and runs: tcp_runs
+    joins = k.keeps | (k.accepts & (r.kept != 0))  # text and runs: tcp_reassembly
     rules = {
         "phase": [
             (over, Phase.CLOSED),
@@ -376,7 +376,7 @@ class UpdateProof(Elaboratable):
         ]
 
 
-_ASSUMES = "of the judgement what tcp_judge proves; nothing of record, segment and time"
+_ASSUMES = "of the judgement what tcp_classifier proves; nothing of record, segment and time"
 
 ACTIVE = replace(SMALL, active=True)
 

@@ -24,13 +24,13 @@ from trebuchet.cores.tcp.service import SESSION_WIDTH
 
 from ..kit.proof import Mutant, Proof
 from ..stream import free, new_harness, stream_rules
-from .judge import SMALL
+from .classifier import SMALL
 from .receive import free_partners, opened
 
 __all__ = ["STATES", "FlowProof", "PROOFS"]
 
 #: Cycles that a record is held before it is handed back: the pipelines are 6 deep. How many more
-#: ``KeptRuns`` takes, beside one for each run.
+#: ``ReassemblyBlocks`` takes, beside one for each run.
 TIME, JOIN = 7, 3
 STATES = ["IDLE", "LOOKUP", "DECIDE", "ROOM", "CLAIM", "WORK", "MAKE", "GAPS", "COMMIT", "REPLY"]
 STATES += ["TAIL"]
@@ -365,7 +365,7 @@ class FlowProof(Elaboratable):
         seg, o = self.dut.input.payload.body.segment, self.dut.reply.payload
         f = seg.flags
         want = self._reply(seg, f)
-        m.d.comb += Assume(~self.at["COMMIT"] | ~self.dut.j.refused | ~f.rst)  # tcp_judge
+        m.d.comb += Assume(~self.at["COMMIT"] | ~self.dut.j.refused | ~f.rst)  # tcp_classifier
         m.d.comb += Assert(~self.at["REPLY"] | ~f.rst)
         with m.If(self.replied):
             m.d.comb += Assert(self.at["TAIL"] & ~f.rst)
@@ -420,7 +420,7 @@ PROOFS = (
             ),
         ),
         assumes="the contracts of session table, store, memory and sender; registers stand still; "
-        "a RST is not refused (tcp_judge)",
+        "a RST is not refused (tcp_classifier)",
         not_proved="progress, which depends on the partners; a reset while running",
     ),
 )

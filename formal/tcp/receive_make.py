@@ -13,7 +13,7 @@ from trebuchet.cores.tcp.record import Phase, run_names
 from ..kit.proof import Mutant, Proof
 from ..stream import free, new_harness
 from .checkout import handed_back
-from .judge import ALL, SMALL
+from .classifier import ALL, SMALL
 from .receive import ACTIVE, first_of, free_partners, opened
 
 __all__ = ["PROOFS", "MakeProof", "told"]

@@ -1,6 +1,7 @@
 """Proofs of what a segment may never do to a session: ``cores/tcp/receive.py`` as a whole.
 
-Numbers are distances that never wrap (``tcp_judge``), from an arbitrary RCV.NXT and SND.UNA. Of any
+Numbers are distances that never wrap (``tcp_classifier``), from an arbitrary RCV.NXT and SND.UNA.
+Of any
 sound record and any segment:
 
 * RCV.NXT moves on by what was accepted: an arbitrary byte that it passes is written by this segment
@@ -13,9 +14,9 @@ sound record and any segment:
 * of what begins beyond a closed window the ACK counts, and no text does;
 * the phase takes only the ways of RFC 9293, 3.3.2; what has been seen of FINs is not forgotten.
 
-Taken from other proofs: the judgement (``tcp_judge``), the runs joined (``tcp_runs``), and that
-they are ready and the verdict's
-register empty when the record is handed back (``tcp_receive_flow``).
+Taken from other proofs: the judgement (``tcp_classifier``), the runs joined (``tcp_reassembly``),
+and that they are ready and the verdict's register empty when the record is handed back
+(``tcp_receive_flow``).
 """
 
 from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Mux, Signal, Value, signed
@@ -24,9 +25,9 @@ from trebuchet.cores.tcp.record import Phase, run_names
 from ..kit.proof import Mutant, Proof
 from ..stream import free, new_harness
 from .checkout import handed_back
-from .judge import SMALL, Numbers, constant
+from .classifier import SMALL, Numbers, constant
+from .reassembly import joined
 from .receive import UPDATE, free_partners, opened
-from .runs import joined
 
 __all__ = ["PROOFS"]
 

@@ -21,7 +21,7 @@ from trebuchet.cores.tcp.record import run_names
 from ..kit.proof import Mutant, Proof
 from ..stream import free, new_harness
 from .checkout import Inside, handed_back
-from .judge import ALL
+from .classifier import ALL
 from .receive import UPDATE, Kinds, free_inputs, opened, update
 
 __all__ = ["PROOFS"]

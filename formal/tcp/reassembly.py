@@ -1,4 +1,4 @@
-"""Proofs of the runs kept beyond gaps: ``cores/tcp/runs.py``.
+"""Proofs of the runs kept beyond gaps: ``cores/tcp/reassembly.py``.
 
 Of any sound record and any text in its window, in distances from RCV.NXT that never wrap: which
 runs are left in which order, what the text's run is, whether there is room for it, and that all
@@ -16,7 +16,7 @@ from trebuchet.cores.tcp.segment import rx_segment_layout
 
 from ..kit.proof import Mutant, Proof
 from ..stream import new_harness
-from .judge import SMALL, Numbers, constant
+from .classifier import SMALL, Numbers, constant
 
 __all__ = ["PROOFS", "joined"]
 
@@ -33,7 +33,7 @@ FOUR = Narrow(**{**asdict(SMALL), "runs": 4})
 def joined(m, gaps, n, kept, ahead, begin, end, check):
     """State with ``check``, ``Assert`` or ``Assume``, what ``gaps`` has to say of a text.
 
-    ``n`` are the :class:`~.tcp_judge.Numbers` of the record with ``kept`` runs, ``begin`` and
+    ``n`` are the :class:`~.tcp_classifier.Numbers` of the record with ``kept`` runs, ``begin`` and
     ``end`` the text's distances.
     """
     bits, low = n.bits + 2, len(gaps.begin)
@@ -121,10 +121,10 @@ class RunsProof(Elaboratable):
 def _proof(name, config, mutants, says):
     return Proof(
         name=name,
-        core=f"cores.tcp.runs.KeptRuns, runs={config.runs}",
+        core=f"cores.tcp.reassembly.ReassemblyBlocks, runs={config.runs}",
         says=says,
-        module="trebuchet.cores.tcp.runs",
-        build=lambda cores: RunsProof(cores.KeptRuns(config)),
+        module="trebuchet.cores.tcp.reassembly",
+        build=lambda cores: RunsProof(cores.ReassemblyBlocks(config)),
         depth=config.runs + 5,
         cover_depth=config.runs + 5,
         mutants=mutants,
@@ -134,7 +134,7 @@ def _proof(name, config, mutants, says):
 
 PROOFS = (
     _proof(
-        "tcp_runs_one",
+        "tcp_reassembly_one",
         SMALL,
         (
             Mutant(
@@ -161,7 +161,7 @@ PROOFS = (
         "takes its place",
     ),
     _proof(
-        "tcp_runs_four",
+        "tcp_reassembly_four",
         FOUR,
         (
             Mutant("oldest_first", "go[n - 1 - k]", "go[k]", 10),

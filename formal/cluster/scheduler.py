@@ -1,4 +1,4 @@
-"""Proof of ``JobShare`` in ``cores/cluster/share.py``, the whole of it.
+"""Proof of ``JobScheduler`` in ``cores/cluster/scheduler.py``, the whole of it.
 
 By induction, over its ports: each job that is taken goes, in that cycle and unaltered but for
 ``source``, to exactly one of this board's role and the callers, or is answered ``STOPPED``;
@@ -35,7 +35,7 @@ def but_source(payload):
     return Cat(Value.cast(payload[name]) for name in names)
 
 
-class JobShareProof(Elaboratable):
+class JobSchedulerProof(Elaboratable):
     def __init__(self, cores, dut):
         self.cores, self.dut = cores, dut
 
@@ -247,11 +247,11 @@ MUTANTS = (
 
 PROOFS = (
     Proof(
-        name="cluster_share",
-        core="cores.cluster.share.JobShare(2)",
+        name="cluster_scheduler",
+        core="cores.cluster.scheduler.JobScheduler(2)",
         says="a job goes to one who has none, is answered once, to who asked; turns are fair",
-        module="trebuchet.cores.cluster.share",
-        build=lambda cores: JobShareProof(cores, cores.JobShare(2)),
+        module="trebuchet.cores.cluster.scheduler",
+        build=lambda cores: JobSchedulerProof(cores, cores.JobScheduler(2)),
         depth=3,
         cover_depth=12,
         mutants=MUTANTS,

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from .record import Phase, opening, record_layout
 from .segment import rx_segment_layout
 
-__all__ = ["DEPTH", "KINDS", "SegmentJudge", "judgement_layout"]
+__all__ = ["DEPTH", "KINDS", "SegmentClassifier", "judgement_layout"]
 
 #: Cycles from stable inputs to a right judgement.
 DEPTH = 4
@@ -62,7 +62,7 @@ def judgement_layout(config):
     return data.StructLayout(fields)
 
 
-class SegmentJudge(wiring.Component):
+class SegmentClassifier(wiring.Component):
     """Compares a segment with a record; every number modulo 2**32, by signs of differences.
 
     =============  ===  ========================================================

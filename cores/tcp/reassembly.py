@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from .record import record_layout, run_names
 
-__all__ = ["KeptRuns", "joined_layout"]
+__all__ = ["ReassemblyBlocks", "joined_layout"]
 
 
 def _run_layout(config):
@@ -17,7 +17,7 @@ def _run_layout(config):
 
 
 def joined_layout(config):
-    """Return the layout of a segment's text joined with the runs: see :class:`KeptRuns`."""
+    """Return the layout of a segment's text joined with the runs: see :class:`ReassemblyBlocks`."""
     return data.StructLayout(
         {
             "full": 1,
@@ -29,7 +29,7 @@ def joined_layout(config):
     )
 
 
-class KeptRuns(wiring.Component):
+class ReassemblyBlocks(wiring.Component):
     """Joins a segment's text with a session's runs, one of them a cycle.
 
     ==========  ===  ===========================================================================

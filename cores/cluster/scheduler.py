@@ -9,13 +9,13 @@ from ..roles.contract import AnswerLayout, JobKind, JobLayout
 from ..roles.dispatch import Dispatcher
 from .contract import check_peers
 
-__all__ = ["FROM_PEERS", "JobShare"]
+__all__ = ["FROM_PEERS", "JobScheduler"]
 
 #: ``source`` of jobs at this board's role: shared ones keep the framer's 0.
 FROM_PEERS, NOT_SHARED = 1, 2
 
 
-class JobShare(wiring.Component):
+class JobScheduler(wiring.Component):
     """Hands out the clients' jobs to this board's role and to peers, and merges what comes back.
 
     ==================  ==========  ===============================================================

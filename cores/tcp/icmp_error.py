@@ -8,12 +8,12 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from .classifier import judgement_layout
 from .icmp import notice_layout
-from .judge import judgement_layout
 from .receive_input import InputKind, input_layout, notice_body
 from .record import KILL_WRITES, Handback, Phase, UpdateSignature, kill, opening
 
-__all__ = ["COUNTS", "MSS_FLOOR", "NoticePort", "NoticeUpdate"]
+__all__ = ["COUNTS", "MSS_FLOOR", "IcmpErrorPort", "IcmpErrorUpdate"]
 
 #: No notice makes the MSS smaller: a datagram of 576 bytes is what every host takes (RFC 9293,
 #: 3.7.1), and links that take less are not found today. With the 68 bytes that RFC 1191 allows, one
@@ -33,7 +33,7 @@ WRITES = ("mss", "cwnd", "credit", "snd_nxt", "ahead", "blocked", "recover", "re
 WRITES += ("dup_acks", "rtt_on", *KILL_WRITES)
 
 
-class NoticePort(wiring.Component):
+class IcmpErrorPort(wiring.Component):
     """Inserts ICMP notices into the receive engine's input.
 
     ===========  ===  ========================================================================
@@ -82,7 +82,7 @@ class NoticePort(wiring.Component):
         return m
 
 
-class NoticeUpdate(wiring.Component):
+class IcmpErrorUpdate(wiring.Component):
     """Derives a record's new values from an ICMP error about one of the session's segments.
 
     ==============  ===  ======================================================================

@@ -1,4 +1,4 @@
-"""Proofs of what ICMP errors do to sessions: ``cores/tcp/notice.py``.
+"""Proofs of what ICMP errors do to sessions: ``cores/tcp/icmp_error.py``.
 
 * The port: segments pass unaltered and each notice goes once, with the MSS of its MTU, under the
   stream rules; no two notices go while a segment waits.
@@ -20,7 +20,7 @@ from trebuchet.cores.tcp.record import Phase
 from ..kit.proof import Mutant, Proof
 from ..stream import free, new_harness, stream_rules
 from .checkout import handed_back
-from .judge import SMALL, Numbers, matured
+from .classifier import SMALL, Numbers, matured
 from .receive import UpdateProof, first_of, free_inputs, opened
 
 __all__ = ["PROOFS"]
@@ -218,7 +218,7 @@ class WayProof(Elaboratable):
         return m
 
 
-_MODULE = "trebuchet.cores.tcp.notice"
+_MODULE = "trebuchet.cores.tcp.icmp_error"
 
 
 def _in_update(name, old, new, depth=12):
@@ -227,11 +227,11 @@ def _in_update(name, old, new, depth=12):
 
 PROOFS = (
     Proof(
-        name="tcp_notice_port",
-        core="cores.tcp.notice.NoticePort",
+        name="tcp_icmp_error_port",
+        core="cores.tcp.icmp_error.IcmpErrorPort",
         says="segments pass unaltered; each notice goes once, at most in every other turn",
         module=_MODULE,
-        build=lambda cores: PortProof(cores.NoticePort(ICMP)),
+        build=lambda cores: PortProof(cores.IcmpErrorPort(ICMP)),
         depth=2,
         cover_depth=6,
         quick=True,
@@ -257,7 +257,7 @@ PROOFS = (
         assumes="the stream rules on segments and notices",
     ),
     Proof(
-        name="tcp_notice_heed",
+        name="tcp_icmp_error_heed",
         core="cores.tcp.receive.ReceiveEngine (that handles ICMP notices)",
         says="a notice changes what RFC 1191 and 5927 say, and nothing else; it is one count",
         module="trebuchet.cores.tcp.receive",
@@ -286,7 +286,7 @@ PROOFS = (
         assumes="nothing of the record, the notice, the time or the judgement",
     ),
     Proof(
-        name="tcp_notice_receive",
+        name="tcp_icmp_error_receive",
         core="cores.tcp.receive.ReceiveEngine (that handles ICMP notices)",
         says="a segment does in this engine what it does in the plain one (tcp_receive_active)",
         module="trebuchet.cores.tcp.receive",
@@ -298,7 +298,7 @@ PROOFS = (
         not_proved="a reset while running; see tcp_receive",
     ),
     Proof(
-        name="tcp_notice_place",
+        name="tcp_icmp_error_place",
         core="cores.tcp.receive.ReceiveEngine (that handles ICMP notices)",
         says="a number is under way if SND.UNA <= number < SND.MAX, also across the wrap",
         module="trebuchet.cores.tcp.receive",
@@ -317,7 +317,7 @@ PROOFS = (
         assumes="a sound record; segment and record stand still (tcp_receive_flow)",
     ),
     Proof(
-        name="tcp_notice_way",
+        name="tcp_icmp_error_way",
         core="cores.tcp.receive.ReceiveEngine (that handles ICMP notices)",
         says="a notice makes no session, draws no RST and leaves no verdict",
         module="trebuchet.cores.tcp.receive",
@@ -332,6 +332,6 @@ PROOFS = (
                 8,
             ),
         ),
-        assumes="notices as the port puts them (tcp_notice_port)",
+        assumes="notices as the port puts them (tcp_icmp_error_port)",
     ),
 )

@@ -1,6 +1,6 @@
-"""The contract of ``cores/tcp/mover.py``, for proofs of what uses it, with one session followed.
+"""Contract of ``cores/tcp/cache_transfer.py`` for proofs of its users: one session is followed.
 
-:class:`AnyMover` drives the ports of a ``LineMover`` from which all else is taken
+:class:`AnyTransfer` drives the ports of a ``CacheLineTransfer`` from which all else is taken
 (:func:`~.standins.only_part`). It is free in all that the data sheet leaves open: when it listens,
 how long a move takes, which of several ends first, when and in what order their lines, extensions
 and descriptors come and go, whether a record is at rest, and whatever comes in for other sessions.
@@ -17,15 +17,15 @@ from amaranth.lib import data
 
 from ..stream import free
 
-__all__ = ["AnyMover"]
+__all__ = ["AnyTransfer"]
 
 
 def _bit_of(signal, index):
     return signal.bit_select(index, 1)
 
 
-class AnyMover:
-    """Anything that keeps the data sheet of ``LineMover``, and the followed session in memory.
+class AnyTransfer:
+    """Anything that keeps ``CacheLineTransfer``'s data sheet, and the followed session in memory.
 
     ``stored`` is what memory holds of it; while ``goes``, ``going`` is on its way there. Of each
     move: ``lined``, its line has come in; ``filled``, and so has the rest; ``leaving``, parts of

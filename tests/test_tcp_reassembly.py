@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from streams import make_rng, run, seeds
 from tcp_bench import M32, SMALL
+from trebuchet.cores.tcp.reassembly import ReassemblyBlocks
 from trebuchet.cores.tcp.record import run_names
-from trebuchet.cores.tcp.runs import KeptRuns
 from trebuchet.models.tcp import join_runs
 
 WINDOW = 300
@@ -26,7 +26,7 @@ def random_runs(rng, most):
 @seeds(2)
 def test_runs_are_those_of_the_model(most, scaling, seed):
     config = replace(SMALL, runs=most, scaling=scaling)
-    dut, rng = KeptRuns(config), make_rng(seed, f"runs/{most}")
+    dut, rng = ReassemblyBlocks(config), make_rng(seed, f"runs/{most}")
     low = (1 << config.place_bits) - 1
 
     async def bench(ctx):

@@ -1,12 +1,13 @@
-"""Proofs of the acceptability tests of TCP in ``cores/tcp/judge.py`` and of its window's edge.
+"""Proofs of the acceptability tests of TCP in ``cores/tcp/classifier.py`` and of its window's edge.
 
 The specification is in wide integers, which never wrap: distances from RCV.NXT and from SND.UNA,
 both of which are arbitrary. The core sees the low 32 bits of the sums. It is written from RFC 9293,
 3.4 and 3.10.7.4, RFC 5961 and the data sheets. Any segment is judged, at any distance below 2**31,
 across the wrap.
 
-What the core says of text is specified for acceptable segments: nobody looks at the rest. The
-same numbers are those of ``KeptRuns`` (``tcp_runs``): runs, like texts, are pairs of distances.
+What the core says of text is specified for acceptable segments: nobody looks at the rest. The same
+numbers are those of ``ReassemblyBlocks`` (``tcp_reassembly``): runs, like texts, are pairs of
+distances.
 
 With ``scaling`` the same holds of windows of up to 2 MiB.
 
@@ -18,8 +19,8 @@ from dataclasses import replace
 
 from amaranth.asserts import AnyConst
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Mux, Signal, Value, signed
+from trebuchet.cores.tcp.classifier import KINDS
 from trebuchet.cores.tcp.config import TcpConfig
-from trebuchet.cores.tcp.judge import KINDS
 from trebuchet.cores.tcp.record import Phase, run_names
 
 from ..kit.proof import Mutant, Proof
@@ -198,7 +199,7 @@ def kinds(config, seg, r, j, shut):
     }
 
 
-class JudgeProof(Elaboratable):
+class ClassifierProof(Elaboratable):
     def __init__(self, dut):
         self.dut = dut
 
@@ -257,11 +258,11 @@ _RULES = "a sound record: RCV.NXT < kept <= edge <= RCV.NXT + 65535, SND.NXT <= 
 
 PROOFS = (
     Proof(
-        name="tcp_judge_all",
-        core="cores.tcp.judge.SegmentJudge (every option)",
+        name="tcp_classifier_all",
+        core="cores.tcp.classifier.SegmentClassifier (every option)",
         says="the same with windows of up to 2 MiB, of which 1 MiB is ours",
-        module="trebuchet.cores.tcp.judge",
-        build=lambda cores: JudgeProof(cores.SegmentJudge(ALL)),
+        module="trebuchet.cores.tcp.classifier",
+        build=lambda cores: ClassifierProof(cores.SegmentClassifier(ALL)),
         depth=5,
         cover_depth=6,
         mutants=(
@@ -271,11 +272,11 @@ PROOFS = (
         assumes="a sound record, of windows below 2 MiB",
     ),
     Proof(
-        name="tcp_judge",
-        core="cores.tcp.judge.SegmentJudge",
+        name="tcp_classifier",
+        core="cores.tcp.classifier.SegmentClassifier",
         says="a segment is judged as RFC 9293 and 5961 say in wide integers, also across the wrap",
-        module="trebuchet.cores.tcp.judge",
-        build=lambda cores: JudgeProof(cores.SegmentJudge(SMALL)),
+        module="trebuchet.cores.tcp.classifier",
+        build=lambda cores: ClassifierProof(cores.SegmentClassifier(SMALL)),
         depth=5,
         cover_depth=6,
         mutants=(

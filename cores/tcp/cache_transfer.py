@@ -20,7 +20,7 @@ from .line import (
 )
 from .record import descriptor_layout, peer_layout, record_layout
 
-__all__ = ["LineMover", "victim_layout"]
+__all__ = ["CacheLineTransfer", "victim_layout"]
 
 
 def victim_layout(config):
@@ -36,7 +36,7 @@ def victim_layout(config):
     )
 
 
-class LineMover(wiring.Component):
+class CacheLineTransfer(wiring.Component):
     """Replaces sessions in the cache: ``2**tag_width`` moves may be under way at a time.
 
     A *move* takes the session in one slot of the cache, its victim, to memory if it has changed,
