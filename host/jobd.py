@@ -6,6 +6,7 @@ Both are native programs (`jobd/`), compiled at their first use, which take this
 import os
 import sys
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
@@ -93,6 +94,10 @@ def jobd(
     congestion: Annotated[
         str | None, typer.Option(help="TCP's congestion control, as cubic; default: the system's.")
     ] = None,
+    job_log: Annotated[
+        Path | None,
+        typer.Option(help="Write a line for each job: node, user, ID, bytes, times, outcome."),
+    ] = None,
     patience: Annotated[
         float, _seconds("Seconds for a node's answer; then the node is lost.")
     ] = 30.0,
@@ -114,6 +119,7 @@ def jobd(
             "largest": largest,
             "pipes": pipes,
             "congestion": congestion,
+            "job-log": job_log,
             "patience-ms": _milliseconds(patience),
             "message-timeout-ms": _milliseconds(message_timeout),
         }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "job_log.h"
 #include "user.h"
 
 namespace jobd {
@@ -67,10 +68,11 @@ void Group::on_answer(Node& node, Job job, Stored answer, int64_t service_ns) {
     demultiplexer_.done(node);
     worker_.counters->service.add(service_ns);
     fair_.settle(*job.user, job.reserved, service_ns);
-    const auto header = answer.header();
-    if (header.is(smp::Type::kResponse) &&
-        answer.bytes[smp::kHeaderBytes] == static_cast<std::byte>(Status::TOO_LARGE))
-        largest_ = std::min(largest_, job.bytes - 1);
+    const Status outcome = answer.header().is(smp::Type::kResponse)
+                               ? static_cast<Status>(answer.bytes[smp::kHeaderBytes])
+                               : Status::OK;
+    if (outcome == Status::TOO_LARGE) largest_ = std::min(largest_, job.bytes - 1);
+    log_job(node, job, Clock::now() - std::chrono::nanoseconds(service_ns), outcome);
     if (!job.user->is_gone()) worker_.counters->answered.add(1);
     end_job(job, std::move(answer));
     dispatch();
@@ -86,10 +88,17 @@ void Group::end_job(Job& job, Stored answer) {
     if (in_flight_ == 0) changed_.notify();
 }
 
+void Group::log_job(const Node& node, const Job& job, Clock::time_point started, Status outcome) {
+    if (worker_.job_log)
+        worker_.job_log->add({node.name(), job.user->name(), job.id, job.bytes, job.arrived, started,
+                              Clock::now(), outcome});
+}
+
 void Group::on_lost(Node& node, std::vector<Job> jobs) {
     if (admitted_.erase(&node)) demultiplexer_.remove(node);
     for (auto& job : jobs) {
         if (!job.user->is_gone()) worker_.counters->aborted.add(1);
+        log_job(node, job, job.sent, Status::ABORTED);
         end_job(job, Stored{smp::response_message(Status::ABORTED, job.id), {}, {}});
     }
     std::erase_if(nodes_, [&](const auto& other) { return other.get() == &node; });

@@ -54,6 +54,7 @@ class Group : public NodeListener, public std::enable_shared_from_this<Group> {
   private:
     void dispatch();
     void end_job(Job& job, Stored answer);
+    void log_job(const Node& node, const Job& job, Clock::time_point started, Status outcome);
     void admit(Node& node);
     asio::awaitable<Outcome> configure_nodes(ConfigurationBytes configuration);
     static asio::awaitable<void> configure_node(std::shared_ptr<Group> self,

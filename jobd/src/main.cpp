@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "job_log.h"
 #include "options.h"
 #include "registry.h"
 #include "server.h"
@@ -25,8 +26,8 @@ void log(std::string_view who, std::string_view what) {
 namespace {
 
 struct Thread {
-    Thread(const Options& options, Registry& registry, Metrics& metrics)
-        : worker(options, registry, metrics), server(worker) {}
+    Thread(const Options& options, Registry& registry, Metrics& metrics, JobLog* job_log)
+        : worker(options, registry, metrics, job_log), server(worker) {}
 
     Worker worker;
     Server server;
@@ -60,9 +61,11 @@ void connect_to_nodes(const Options& options, std::vector<std::unique_ptr<Thread
 void run(const Options& options) {
     Metrics metrics;
     Registry registry;
+    std::unique_ptr<JobLog> job_log;
+    if (!options.job_log.empty()) job_log = std::make_unique<JobLog>(options.job_log);
     std::vector<std::unique_ptr<Thread>> threads;
     for (unsigned i = 0; i < options.threads; ++i)
-        threads.push_back(std::make_unique<Thread>(options, registry, metrics));
+        threads.push_back(std::make_unique<Thread>(options, registry, metrics, job_log.get()));
     open_ports(options, threads);
     connect_to_nodes(options, threads);
 

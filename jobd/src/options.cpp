@@ -112,6 +112,7 @@ Options parse_options(int count, char** words) {
         options.largest = to_number(v, 1 << 8, 1ull << 32);
     };
     table.values["--congestion"] = [&](const auto& v) { options.congestion = v; };
+    table.values["--job-log"] = [&](const auto& v) { options.job_log = v; };
     table.values["--pipes"] = [&](const auto& v) { options.pipes = to_number(v, 0, 1 << 20); };
     table.values["--patience-ms"] = [&](const auto& v) {
         options.patience = std::chrono::milliseconds(to_number(v, 1, kDay));

@@ -20,6 +20,7 @@
 
 namespace jobd {
 
+class JobLog;
 class Registry;
 
 // A node that the server connects to.
@@ -45,14 +46,17 @@ struct Options {
     size_t largest = 16 << 20;  // bytes of a message with its header
     std::string congestion;     // control of the TCP connections; empty: the system's
     size_t pipes = 1024;        // at a time, of a thread
+    std::string job_log;        // file with a line for each job; empty: none
     std::chrono::milliseconds patience{30'000};         // for a node's answer
     std::chrono::milliseconds message_timeout{30'000};  // for the rest of a user's message
 };
 
 struct Worker {
-    Worker(const Options& settings, Registry& shared, Metrics& numbers)
+    // `jobs`: may be null.
+    Worker(const Options& settings, Registry& shared, Metrics& numbers, JobLog* jobs)
         : options(settings),
           registry(shared),
+          job_log(jobs),
           metrics(numbers),
           counters(numbers.add_thread()),
           pipes(settings.pipes, *counters) {}
@@ -61,6 +65,7 @@ struct Worker {
 
     const Options& options;
     Registry& registry;
+    JobLog* job_log;
     Metrics& metrics;
     std::shared_ptr<Counters> counters;
     PipePool pipes;  // outlives what waits in `io` with pipes
