@@ -1,8 +1,9 @@
-"""`trebuchet demo` and `make demo`: a simulated board classifies a real ECG.
+"""`trebuchet demo` and `make demo`: a simulated board, or several, classify a real ECG.
 
 The board is the whole SoC in the simulator, alone with this machine's kernel on a network of its
 own. What talks to it is what would talk to a real one: `trebuchet ecg run` and `trebuchet status`,
-as processes on that network, through the kernel's TCP.
+as processes on that network, through the kernel's TCP. Several boards are those of
+:mod:`.demo_fleet`.
 """
 
 import importlib
@@ -10,7 +11,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Protocol
@@ -24,20 +25,37 @@ from .options import MAX_SECONDS, a_number
 from .pictures import check_picture
 from .steps import Step
 
-__all__ = ["SimulatedBoard", "cycles_per_transaction", "demo", "show"]
+__all__ = [
+    "Network",
+    "SimulatedBoard",
+    "compile_board",
+    "cycles_per_transaction",
+    "demo",
+    "engine_counters",
+    "run_ecg",
+    "show",
+    "simulator",
+    "trebuchet",
+]
 
 #: The whole SoC, among the tops that can be simulated.
 TOP = "board"
 PICTURE = Path("build") / "demo" / "ecg.png"
 STATUS_SECONDS = 60
+#: With --boards: the most there may be, and users unless it is said how many.
+MOST_BOARDS, USERS = 8, 3
 
 
-class SimulatedBoard(Protocol):
+class Network(Protocol):
+    """What the demo needs of a simulator: commands run on the simulated network."""
+
+    def run(self, command: list[str], timeout: float, **options: Any) -> Any: ...
+
+
+class SimulatedBoard(Network, Protocol):
     """What the demo needs of :class:`trebuchet.sim.run.Board`."""
 
     ip: str
-
-    def run(self, command: list[str], timeout: float, **options: Any) -> Any: ...
 
 
 def trebuchet(*arguments: str) -> list[str]:
@@ -45,13 +63,18 @@ def trebuchet(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "trebuchet.host.cli", *arguments]
 
 
-def engine_counters(board: SimulatedBoard, address: str) -> dict[str, dict[str, int]]:
-    """The counters of every engine, from the board's status page."""
-    command = trebuchet("status", address, "--json", "--timeout", str(STATUS_SECONDS))
+def engine_counters(
+    board: Network, address: str, seconds: int = STATUS_SECONDS
+) -> dict[str, dict[str, int]]:
+    """The counters of every engine, from the board's status page.
+
+    ``seconds``: time-out of the connection; the whole may take twice as long.
+    """
+    command = trebuchet("status", address, "--json", "--timeout", str(seconds))
     try:
-        done = board.run(command, timeout=2 * STATUS_SECONDS)
+        done = board.run(command, timeout=2 * seconds)
     except subprocess.TimeoutExpired as error:
-        raise TrebuchetError(f"{address} gave no status within {2 * STATUS_SECONDS} s") from error
+        raise TrebuchetError(f"{address} gave no status within {2 * seconds} s") from error
     if done.returncode:
         lines = done.stderr.strip().splitlines() or ["no reason given"]
         raise TrebuchetError(lines[-1].removeprefix("trebuchet: "))
@@ -83,19 +106,7 @@ def show(
     """Send a record to the running board, and print what it took."""
     status_address = status_address or board.ip
     before = engine_counters(board, status_address)
-    start = time.monotonic()
-    # Its tables and its progress bar go straight to the terminal.
-    command = trebuchet("ecg", "run", board.ip, *options)
-    try:
-        done = board.run(command, timeout=timeout, capture_output=False)
-    except subprocess.TimeoutExpired as error:
-        raise TrebuchetError(
-            f"the demo was not done after {timeout:g} s; give it more with --timeout, or a shorter "
-            "record with --minutes"
-        ) from error
-    seconds = time.monotonic() - start
-    if done.returncode:
-        raise TrebuchetError("the demo failed: what went wrong is in the lines above")
+    seconds = run_ecg(board, [board.ip, *options], timeout)
     jobs, cycles = cycles_per_transaction(before, engine_counters(board, status_address))
     console.print(
         f"\n{jobs} transactions, {cycles:,.0f} clock cycles each in the role; "
@@ -103,24 +114,46 @@ def show(
     )
 
 
-@contextmanager
-def simulated_board(console: Console) -> Iterator[SimulatedBoard]:
-    """The board, compiled if need be, up and serving."""
-    # By name, because host/ needs no gateware unless it simulates one.
-    tops, build, run, prepare = (
-        importlib.import_module(f"trebuchet.sim.{name}")
-        for name in ("tops", "build", "run", "prepare")
-    )
-    begin, now = time.monotonic(), time.time()
+def run_ecg(network: Network, options: list[str], timeout: float) -> float:
+    """Run `trebuchet ecg run`; its tables and progress bar go to the terminal. Return seconds."""
+    start = time.monotonic()
+    try:
+        done = network.run(trebuchet("ecg", "run", *options), timeout=timeout, capture_output=False)
+    except subprocess.TimeoutExpired as error:
+        raise TrebuchetError(
+            f"the demo was not done after {timeout:g} s; give it more with --timeout, or a shorter "
+            "record with --minutes"
+        ) from error
+    if done.returncode:
+        raise TrebuchetError("the demo failed: what went wrong is in the lines above")
+    return time.monotonic() - start
+
+
+def simulator(name: str) -> Any:
+    """A module of the simulator, by name because host/ needs no gateware unless it simulates."""
+    return importlib.import_module(f"trebuchet.sim.{name}")
+
+
+def compile_board(what: str, build: Callable[[Any], Path]) -> tuple[Any, Path]:
+    """Generate and compile the board, unless that is done; its source and what ``build`` made."""
+    tops, prepare = simulator("tops"), simulator("prepare")
+    now = time.time()
     with prepare.making("common") as common:
         title = "generating the board's Verilog and firmware"
         with Step(title, 60, lambda: prepare.generated(now)), prepare.making("board") as process:
             prepare.wait(process)
         source = tops.source(TOP)
-        with Step("compiling the simulated board", 50, prepare.compiled):
+        with Step(f"compiling {what}", 50, prepare.compiled):
             prepare.wait(common)
-            binary = build.build(source)
-    with run.Board(binary, cwd=source.folder) as board:
+            return source, build(source)
+
+
+@contextmanager
+def simulated_board(console: Console) -> Iterator[SimulatedBoard]:
+    """The board, compiled if need be, up and serving."""
+    begin = time.monotonic()
+    source, binary = compile_board("the simulated board", simulator("build").build)
+    with simulator("run").Board(binary, cwd=source.folder) as board:
         with Step("starting the board", 8):
             board.wait_port(source.ready_port)
         console.print(f"the simulated board is up after {time.monotonic() - begin:.1f} s")
@@ -133,6 +166,18 @@ def demo(
     ] = None,
     lead: Lead = None,
     minutes: Annotated[float, typer.Option(min=0.1, help="How much of it.")] = 10,
+    boards: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            max=MOST_BOARDS,
+            help="So many boards behind a job server, 2 to 8; draws their schedule, too.",
+        ),
+    ] = None,
+    users: Annotated[
+        int | None,
+        typer.Option(min=1, max=16, help="Users who share the boards, with --boards; default: 3."),
+    ] = None,
     plot: Annotated[Path, typer.Option(help="Where the picture goes.")] = PICTURE,
     timeout: Annotated[
         float,
@@ -142,14 +187,23 @@ def demo(
     """Classify a real ECG on the simulated board, compare with golden model and annotations.
 
     Prints beats per class, the confusion matrix, clock cycles per transaction and wall time, and
-    draws the trace with its beats.
+    draws the trace with its beats. With --boards the record goes in blocks to several boards,
+    through the job server; a second picture, NAME-schedule, shows which board did which user's job
+    when.
     """
+    if users is not None and boards is None:
+        raise TrebuchetError("--users are those of several boards: add --boards N, 2 to 8")
     check_picture(plot)
     console = Console()
     chosen = record_or_default(record, minutes, console, lead)
     options = ["--minutes", str(minutes), "--plot", str(plot), "--timeout", str(timeout)]
     options += ["--record", record or chosen.name]
     options += ["--lead", lead] if lead else []
+    if boards is not None:
+        from . import demo_fleet  # noqa: PLC0415 - it needs this module
+
+        demo_fleet.demonstrate(boards, users or USERS, options, plot, timeout, console)
+        return
     with simulated_board(console) as board:
         show(board, options, timeout, console)
     console.print(f"see {plot}")

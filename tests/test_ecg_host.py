@@ -396,6 +396,13 @@ def test_command_line_says_that_the_record_is_synthetic(tmp_path, monkeypatch):
     assert "none were found" in listed.output
 
 
+@pytest.mark.parametrize("form", [[], ["--stream"]])
+def test_parts_of_a_record_have_one_connection(form):
+    result = CliRunner().invoke(cli.app, ["run", "x", "--connections", "2", *form])
+    assert isinstance(result.exception, TrebuchetError)
+    assert str(result.exception) == "parts of a record go over one connection: add --independent"
+
+
 @pytest.mark.parametrize("record", ["synthetic", "119"])
 @pytest.mark.parametrize("minutes", ["nan", "inf", "-1", "0", "1441"])
 def test_minutes_have_bounds(minutes, record):

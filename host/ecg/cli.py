@@ -68,6 +68,15 @@ def run_command(
     outstanding: Annotated[
         int, typer.Option(min=1, max=64, help="Messages under way at a time.")
     ] = OUTSTANDING,
+    connections: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=64,
+            help="Connections that share the blocks of --independent, for a job server or a board "
+            "with several instances of the role.",
+        ),
+    ] = 1,
     timeout: Seconds = 30,
     streamed: Annotated[
         bool | None,
@@ -92,6 +101,8 @@ def run_command(
     """
     if plot:
         check_picture(plot)
+    if connections > 1 and streamed is not False:
+        raise TrebuchetError("parts of a record go over one connection: add --independent")
     console = Console(stderr=as_json)
     chosen = record_or_default(record, minutes, console, lead)
     if board is None:
@@ -106,7 +117,8 @@ def run_command(
         return
     features = preset_named(preset) if preset else board_preset(board, timeout, role)
     known = read_weights(weights, features) if weights else None
-    options = {"streamed": streamed, "preset": features, "weights": known}
+    options: dict[str, Any] = {"streamed": streamed, "preset": features, "weights": known}
+    options["connections"] = connections
     run = run_with_progress(
         board, port, chosen, outstanding, timeout, console, role=role, **options
     )

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...client import Board, Call, Refused
+from ...client import Board, Call, Pool, Refused
+from ...client.owner import Options
 from ...client.roles.ecg import Plan, Reading, plan_blocks, plan_stream
 from ...client.smp import MessageType
 from ...models.ecg import model
@@ -113,26 +114,30 @@ def run_record(
     preset: Preset | None = None,
     weights: Weights | None = None,
     role: str | None = None,
+    connections: int = 1,
 ) -> Run:
     """Send the whole record; ``progress(done, total)`` is called after each answer.
 
     ``role``: name of the role on the board; None: the port's.
     ``streamed``: in parts or as independent blocks; ``None``: in parts if the board takes them.
+    ``connections``: how many share the blocks; parts of a record have one connection.
     ``seconds`` of the result is the time from the connect to the last answer; the golden model is
     computed outside it.
     """
+    options = Options(port=port, timeout=timeout, in_flight=outstanding)
     with (
-        Board(address, port=port, timeout=timeout, in_flight=outstanding) as board,
+        Board(address, **options) as board,
+        Pool([address] * connections, **options) as pool,
         explained(board, role, "ecg"),
     ):
         planned = plan(record, streamed is not False)
         try:
-            results, seconds = _send(board, planned, progress, role)
+            results, seconds = _send(pool, planned, progress, role)
         except Refused as refusal:
             if streamed is not None or refusal.status != Status.BAD_TYPE:
                 raise
             planned = plan(record, False)
-            results, seconds = _send(board, planned, progress, role)
+            results, seconds = _send(pool, planned, progress, role)
     golden = golden_results(planned, preset, weights)
     return Run(
         record,
@@ -146,7 +151,7 @@ def run_record(
 
 
 def _send(
-    board: Board, planned: Plan, progress: Callable[[int, int], None], role: str | None
+    pool: Pool, planned: Plan, progress: Callable[[int, int], None], role: str | None
 ) -> tuple[list[bytes], float]:
     """Results, and the seconds until the last one came."""
     done: set[int] = set()
@@ -159,5 +164,5 @@ def _send(
         return (yield planned.batch(role, told))
 
     start = time.monotonic()
-    results = board.run(call())
+    results = pool.run(call())
     return results, time.monotonic() - start
