@@ -4,57 +4,29 @@ import contextlib
 import io
 import re
 import runpy
-import shutil
-import subprocess
 
 import pytest
 from fake_board import HOST, FakeBoard, closed_port, echo
+from minimal_clients import FOLDER, MADE, make_client, run_client
 from trebuchet.client import aio, blocking, owner
 from trebuchet.models import crc32c, matmul
 from trebuchet.models.ecg import model
 from trebuchet.models.ecg import record as record_model
 from trebuchet.models.status import Status
 
-CLIENTS = "examples/clients"
-#: How each is made a command, by the compiler or interpreter that must be there.
-MADE = {
-    "client.c": ("cc", ["cc", "-Wall", "-Werror", "-o", "{out}", "{source}"]),
-    "client.go": ("go", ["go", "build", "-o", "{out}", "{source}"]),
-    "client.rs": ("rustc", ["rustc", "-Dwarnings", "-o", "{out}", "{source}"]),
-    "client.js": ("node", None),
-    "client.sh": ("bash", None),
-}
-
 
 def upside_down(ident, data):
     return (Status.OK, data[::-1]) if data != b"bad" else (Status.BAD_DATA, b"")
 
 
-def works(tool):
-    """A tool is there; ``rustc`` may be but a link to a manager that has no compiler."""
-    if shutil.which(tool) is None:
-        return False
-    return tool != "rustc" or not subprocess.run([tool, "-V"], capture_output=True).returncode
-
-
 @pytest.fixture(scope="module", params=MADE)
 def command(root, request, tmp_path_factory):
     """The words that start a minimal client."""
-    tool, build = MADE[request.param]
-    if not works(tool):
-        pytest.skip(f"{tool} is not here to build or run {request.param}")
-    source = root / CLIENTS / request.param
-    if build is None:
-        return [tool, str(source)]
-    out = tmp_path_factory.mktemp("client") / "client"
-    words = [word.format(out=out, source=source) for word in build]
-    subprocess.run(words, check=True, cwd=out.parent)
-    return [str(out)]
+    return make_client(root, request.param, tmp_path_factory.mktemp("client"))
 
 
 def run(command, port, text):
-    words = [*command, HOST, str(port), text]
-    return subprocess.run(words, capture_output=True, timeout=60)
+    return run_client(command, HOST, port, text)
 
 
 @pytest.mark.parametrize("text", ["", "x", "a heart beat", "%s\\n \u00e9", "long " * 4000])
@@ -76,7 +48,7 @@ def test_a_minimal_client_says_what_is_wrong(command):
 
 @pytest.mark.parametrize("name", MADE)
 def test_minimal_clients_are_short(root, name):
-    assert 20 <= len((root / CLIENTS / name).read_text().splitlines()) <= 65
+    assert 20 <= len((root / FOLDER / name).read_text().splitlines()) <= 65
 
 
 def matmul_role(ident, data):

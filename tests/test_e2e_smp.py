@@ -11,8 +11,19 @@ import struct
 
 import pytest
 from e2e_board import assert_drained, know_address, quiet_counters, rise, status_counters
-from e2e_clients import Witness, ecg_blocks, read_all, read_exactly, reset
+from e2e_clients import Witness, ecg_blocks, read_all, reset
 from e2e_smp import FULL, HUNG, LONGEST, LOOPBACK, made, registers, simulated
+from paper_client import (
+    CONFIGURATION,
+    DATA,
+    RESPONSE,
+    configuration,
+    data,
+    expect_result,
+    expect_status,
+    message,
+    receive,
+)
 from sim_tops import needs_network
 from trebuchet.models import roles
 from trebuchet.models.config_message import cores_of_build
@@ -23,45 +34,9 @@ from trebuchet.models.status import Status
 pytestmark = [pytest.mark.slow, needs_network]
 
 PORT, SERVER = 4000, 4321
-CONFIGURATION, RESPONSE, DATA = 1, 2, 3
 SAMPLES = ecg_blocks(random.Random(5), 3)
 BLOCKS = [samples.astype("<i2").tobytes() for samples in SAMPLES]
 RESULTS = [model.classify_block(samples) for samples in SAMPLES]
-
-
-def message(kind, payload, size=None):
-    """3.2.1: type, three reserved bytes, size of the payload."""
-    return struct.pack("<BxxxI", kind, len(payload) if size is None else size) + payload
-
-
-def configuration(*controls, bitstream=b"", sizes=(0, 0)):
-    """3.2.2; the board chooses where input and output lie."""
-    payload = struct.pack("<III", *sizes, len(controls))
-    payload += b"".join(struct.pack("<III", control, 0, 0) for control in controls)
-    return message(CONFIGURATION, payload + bitstream)
-
-
-def data(ident, content):
-    """3.2.4."""
-    return message(DATA, struct.pack("<I", ident) + content)
-
-
-def receive(connection):
-    kind, size = struct.unpack("<BxxxI", read_exactly(connection, 8))
-    return kind, read_exactly(connection, size)
-
-
-def expect_status(connection, status):
-    """3.2.3: the first byte of the payload; what is behind it a client of the source ignores."""
-    kind, payload = receive(connection)
-    assert (kind, payload[0]) == (RESPONSE, status), Status(payload[0]).name
-
-
-def expect_result(connection, ident, result):
-    kind, payload = receive(connection)
-    assert kind == DATA
-    assert struct.unpack_from("<I", payload)[0] == ident
-    assert payload[4:] == result
 
 
 @pytest.fixture(scope="module")
