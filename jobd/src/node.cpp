@@ -45,7 +45,7 @@ asio::awaitable<void> Node::read_loop(std::shared_ptr<Node> self) {
             if (received.kind == Received::kEnd) break;
             if (received.kind == Received::kRefused) {
                 self->worker_.counters->node_faults.add(1);
-                self->lose(std::string("sent no SMP answer: ") + status_name(received.status));
+                self->reject(std::string("sent no SMP answer: ") + status_name(received.status));
                 co_return;
             }
             self->take(std::move(answer));
@@ -80,7 +80,7 @@ void Node::take(Stored answer) {
     if (header.is(smp::Type::kResponse)) return take_response(std::move(answer));
     if (header.size < smp::kIdBytes) {
         worker_.counters->node_faults.add(1);
-        return lose("sent a data message without an ID");
+        return reject("sent a data message without an ID");
     }
     if (Slot* slot = find(answer.id()))
         finish(*slot, std::move(answer));
@@ -92,7 +92,7 @@ void Node::take_response(Stored answer) {
     const size_t size = answer.header().size;
     if (size != 1 && size != kResponsePayload) {
         worker_.counters->node_faults.add(1);
-        return lose("sent a response of neither 1 nor 8 bytes");
+        return reject("sent a response of neither 1 nor 8 bytes");
     }
     const auto bytes = std::span(answer.bytes);
     const auto status = static_cast<Status>(bytes[smp::kHeaderBytes]);
@@ -184,9 +184,14 @@ void Node::check_patience(Clock::time_point now) {
     const auto limit = worker_.options.patience;
     // The second of two jobs waits for the first.
     if (slot && now - std::max(slot->job->sent, last_answer_) > limit)
-        lose("did not answer a job in time");
+        reject("did not answer a job in time");
     else if (configuring_since_ && now - *configuring_since_ > limit)
-        lose("did not answer a configuration in time");
+        reject("did not answer a configuration in time");
+}
+
+void Node::reject(const std::string& reason) {
+    origin_->faulty = true;
+    lose(reason);
 }
 
 void Node::lose(const std::string& reason) {

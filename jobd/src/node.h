@@ -53,6 +53,8 @@ class Node : public Seat, public std::enable_shared_from_this<Node> {
     void check_patience(Clock::time_point now);
     // End the connection; jobs that it has are given up.
     void lose(const std::string& reason);
+    // The same for what a board does not do: it is not soon connected to again.
+    void reject(const std::string& reason);
     // The connection's descriptor, for another user; lost if bytes of it were read already.
     std::optional<IdleNode> release();
     // Call the listener no more.

@@ -22,6 +22,8 @@ struct Origin {
     // May be called by any thread when the connection has ended; empty for nodes that connect to
     // us.
     std::function<void()> ended;
+    // It broke the protocol, or did not answer in time; set before `ended` is called.
+    bool faulty = false;
 };
 
 // A connection that no thread serves.

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <chrono>
 #include <system_error>
+#include <utility>
 
 #include "listen.h"
 #include "user.h"
@@ -23,7 +24,9 @@ using namespace std::chrono_literals;
 
 constexpr auto kFirstRetry = 250ms;
 constexpr auto kLastRetry = 64s;
-constexpr auto kSettled = 10s;  // a connection that lasted so long is not one of a node that flaps
+// A connection that lasted so long is not one of a node that flaps; if it did not end by a fault,
+// not one of a node that is none, either.
+constexpr auto kSettled = 10s;
 constexpr auto kRest = 100ms;   // after accept() has failed, for want of descriptors mostly
 constexpr size_t kMostRequestBytes = 4096;
 
@@ -149,10 +152,12 @@ asio::awaitable<void> Server::keep_connected(PassiveNode node) {
             *connected = true;
             add_node(std::move(socket), origin);
             while (*connected) co_await ended->wait();
-        } else if (retry == kFirstRetry) {
-            log(node.name, "cannot connect: " + error.message());
+        } else {
+            if (retry == kFirstRetry) log(node.name, "cannot connect: " + error.message());
+            socket.close(error);  // not after the pause
         }
-        if (Clock::now() - begin > kSettled) retry = kFirstRetry;
+        const bool faulty = std::exchange(origin->faulty, false);
+        if (!faulty && Clock::now() - begin > kSettled) retry = kFirstRetry;
         co_await pause(worker_.io, retry);
         retry = std::min<std::chrono::milliseconds>(2 * retry, kLastRetry);
     }
