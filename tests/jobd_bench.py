@@ -93,10 +93,9 @@ class Program:
 class Nodes(Program):
     """Model boards in one process."""
 
-    def __init__(self, boards=1, *options, port=0, variant="release"):
-        super().__init__(
-            "trebuchet-node", "--boards", boards, "--port", port, *options, variant=variant
-        )
+    def __init__(self, boards=1, *options, port=0, variant="release", start=subprocess.Popen):
+        words = ("--boards", boards, "--port", port, *options)
+        super().__init__("trebuchet-node", *words, variant=variant, start=start)
         places = self.greeting.partition(":")[2]
         self.ports = [int(word) for word in places.split()]
 

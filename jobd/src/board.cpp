@@ -63,7 +63,7 @@ asio::awaitable<void> Board::serve(tcp::socket socket) {
 // The channel's write loop is a coroutine of its own, which must end before the channel does.
 asio::awaitable<void> Board::serve_messages(jobd::Channel& channel) {
     jobd::Event changed(io_);
-    bool written = false;
+    bool written = false, ended = false;
     channel.on_sent = [&] { changed.notify(); };
     asio::co_spawn(
         io_, [&]() { return channel.write_loop(); },
@@ -81,19 +81,16 @@ asio::awaitable<void> Board::serve_messages(jobd::Channel& channel) {
             const auto received = co_await channel.receive(message, limits);
             ending = received.status;
             if (received.kind != jobd::Received::kMessage) break;
-            ++numbers_.messages;
             channel.post(co_await answer(message.bytes));
-            ++numbers_.answers;
         }
-        if (ending != Status::OK) {
-            ++(ending == Status::BAD_TYPE ? numbers_.bad_type : numbers_.too_large);
-            channel.post(smp::response_message(ending, 0));
-        }
+        if (ending != Status::OK) channel.post(refuse(ending, 0));
         channel.finish();
         while (!written) co_await changed.wait();
+        ended = true;
         if (channel.is_open()) co_await channel.linger();
     } catch (const std::exception&) {
         // As in serve().
+        if (!ended && channel.incomplete_since()) ++numbers_.aborted;
     }
     channel.close();
     while (!written) co_await changed.wait();
@@ -104,20 +101,30 @@ asio::awaitable<smp::Bytes> Board::answer(const smp::Bytes& message) {
     const auto payload = std::span(message).subspan(smp::kHeaderBytes);
     if (header.is(smp::Type::kConfiguration))
         co_return smp::response_message(configure(payload), 0);
-    if (payload.size() < smp::kIdBytes) {
-        ++numbers_.bad_length;
-        co_return smp::response_message(Status::BAD_LENGTH, 0);
-    }
+    if (payload.size() < smp::kIdBytes) co_return refuse(Status::BAD_LENGTH, 0);
+    ++numbers_.messages;
     co_await work();
     const uint32_t id = smp::load_u32(payload);
     smp::Bytes result(smp::kDataHeaderBytes);
     const Status status = run(payload.subspan(smp::kIdBytes), result);
-    if (status != Status::OK) co_return smp::response_message(status, id);
+    if (status != Status::OK) co_return refuse(status, id);
+    ++numbers_.answers;
     std::fill_n(result.begin(), smp::kHeaderBytes, std::byte{0});
     result[0] = static_cast<std::byte>(smp::Type::kData);
     smp::store_u32(std::span(result).subspan(4), uint32_t(result.size() - smp::kHeaderBytes));
     smp::store_u32(std::span(result).subspan(smp::kHeaderBytes), id);
     co_return result;
+}
+
+smp::Bytes Board::refuse(Status status, uint32_t id) {
+    switch (status) {
+        case Status::BAD_TYPE: ++numbers_.bad_type; break;
+        case Status::BAD_LENGTH: ++numbers_.bad_length; break;
+        case Status::TOO_LARGE: ++numbers_.too_large; break;
+        case Status::NO_ROOM: ++numbers_.no_room; break;
+        default: break;
+    }
+    return smp::response_message(status, id);
 }
 
 // The role is busy for the cycles of a job, after those of the jobs before it.
@@ -172,7 +179,9 @@ std::string Board::status() const {
                             pair("answers", numbers_.answers) + "," +
                             pair("bad_type", numbers_.bad_type) + "," +
                             pair("bad_length", numbers_.bad_length) + "," +
-                            pair("too_large", numbers_.too_large);
+                            pair("too_large", numbers_.too_large) + "," +
+                            pair("no_room", numbers_.no_room) + "," +
+                            pair("aborted", numbers_.aborted);
     const std::string jobs = pair("jobs", numbers_.jobs) + "," +
                              pair("busy_cycles", numbers_.busy_cycles) + "," +
                              pair("configurations", numbers_.configurations);

@@ -43,13 +43,18 @@ class Board {
         uint32_t input_size, output_size, delay;
     };
     struct Numbers {
-        uint64_t messages = 0, answers = 0, bad_type = 0, bad_length = 0, too_large = 0;
+        // The framer's (cores/services/smp_registers.py): data messages given to the role; results;
+        // error answers by status; connections lost in mid-message.
+        uint64_t messages = 0, answers = 0, aborted = 0;
+        uint64_t bad_type = 0, bad_length = 0, too_large = 0, no_room = 0;
+        // The role's.
         uint64_t configurations = 0, jobs = 0, busy_cycles = 0;
     };
 
     asio::awaitable<void> serve_messages(jobd::Channel& channel);
     asio::awaitable<void> serve_status(tcp::socket socket);
     asio::awaitable<smp::Bytes> answer(const smp::Bytes& message);
+    smp::Bytes refuse(Status status, uint32_t id);
     asio::awaitable<void> work();
     Status configure(std::span<const std::byte> payload);
     Status run(std::span<const std::byte> operand, smp::Bytes& message);
