@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import random
 import threading
 import time
@@ -17,10 +18,17 @@ __all__ = ["REPETITIONS", "SIZES", "Load", "Resources", "sessions"]
 
 #: Bytes of operands: small ones, such as are spliced, and such as need several pipes.
 SIZES = (16, 3000, 40_000, 300_000, 1_200_000)
+
+
+def _seeds():
+    override = os.environ.get("TREBUCHET_SEED")
+    if override is not None:
+        return [int(override)]
+    return [0, 1, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(2, 20))]
+
+
 #: Each fault is injected so often, at another moment each time; all but two by night.
-REPETITIONS = pytest.mark.parametrize(
-    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(2, 20))]
-)
+REPETITIONS = pytest.mark.parametrize("seed", _seeds())
 
 
 class Load:

@@ -26,12 +26,17 @@ WORK = (*BIG, "--cycles", 50_000)
 
 
 @contextlib.contextmanager
-def victim_and_others(*options, others=2, node_options=WORK):
+def victim_and_others(*options, others=2, node_options=WORK, **more):
     """A job server with a board to be hurt beside others; the server, the victim, its options."""
     victim = Nodes(1, *node_options)
     try:
         with serving(
-            *victim.places, *options, boards=others, node_options=node_options, configured=True
+            *victim.places,
+            *options,
+            boards=others,
+            node_options=node_options,
+            configured=True,
+            **more,
         ) as server:
             server.wait_for_nodes(1 + others)
             yield server, victim
@@ -44,11 +49,9 @@ def most_aborted(counts, faults, window=2):
     assert counts["ABORTED"] <= faults * window, counts
 
 
-@REPETITIONS
-def test_a_board_dies(seed):
-    """Fault 1. Its connection is gone for good; the others do what is left."""
+def check_death(seed, **more):
     rng = make_rng(seed, "dies")
-    with victim_and_others() as (server, victim):
+    with victim_and_others(**more) as (server, victim):
         held = Resources(server)
         with Load(server, rng) as load:
             load.moment(0.8)
@@ -58,6 +61,12 @@ def test_a_board_dies(seed):
         held.before = held.before[0] - 1, 2
         held.check(load)
         assert sessions(server.nodes.ports) == [1, 1]
+
+
+@REPETITIONS
+def test_a_board_dies(seed):
+    """Fault 1. Its connection is gone for good; the others do what is left."""
+    check_death(seed)
 
 
 @contextlib.contextmanager
@@ -129,16 +138,16 @@ def test_a_board_hangs(seed):
         eventually(lambda: sessions(victim.ports) == [1], "the board has its old session closed")
 
 
-@REPETITIONS
-def test_a_board_flaps(seed):
-    """Fault 4. Ten times it goes, and comes back; each time it costs at most what it had."""
+def check_flapping(seed, variant="release"):
     rng = make_rng(seed, "flaps")
     times = 10
     work = (*BIG, "--cycles", 250_000)
     victim = Nodes(1, *work)
     (port,) = victim.ports
     try:
-        with serving(*victim.places, boards=2, node_options=work, configured=True) as server:
+        with serving(
+            *victim.places, boards=2, node_options=work, configured=True, variant=variant
+        ) as server:
             server.wait_for_nodes(3)
             held = Resources(server)
             with Load(server, rng, jobs=200, sizes=(16, 3000, 40_000)) as load:
@@ -158,11 +167,37 @@ def test_a_board_flaps(seed):
 
 
 @REPETITIONS
-def test_duplicates_and_late_answers(seed):
-    """Fault 12. A proxy at the node doubles answers, or delays them past the server's patience.
+def test_a_board_flaps(seed):
+    """Fault 4. Ten times it goes, and comes back; each time it costs at most what it had."""
+    check_flapping(seed)
 
-    The client library repeats the jobs that were given up; its caller has each result once.
-    """
+
+@pytest.mark.parametrize("seed", range(2))
+def test_waiting_jobs_outlive_a_short_absence_of_the_only_board(seed):
+    """Those that have waited for it longer than the patience, too: it is there again in time."""
+    rng = make_rng(seed, "absence")
+    work = (*BIG, "--cycles", 10_000_000)  # 200 ms
+    board = Nodes(1, *work)
+    (port,) = board.ports
+    server = JobServer(*board.places, "--configured", "--patience-ms", 1000)
+    try:
+        server.wait_for_nodes(1)
+        with server.user() as user:
+            for ident in range(10):
+                user.send(smp.data_message(ident, b"x"))
+            time.sleep(rng.uniform(1.2, 1.5))
+            board.kill()
+            board.stop()
+            board = Nodes(1, *work, port=port)
+            answers = user.results(10)
+            assert sum(answer != b"x" for answer in answers.values()) <= 2, answers
+        server.idle()
+    finally:
+        server.stop()
+        board.stop()
+
+
+def check_late_answers(seed, variant="release"):
     rng = make_rng(seed, "late")
     patience = 300
 
@@ -176,7 +211,7 @@ def test_duplicates_and_late_answers(seed):
     try:
         with Proxy(nodes.ports[0], spoil) as proxy:
             places = ("--node", f"127.0.0.1:{proxy.port}", *nodes.places[2:])
-            server = JobServer(*places, "--configured", "--patience-ms", patience)
+            server = JobServer(*places, "--configured", "--patience-ms", patience, variant=variant)
             try:
                 server.wait_for_nodes(2)
                 held = Resources(server)
@@ -196,6 +231,25 @@ def test_duplicates_and_late_answers(seed):
                 server.stop()
     finally:
         nodes.stop()
+
+
+@REPETITIONS
+def test_duplicates_and_late_answers(seed):
+    """Fault 12. A proxy at the node doubles answers, or delays them past the server's patience.
+
+    The client library repeats the jobs that were given up; its caller has each result once.
+    """
+    check_late_answers(seed)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("variant", ["address", "thread"])
+@pytest.mark.parametrize("seed", range(3))
+def test_faults_with_sanitizers(seed, variant):
+    """What a lost node leaves is freed once, and used no more: nothing is found."""
+    check_death(200 + seed, variant=variant)
+    check_flapping(200 + seed, variant)
+    check_late_answers(200 + seed, variant)
 
 
 def bad_users(server, rng, count):

@@ -95,7 +95,10 @@ void Group::log_job(const Node& node, const Job& job, Clock::time_point started,
 }
 
 void Group::on_lost(Node& node, std::vector<Job> jobs) {
-    if (admitted_.erase(&node)) demultiplexer_.remove(node);
+    if (admitted_.erase(&node)) {
+        demultiplexer_.remove(node);
+        without_nodes_since_ = Clock::now();
+    }
     for (auto& job : jobs) {
         if (!job.user->is_gone()) worker_.counters->aborted.add(1);
         log_job(node, job, job.sent, Status::ABORTED);
@@ -131,6 +134,7 @@ asio::awaitable<Group::Outcome> Group::configure_nodes(ConfigurationBytes config
     while (in_flight_ > 0 || being_configured_ > 0) co_await changed_.wait();
     for (Node* node : admitted_) demultiplexer_.remove(*node);
     admitted_.clear();
+    without_nodes_since_ = Clock::now();
     configuration_ = configuration;
     largest_ = worker_.options.largest;
     refusal_ = worker_.options.own ? Status::BUSY : Status::NO_ANSWER;

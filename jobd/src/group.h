@@ -26,6 +26,8 @@ class Group : public NodeListener, public std::enable_shared_from_this<Group> {
     void add_idle_nodes();
     size_t nodes() const { return nodes_.size(); }
     bool has_nodes() const { return !admitted_.empty(); }
+    // Since when there have been none, if so.
+    Clock::time_point without_nodes_since() const { return without_nodes_since_; }
     // Bytes of the largest message that the nodes take, as far as it is known.
     size_t largest() const { return largest_; }
 
@@ -64,6 +66,7 @@ class Group : public NodeListener, public std::enable_shared_from_this<Group> {
     Worker& worker_;
     std::vector<std::shared_ptr<Node>> nodes_;
     std::set<Node*> admitted_;  // nodes that have jobs
+    Clock::time_point without_nodes_since_ = Clock::now();
     Demultiplexer demultiplexer_;
     std::set<User*> users_;
     FairQueue fair_;

@@ -3,6 +3,7 @@
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
 
+#include <algorithm>
 #include <exception>
 
 namespace jobd {
@@ -182,9 +183,9 @@ void User::check_patience(Clock::time_point now) {
         timed_out_ = true;
         channel_.stop_reading();
     }
-    if (!requests_.empty() && !group_->has_nodes() &&
-        now - requests_.front().arrived > worker_.options.patience)
-        refuse_requests(Status::ABORTED);
+    if (requests_.empty() || group_->has_nodes()) return;
+    const auto waiting = std::max(requests_.front().arrived, group_->without_nodes_since());
+    if (now - waiting > worker_.options.patience) refuse_requests(Status::ABORTED);
 }
 
 void User::leave(const std::string& reason) {
