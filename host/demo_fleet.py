@@ -35,7 +35,14 @@ from .jobd_build import JOBD, build
 from .schedule_plot import LoggedJob, busy_share, draw_schedule, read_job_log
 from .steps import Step
 
-__all__ = ["FleetNetwork", "Place", "demonstrate", "schedule_path", "share_record"]
+__all__ = [
+    "FleetNetwork",
+    "Place",
+    "demonstrate",
+    "schedule_path",
+    "share_record",
+    "work_of_each",
+]
 
 #: Seconds of the simulation for a status page of one processor among several, and for all
 #: connections to be there.
@@ -159,13 +166,13 @@ def share_record(
         seconds = run_ecg(network, [*words, *options], timeout)
     after = [engine_counters(network, place.status, STATUS_SECONDS) for place in places]
     jobs = read_job_log(log)
-    console.print(_work(places, before, after, jobs))
+    console.print(work_of_each(places, before, after, jobs))
     console.print(f"\n{len(jobs)} transactions of {users} users; {seconds:.1f} s of wall time")
     title = f"{len(jobs)} jobs of {users} users on {len(places)} boards"
     draw_schedule(jobs, picture, {place.role: place.name for place in places}, title)
 
 
-def _work(
+def work_of_each(
     places: Sequence[Place],
     before: Sequence[dict[str, dict[str, int]]],
     after: Sequence[dict[str, dict[str, int]]],
