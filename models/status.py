@@ -28,6 +28,7 @@ class Status(IntEnum):
     NO_CONFIG = 17
     NOT_BUILT_IN = 18
     TIMED_OUT = 19
+    STALE = 20
 
 
 #: What each status means and what to do about it, for error messages and docs.
@@ -52,4 +53,5 @@ DESCRIPTIONS = {
     Status.NO_CONFIG: "no valid configuration block is in flash; `config save` writes one",
     Status.NOT_BUILT_IN: "this board was built without what the request needs",
     Status.TIMED_OUT: "the rest of the message did not come in time; send it again",
+    Status.STALE: "the message has another epoch than the board's lease; take a new lease of it",
 }

@@ -32,6 +32,8 @@ from .toolchain import require_tool, version_of
 #: Read-only registers that say nothing about the board.
 _NO_GAUGES = {("mailbox", "rx_data"), ("nic", "rx_data")}
 _NO_GAUGES |= {("flash_words", "word"), ("flash_words", "crc"), ("smp_board", "address")}
+#: Registers that are written, and say how the board is.
+_GAUGES = {("smp", "lease"), ("smp", "guard")}
 #: Registers that a benchmark role has behind those of every slot.
 _OF_BENCHMARK = ("delay", "output_length")
 
@@ -72,14 +74,15 @@ def status_codes_header():
 def status_table_header(regions):
     """C header with ``status_table``: the counters and gauges of a register map.
 
-    These are the read-only registers of 16, 32 or 64 bits without fields.
+    These are the read-only registers of 16, 32 or 64 bits without fields, and the lease.
     """
     rows = []
     for block, base in regions:
         offsets = register_offsets(block)
         for r in block.registers:
             shown = r.access == "ro" and r.width in (16, 32, 64) and not r.fields
-            if shown and (block.name, r.name) not in _NO_GAUGES:
+            name = (block.name, r.name)
+            if (shown and name not in _NO_GAUGES) or name in _GAUGES:
                 words = len(register_words(r))
                 address = base + offsets[r.name]
                 rows.append(f'\t{{ "{block.name}", "{r.name}", 0x{address:08x}u, {words} }},')

@@ -230,7 +230,10 @@ def test_counters_and_jobs():
         "stopped": 1,
         "no_room": 0,
         "timed_out": 0,
+        "stale": 0,
         "aborted": 1,
+        "lease": 0,
+        "guard": 0,
     }
     for conn in conns[:6]:
         check(conn)

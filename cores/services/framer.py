@@ -7,6 +7,7 @@ the naive model of the decisions made here.
 from amaranth import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from trebuchet.models.epoch import EPOCH_BITS, NO_EPOCH
 from trebuchet.models.smp_framing import TYPE_CONFIGURATION, TYPE_DATA
 from trebuchet.models.status import Status
 
@@ -99,8 +100,8 @@ class SmpFramer(SmpJobs, SmpParts, SmpReply, wiring.Component):
        of 8 bytes: status, three zero bytes, ID. So does ``OK`` of a configuration message.
     3. A message of fewer than 4 bytes is answered ``BAD_LENGTH`` (ID 0) and skipped.
     4. Another type, or a message larger than ``largest``, is answered ``BAD_TYPE`` or
-       ``TOO_LARGE`` (ID 0) and the connection is closed; what still comes is consumed and
-       ignored.
+       ``TOO_LARGE`` (ID 0; ``STALE`` if it is, 11.) and the connection is closed; what still comes
+       is consumed and ignored.
     5. A message whose rest does not come until the second sweep is answered ``TIMED_OUT`` (ID 0)
        and the connection is closed, as in 4. While a job of the connection is at work nothing of it
        is late; nor is a connection on which nothing of a message has come.
@@ -119,6 +120,17 @@ class SmpFramer(SmpJobs, SmpParts, SmpReply, wiring.Component):
         last answer, a type 2 message with ID 0. When the rest does not come, a job without bytes
         says why: time (5.), the peer's FIN, or the connection's end; the session is not released
         before the answer to it. An answer may give the connection another role than the port's.
+    11. While ``guard`` is 1 a message is *stale* unless its epoch, the second and third reserved
+        byte, is that of ``lease``, and not 0. A stale message becomes no job, and none of its parts
+        does. It is answered ``STALE``, with its ID (0 of one to the board), and skipped when all of
+        it is there. Errors of 3. and 5. come before.
+
+    Race: the CPU writes ``lease`` or ``guard`` at any time, each in one cycle. A message is judged
+    by the values of one cycle, that in which its header is complete, and its job, if it becomes
+    one, is offered three cycles later. If it has to wait, for its rest or for a door, its header is
+    read and judged again. So the last job by the old values is offered two cycles after the new
+    ones hold, before the CPU can have read the register back. Jobs offered until then are worked
+    on and answered as usual; the firmware refuses what is left of a message in parts.
 
     Bad input: 2 to 6. A job's session may vanish; the role still answers, and nothing is sent.
     Throughput: about 60 cycles and two memory latencies a message, with the role working on
@@ -378,10 +390,16 @@ class SmpFramer(SmpJobs, SmpParts, SmpReply, wiring.Component):
             m.d.comb += [new.closing.eq(1), new.fin_out.eq(1), machine.post.eq(1)]
             m.d.sync += [tx.length.eq(0), tx.push.eq(0), tx.close.eq(1), tx.tag.eq(FIN_TAG)]
 
+    def _is_stale(self, header):
+        """Whether the message with this header is of another epoch than the lease."""
+        epoch, lease = header[16 : 16 + EPOCH_BITS], self.csr.lease
+        return self.csr.guard & ((epoch != lease) | (lease == NO_EPOCH))
+
     def _check(self, m, state, new):
         header = self.reader.header
         slot = Signal()
         bad_type = Signal()
+        stale = Signal()
         too_large = Signal()
         short = Signal()
         to_board = Signal()
@@ -389,6 +407,7 @@ class SmpFramer(SmpJobs, SmpParts, SmpReply, wiring.Component):
         with m.State("HEADER"):
             m.d.sync += [
                 bad_type.eq(~header[:8].matches(TYPE_DATA, *(TYPES[k] for k in self.kinds))),
+                stale.eq(self._is_stale(header)),
                 too_large.eq(size > self.largest - HEADER_BYTES),
                 short.eq(size < 4),
                 self.total.eq(size[: self.segment_log2 + 1] + HEADER_BYTES),
@@ -402,19 +421,22 @@ class SmpFramer(SmpJobs, SmpParts, SmpReply, wiring.Component):
             with m.If(self.reader.done):
                 m.next = "CHECK"
         with m.State("CHECK"):
-            m.d.sync += self.reply.fatal.eq(bad_type | too_large)
+            m.d.sync += self.reply.fatal.eq((bad_type & ~to_board) | too_large)
             m.next = "ERROR"
-            with m.If(to_board):
+            with m.If(to_board & ~stale):
                 self._header_of_board(m)
-            with m.Elif(bad_type):
+            with m.Elif(bad_type & ~to_board):
                 m.d.sync += self.reply.status.eq(Status.BAD_TYPE)
             with m.Elif(too_large):
-                m.d.sync += self.reply.status.eq(Status.TOO_LARGE)
+                m.d.sync += self.reply.status.eq(Mux(stale, Status.STALE, Status.TOO_LARGE))
             with m.Elif(self.unread < self.total):
                 m.d.comb += new.need.eq(self.total)
                 self._end(m)
             with m.Elif(short):
                 m.d.sync += self.reply.status.eq(Status.BAD_LENGTH)
+            with m.Elif(stale):
+                m.d.sync += self.reply.status.eq(Status.STALE)
+                m.d.sync += self.reply.id.eq(Mux(to_board, 0, header[64:96]))
             with m.Elif(self.choice.open):
                 m.next = "JOB"
             with m.Else():

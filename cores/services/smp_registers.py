@@ -1,5 +1,6 @@
 """What the SMP framer is told and tells: message types, counted statuses, registers; its bounds."""
 
+from trebuchet.models.epoch import EPOCH_BITS
 from trebuchet.models.smp_framing import TYPE_CONFIGURATION, TYPE_DATA, TYPE_STREAM
 from trebuchet.models.status import Status
 
@@ -41,6 +42,7 @@ COUNTED = (
     Status.STOPPED,
     Status.NO_ROOM,
     Status.TIMED_OUT,
+    Status.STALE,
 )
 
 SMP_BLOCK = RegisterBlock(
@@ -53,6 +55,10 @@ SMP_BLOCK = RegisterBlock(
             for s in COUNTED
         ),
         Register("aborted", "ro", 16, "connections lost in mid-message or mid-job (wraps)"),
+        Register(
+            "lease", "rw", EPOCH_BITS, "epoch of the board's lease; 0: none, no message has it"
+        ),
+        Register("guard", "rw", 1, "1: messages with another epoch are answered STALE"),
     ),
     "SMP framer: messages to roles",
 )

@@ -56,7 +56,8 @@ REGISTERS = {
 }
 TYPES = {"CONFIGURE": 1, "DATA": 3, "STREAM": 4}
 COUNTED = ("BAD_TYPE", "BAD_LENGTH", "TOO_LARGE", "NO_ROLE", "STOPPED", "NO_ROOM")
-COUNTED += ("TIMED_OUT",)
+COUNTED += ("TIMED_OUT", "STALE")
+LAST = ("aborted", "lease", "guard")
 
 
 class Table(Elaboratable):
@@ -113,8 +114,9 @@ def _smp(cores):
         cores.HEADER_BYTES == 8,
         {JobKind[name]: value for name, value in TYPES.items()} == cores.TYPES,
         tuple(Status[name] for name in COUNTED) == cores.COUNTED,
-        names == ["messages", "answers", *(name.lower() for name in COUNTED), "aborted"],
-        widths == [32, 32, *(16 for _ in COUNTED), 16],
+        names == ["messages", "answers", *(name.lower() for name in COUNTED), *LAST],
+        widths == [32, 32, *(16 for _ in COUNTED), 16, 16, 1],
+        [r.reset for r in cores.SMP_BLOCK.registers if r.access == "rw"] == [0, 0],
         largest(None, 256) == 256,
         largest(9, 256) == 9,
         largest(256, 256) == 256,
@@ -172,6 +174,7 @@ PROOFS = (
             ),
             Mutant("any_base", "base % 16", "base % 8"),
             Mutant("not_counted", "    Status.STOPPED,\n", ""),
+            Mutant("stale_not_counted", "    Status.STALE,\n", ""),
         ),
         assumes="nothing",
         not_proved="anything that moves",

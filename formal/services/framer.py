@@ -82,7 +82,7 @@ class SmpFramerProof(Elaboratable):
             self.i = Inside(m, dut)
         m.d.comb += dut.machine.active.shows.eq(1)
         free(m, dut.job.ready, dut.answer.valid, dut.answer.payload, dut.sweep)
-        free(m, dut.origin, dut.doors)
+        free(m, dut.origin, dut.doors, dut.csr.lease, dut.csr.guard)
         if self.board:
             free(m, dut.door)
         free(m, mem.cmd.ready, mem.wdata.ready, mem.wdone.valid, mem.rdata.valid, mem.rdata.payload)
@@ -94,8 +94,31 @@ class SmpFramerProof(Elaboratable):
         self._record(m)
         self._outputs(m)
         self._answer_in_memory(m)
+        self._fence(m)
         self._counters(m)
         return m
+
+    def _fence(self, m):
+        """With the guard on no job is made of a message of another epoch, nor the first of parts.
+
+        Said by the header and the registers alone, as they were when the former was complete: two
+        cycles before its job is made.
+        """
+        dut, header = self.dut, self.dut.reader.header
+        lease, guard = [dut.csr.lease], [dut.csr.guard]
+        for values in (lease, guard):
+            for _ in range(2):
+                past = Signal.like(values[-1])
+                m.d.sync += past.eq(values[-1])
+                values.append(past)
+        begins = self.i.state("JOB")
+        if self.board:
+            begins |= self.i.state("PART") & ~in_parts(self.step.old)
+        fits = (header[16:32] == lease[2]) & (lease[2] != 0)
+        m.d.comb += Assert(~begins | ~guard[2] | fits)
+        for state, k in ((self.i.state("CHECK"), 1), (begins, 2)):
+            kept = (self.lease == lease[k]) & (self.guard == guard[k])
+            m.d.comb += Assert(~state | kept)
 
     def _states(self, *names):
         known = [name for name in names if self.board or name not in ("PART", "GO_ON")]
@@ -125,6 +148,10 @@ class SmpFramerProof(Elaboratable):
             m.d.sync += shut.eq(look)
         with m.If(looks):
             m.d.sync += away.eq(shown)
+        # The registers change as they like; what counts is how they are when a header is complete.
+        self.lease, self.guard = Signal.like(dut.csr.lease), Signal()
+        with m.If(i.state("HEADER")):
+            m.d.sync += [self.lease.eq(dut.csr.lease), self.guard.eq(dut.csr.guard)]
         self.step = step = Step(
             m,
             self.kind,
@@ -138,6 +165,8 @@ class SmpFramerProof(Elaboratable):
             Mux(i.state("CHECK"), look, shut),
             Mux(looks, shown, away),
             self.rest,
+            self.lease,
+            self.guard,
         )
         m.d.comb += look.eq(((step.role == 0) & ~dut.doors[0]) | ((step.role == 1) & ~dut.doors[1]))
         m.d.comb += [
@@ -337,6 +366,7 @@ class SmpFramerProof(Elaboratable):
         with m.If(self._states("CHECK")):
             m.d.comb += [
                 Assert(i.bad_type == step.bad_type),
+                Assert(i.stale == step.stale),
                 Assert(i.too_large == step.too_large),
                 Assert(i.short == step.short),
                 Assert(dut.total == (step.size + 8)[: LOG2 + 1]),
@@ -356,7 +386,8 @@ class SmpFramerProof(Elaboratable):
         with m.If(self._states("CHECK", "ERROR", "JOB")):
             m.d.comb += [
                 Assert(i.slot == step.slot),
-                Assert(reply.error & (reply.id == 0) & (reply.slot == step.slot)),
+                Assert(reply.error & (reply.slot == step.slot)),
+                Assert(reply.id == Mux(i.state("ERROR"), step.reply_id, 0)),
             ]
 
     def _counters(self, m):
@@ -397,6 +428,15 @@ MUTANTS = (
     Mutant("port_of_another_event", "new.port.eq(self.origin)", "new.port.eq(~self.origin)", 14),
     Mutant("no_door", "m.Elif(self.choice.open)", "m.Elif(1)", 26),
     Mutant("counts_clean_ends", "~event.ok & inside", "~event.ok", 14),
+    Mutant("narrow_epoch", "header[16 : 16 + EPOCH_BITS]", "header[16:31]", 14),
+    Mutant("grants_none", "(epoch != lease) | (lease == NO_EPOCH)", "epoch != lease", 14),
+    Mutant(
+        "guards_data_only",
+        "stale.eq(self._is_stale(header))",
+        "stale.eq(self._is_stale(header) & (header[:8] == TYPE_DATA))",
+        14,
+    ),
+    Mutant("id_of_none", "Mux(to_board, 0, header[64:96])", "0", 14),
 )
 
 ASSUMES = "a role that answers jobs it has; an engine that opens a number after its release"
@@ -407,7 +447,8 @@ PROOFS = (
         name="smp_framer",
         core="cores.services.framer.SmpFramer(32, 2 sessions, segments of 256 bytes)",
         says="each message is a job or an error, once; answers, descriptors and records are those "
-        "of its session; none is listed twice",
+        "of its session; none is listed twice; with the guard on no message of another epoch is a "
+        "job",
         module="trebuchet.cores.services.framer",
         build=SmpFramerProof,
         depth=1,
@@ -425,7 +466,10 @@ PROOFS = (
         build=lambda cores: SmpFramerProof(cores, board=True),
         depth=1,
         cover_depth=28,
-        mutants=(Mutant("opens_without_role", "self._opens_with_role(m, new)", "pass", 14),),
+        mutants=(
+            Mutant("opens_without_role", "self._opens_with_role(m, new)", "pass", 14),
+            Mutant("guards_no_parts", "to_board & ~stale", "to_board", 14),
+        ),
         assumes=ASSUMES,
         not_proved=NOT_PROVED,
     ),

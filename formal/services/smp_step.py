@@ -109,10 +109,28 @@ class Step:
     ``kind``: 0 the session was listed, 1 an event, 2 an answer, 3 it is the session's turn in a
     sweep. ``origin``: port of the event. ``shut``: the door of the role that a message is for was
     closed when it was looked at; ``away``: that of the board, for a message or a part of one.
+    ``lease``, ``guard``: the registers when the header was complete.
     """
 
-    def __init__(self, m, kind, old, event, answer, header, blocked, who, origin, shut, away, rest):
+    def __init__(
+        self,
+        m,
+        kind,
+        old,
+        event,
+        answer,
+        header,
+        blocked,
+        who,
+        origin,
+        shut,
+        away,
+        rest,
+        lease,
+        guard,
+    ):
         self.m, self.old, self.who, self.origin, self.rest = m, old, who, origin, rest
+        self.lease, self.guard = lease, guard
         self.layout = old.shape()
         self.board = "part" in self.layout.members
         listed = kind == 0
@@ -129,15 +147,15 @@ class Step:
         self.ends = live & ~enough & ~old.late
         complete = (self.size + 8)[: LOG2 + 1] <= self.unread
         fatal = self.bad_type | self.too_large
-        judged = self.looks & ~self.to_board
-        wrong = judged & (fatal | (complete & self.short))
+        judged = self.looks & ~(self.to_board & ~self.stale)
+        wrong = judged & (fatal | (complete & (self.short | self.stale)))
         self.error = wrong | self.tardy
         self.waits = judged & ~fatal & ~complete
-        self.job = judged & ~fatal & complete & ~self.short & ~shut
+        self.job = judged & ~fatal & complete & ~self.short & ~self.stale & ~shut
         # A part of a message to the board: its header, what was asked for, or why that is missing.
         whole = enough & ~old.dead
         part = work & parts & ~blocked & ~away
-        self.board_job = part | (self.looks & self.to_board & ~away)
+        self.board_job = part | (self.looks & self.to_board & ~self.stale & ~away)
         self.part_total = Mux(parts, Mux(whole, old.need, 0), 8)
         self.missing = parts & (self.part_total == 0)
         good = (kind == 2) & of_board(old) & (answer.status == Status.OK)
@@ -150,7 +168,7 @@ class Step:
         self.over = (kind == 3) & ~self.lingers  # nothing that is not in the list already
         answered = (kind == 2) & ~old.dead & ~self.goes_on
         self.reply = self.error | answered
-        self._reply(kind, old, answer)
+        self._reply(kind, old, answer, header)
         self._records(kind, old, event, answer)
         self._outputs(old, answer)
         self._job(old, header)
@@ -172,10 +190,12 @@ class Step:
         known = (self.type == DATA) | (self.type == STREAM) | (self.type == CONFIGURATION)
         self.to_board = (self.type == CONFIGURATION) & (asked == 0) & int(self.board)
         self.bad_type = ~known
+        epoch = header[16:32]
+        self.stale = self.guard & ~((epoch == self.lease) & (epoch != 0))
         self.too_large = self.size > LARGEST - 8
         self.short = self.size < 4
 
-    def _reply(self, kind, old, answer):
+    def _reply(self, kind, old, answer, header):
         """What goes into memory before the result, and what it answers."""
         failed = (answer.status != Status.OK) | old.job_configure | of_board(old)
         self.slot = Mux(kind == 2, old.job_slot, old.slots[0])
@@ -183,11 +203,17 @@ class Step:
         why = Mux(
             self.bad_type,
             Status.BAD_TYPE,
-            Mux(self.too_large, Status.TOO_LARGE, Status.BAD_LENGTH),
+            Mux(
+                self.too_large,
+                Mux(self.stale, Status.STALE, Status.TOO_LARGE),
+                Mux(self.short, Status.BAD_LENGTH, Status.STALE),
+            ),
         )
         why = Mux(self.tardy, Status.TIMED_OUT, why)
         self.status = Mux(kind == 2, answer.status, why)
-        self.reply_id = Mux((kind == 2) & ~of_board(old), answer.id, 0)
+        refused = self.error & ~self.fatal & ~self.short & ~self.to_board  # has an ID, is stale
+        of_message = Mux(refused, header[64:96], 0)
+        self.reply_id = Mux((kind == 2) & ~of_board(old), answer.id, of_message)
         size = (self.size + 8)[: LOG2 + 1]
         self.total = Mux(kind == 2, old.need, Mux(self.fatal, self.unread, size))
         error = self.reply_error
