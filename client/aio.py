@@ -10,7 +10,7 @@ from .dispatch import Dispatcher, Member, Task
 from .jobs import Call
 from .link import Link, LinkState
 from .management import Management
-from .owner import Mapping, Options, Owner, check_addresses, make_member
+from .owner import Leased, Mapping, Options, Owner, check_addresses, make_member
 
 __all__ = ["AsyncBoard", "AsyncPool"]
 
@@ -256,7 +256,7 @@ async def _asynchronous(items: Any) -> AsyncIterator[Any]:
         yield item
 
 
-class AsyncBoard(Waiting, Management):
+class AsyncBoard(Waiting, Management, Leased):
     """:class:`~.blocking.Board` for asyncio.
 
     >>> async with AsyncBoard("10.0.0.2") as board:

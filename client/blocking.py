@@ -14,7 +14,7 @@ from .dispatch import Dispatcher, Member
 from .jobs import Call, Service
 from .link import Link, LinkState
 from .management import Management
-from .owner import Mapping, Options, Owner, check_addresses, make_member
+from .owner import Leased, Mapping, Options, Owner, check_addresses, make_member
 
 __all__ = ["Board", "Pool", "unacknowledged"]
 
@@ -231,7 +231,7 @@ class Blocking(Owner):
             mapping.close()
 
 
-class Board(Blocking, Management):
+class Board(Blocking, Management, Leased):
     """A board; a context manager.
 
     >>> with Board("10.0.0.2") as board:
@@ -261,6 +261,9 @@ class Board(Blocking, Management):
         Messages under way at a time. A board works on one of a connection while the next one comes.
     retries : int
         How often a job that may be repeated is repeated (:mod:`.dispatch`).
+    epoch : int or None
+        Epoch of the lease of the board (docs/smp.md), which messages to it carry; also
+        ``HOST:PORT@EPOCH``. None: there is none.
     """
 
     def __init__(self, address: str, **options: Unpack[Options]) -> None:
@@ -296,7 +299,8 @@ class Pool(Blocking):
     A job goes to the board with the fewest in flight. If a board is lost, its pure jobs are done by
     others; jobs that are not pure raise :class:`~.errors.ConnectionLost`. It is tried again while
     jobs wait. A board that is listed twice has two connections, so that two instances of a role
-    work for this client. Parameters are those of :class:`Board`, for each board.
+    work for this client. Parameters are those of :class:`Board`, for each board. A board that
+    answers ``STALE`` has no jobs any more; others have them, if there are some.
     """
 
     def __init__(self, addresses: Sequence[str], **options: Unpack[Options]) -> None:

@@ -11,6 +11,8 @@ a job                                 is
 answered with a result                done
 refused                               failed; if pure and the status is ``ABORTED`` or
                                       ``NO_ANSWER``, repeated
+answered ``STALE`` by a board that    repeated, by another board only: it was not worked on; the
+has an epoch here                     board gets no job until it has another epoch
 lost before all of it was sent        repeated: no board works on a part of a message
 lost, and pure                        repeated; after a time-out or an answer that makes no sense
                                       on another board only
@@ -27,12 +29,13 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ..models.epoch import NO_EPOCH
 from ..models.progress import Deadline
 from ..models.status import Status
 from .errors import BoardError, ConnectionLost, ProtocolError, WrongRole
 from .jobs import AnyCall, Batch, Service
 from .link import Link, LinkState
-from .session import Outcome
+from .session import Lease, Outcome
 from .status import parse_status, roles_of
 
 __all__ = ["Dispatcher", "Member", "Task"]
@@ -47,8 +50,15 @@ class Member:
     was named by the user has that role at its port: messages to it carry no number.
     """
 
-    def __init__(self, name: str, links: dict[Service, Link], roles: list[str] | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        links: dict[Service, Link],
+        roles: list[str] | None,
+        lease: Lease | None = None,
+    ) -> None:
         self.name, self.links, self.roles = name, links, roles
+        self.lease = lease or Lease()
         self.port_only = roles is not None and len(roles) == 1
         #: Why its roles are not known, and when they may be asked for again.
         self.unresolved: BoardError | None = None
@@ -243,6 +253,8 @@ class Dispatcher:
             elif role not in member.roles:
                 roles = ", ".join(member.roles) or "none"
                 return WrongRole(f"{member.name} has no role {role!r}; its roles are: {roles}")
+        if service == Service.ROLE and member.lease.stale is not None:
+            return member.lease.stale
         if link.hopeless(self.retries):
             return link.error or ConnectionLost(f"the connection to {link.name} is closed")
         return None
@@ -260,8 +272,10 @@ class Dispatcher:
         job.link, job.begun = link, time.monotonic()
         self._given += 1
         link.latest = self._given
-        member = next(each for each in self.members if link in each.links.values())
-        link.submit(job, member.number(job.batch.role))
+        link.submit(job, self._member_of(link).number(job.batch.role))
+
+    def _member_of(self, link: Link) -> Member:
+        return next(each for each in self.members if link in each.links.values())
 
     def _ask_roles(self, member: Member) -> None:
         if member.asking:
@@ -318,6 +332,7 @@ class Dispatcher:
             return
         if isinstance(result, BoardError):
             again = run.batch.pure and result.status in _REPEATABLE
+            again |= self._is_stale(job, result)
             if not (again and self._repeat(job)):
                 self._fail(run, result)
             return
@@ -333,6 +348,16 @@ class Dispatcher:
             self._streams = {link: each for link, each in self._streams.items() if each is not run}
             results = [found for found in run.results if found is not None]
             self._resume(run.task, lambda: run.task.call.send(results))
+
+    def _is_stale(self, job: _Job, refusal: BoardError) -> bool:
+        """Whether its board refuses the epoch that it has here; it gets no job then."""
+        if refusal.status != Status.STALE or job.link is None or job.batch.service != Service.ROLE:
+            return False
+        lease = self._member_of(job.link).lease
+        if lease.epoch == NO_EPOCH:
+            return False
+        lease.stale = refusal
+        return True
 
     def _lose(self, link: Link, jobs: list[tuple[Any, bool]], why: BoardError) -> None:
         self._streams.pop(link, None)

@@ -5,16 +5,18 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Self, TypedDict, TypeVar
 
+from ..models.epoch import NO_EPOCH, check_epoch
 from .dispatch import Dispatcher, Member, Task
 from .errors import BoardError
 from .jobs import AnyCall, Service
 from .link import Link
 from .role import Role, typed_calls
-from .session import Numbers, Session, SmpSession, StatusSession
+from .session import Lease, Numbers, Session, SmpSession, StatusSession
 from .smp import PORT
 
 __all__ = [
     "MANAGEMENT_PORT",
+    "Leased",
     "Mapping",
     "Options",
     "Owner",
@@ -47,6 +49,20 @@ class Options(TypedDict, total=False):
     timeout: float
     in_flight: int
     retries: int
+    epoch: int | None
+
+
+def split_epoch(address: str, epoch: int | None) -> tuple[str, int]:
+    """``ADDRESS`` or ``ADDRESS@EPOCH``; ``epoch`` is that of the former."""
+    address, at, number = address.partition("@")
+    if at:
+        if not number.isdecimal():
+            raise BoardError(f"the epoch of {address} must be a number, not {number!r}")
+        epoch = int(number)
+    try:
+        return address, NO_EPOCH if epoch is None else check_epoch(epoch)
+    except ValueError as error:
+        raise BoardError(f"{address}: {error}") from error
 
 
 def make_member(
@@ -57,8 +73,11 @@ def make_member(
     timeout: float = 30.0,
     in_flight: int = 2,
     retries: int = 2,
+    epoch: int | None = None,
 ) -> Member:
     """A board with its links."""
+    address, granted = split_epoch(address, epoch)
+    lease = Lease(granted)
     if retries < 0:
         raise ValueError(f"retries must be at least 0, not {retries}")
     if in_flight < 1:
@@ -71,7 +90,7 @@ def make_member(
 
     def smp() -> Callable[[str], Session]:
         numbers = Numbers()
-        return lambda name: SmpSession(name, numbers)
+        return lambda name: SmpSession(name, numbers, lease)
 
     whom = host if management == MANAGEMENT_PORT else f"{host}:{management}"
     links = {
@@ -79,7 +98,7 @@ def make_member(
         Service.MANAGEMENT: Link(host, management, smp(), 1, timeout),
         Service.STATUS: Link(host, management, lambda name: StatusSession(name, whom), 1, timeout),
     }
-    return Member(address, links, None if roles is None else list(roles))
+    return Member(address, links, None if roles is None else list(roles), lease)
 
 
 def check_addresses(addresses: Sequence[str]) -> list[str]:
@@ -87,6 +106,22 @@ def check_addresses(addresses: Sequence[str]) -> list[str]:
     if isinstance(addresses, str) or not addresses:
         raise ValueError(f"addresses must be a sequence of at least one address, not {addresses!r}")
     return list(addresses)
+
+
+class Leased:
+    """A single board, whose lease may be renewed."""
+
+    _member: Member
+
+    @property
+    def epoch(self) -> int:
+        """Epoch that messages to the board carry; 0: none. Another one counts from now on."""
+        return self._member.lease.epoch
+
+    @epoch.setter
+    def epoch(self, epoch: int) -> None:
+        lease = self._member.lease
+        lease.epoch, lease.stale = check_epoch(epoch), None
 
 
 class Owner:

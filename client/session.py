@@ -11,8 +11,8 @@ Rules of an SMP conversation:
    was given up: it is counted and dropped. An ID that was never given ends the conversation.
 3. A refusal without an ID in flight is that of the oldest message: a board answers in order.
 4. Commands and configurations have no ID; their answers are those of the oldest message.
-5. After ``BAD_TYPE``, ``TOO_LARGE``, ``TIMED_OUT`` and ``TRUNCATED`` by the header the peer reads
-   nothing more: no job is taken, and the link connects anew.
+5. After ``BAD_TYPE``, ``TOO_LARGE``, ``TIMED_OUT``, ``TRUNCATED`` and ``STALE`` by the header the
+   peer may read nothing more: no job is taken, and the link connects anew.
 """
 
 from collections import deque
@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
+from ..models.epoch import NO_EPOCH
 from ..models.status import Status
 from .errors import BoardError, ConnectionLost, ProtocolError, refusal
 from .jobs import Batch
@@ -34,10 +35,10 @@ from .smp import (
 )
 from .status import MAX_BYTES, is_whole, parse_answer, request_for
 
-__all__ = ["Numbers", "Outcome", "Session", "SmpSession", "StatusSession", "Ticket"]
+__all__ = ["Lease", "Numbers", "Outcome", "Session", "SmpSession", "StatusSession", "Ticket"]
 
 #: Statuses after which a board reads no more of a connection, if they name no job.
-_FINAL = (Status.BAD_TYPE, Status.TOO_LARGE, Status.TIMED_OUT, Status.TRUNCATED)
+_FINAL = (Status.BAD_TYPE, Status.TOO_LARGE, Status.TIMED_OUT, Status.TRUNCATED, Status.STALE)
 #: Messages up to this size are sent with their header in one piece.
 _JOINED = 1 << 16
 _WITH_ID = (MessageType.DATA, MessageType.STREAM)
@@ -69,6 +70,17 @@ class Numbers:
     def given(self, number: int) -> bool:
         """Whether ``number`` was given, among the latest 2**31."""
         return number > 0 and (self.last - number) % 0xFFFFFFFF < min(self.count, 1 << 31)
+
+
+@dataclass
+class Lease:
+    """The epoch of a board's lease, which its messages carry; 0: there is none.
+
+    ``stale``: the board's refusal of a job with this epoch.
+    """
+
+    epoch: int = NO_EPOCH
+    stale: BoardError | None = None
 
 
 @dataclass(frozen=True)
@@ -161,11 +173,11 @@ class Session:
 
 
 class SmpSession(Session):
-    """A conversation of SMP messages; ``numbers`` are the link's."""
+    """A conversation of SMP messages; ``numbers`` are the link's, ``lease`` is the board's."""
 
-    def __init__(self, name: str, numbers: Numbers) -> None:
+    def __init__(self, name: str, numbers: Numbers, lease: Lease | None = None) -> None:
         super().__init__(name)
-        self.numbers = numbers
+        self.numbers, self.lease = numbers, lease or Lease()
         self._decoder = Decoder(8)
         self._spoke = False
 
@@ -179,11 +191,12 @@ class SmpSession(Session):
         self._decoder.max_payload = min(largest, MAX_PAYLOAD)
         if kind in _WITH_ID:
             # The operand stays where it is: it may be large.
-            head = data_message(number, b"", kind, role).pack()
+            head = data_message(number, b"", kind, role, self.lease.epoch).pack()
             size = len(ticket.operand) + 4
             head = head[:4] + size.to_bytes(4, "little") + head[8:]
         else:
-            head = Message(kind, b"", role).pack()[:4] + len(ticket.operand).to_bytes(4, "little")
+            head = Message(kind, b"", role, self.lease.epoch).pack()[:4]
+            head += len(ticket.operand).to_bytes(4, "little")
         if len(ticket.operand) <= _JOINED:
             self._queue(number, ticket, head + ticket.operand)
         else:

@@ -18,8 +18,9 @@ type   name                    payload
 
 A board answers a message that it cannot work on with a type 2 message of 8 bytes: u8 status
 (:class:`trebuchet.models.status.Status`), three zero bytes, u32 ID of the message in question.
-Reserved bytes are sent as 0 and ignored when received, but for the first of a message to a board: n
-names role n - 1 of the board, 0 the TCP port's.
+Of the reserved bytes of a message to a board the first names its role: n is role n - 1 of the
+board, 0 the TCP port's. The other two are the epoch of the sender's lease
+(:mod:`..models.epoch`), or 0.
 """
 
 import struct
@@ -27,6 +28,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
+from ..models.epoch import NO_EPOCH
 from ..models.plan import MAX_ROLES
 from .errors import ProtocolError, describe_status
 
@@ -54,7 +56,7 @@ PORT = 4000
 #: Largest payload a decoder takes unless told otherwise; stops a bad size from eating memory.
 MAX_PAYLOAD = 1 << 26
 
-HEADER = struct.Struct("<BB2xI")
+HEADER = struct.Struct("<BBHI")
 RESPONSE = struct.Struct("<B3xI")
 REPLY = struct.Struct("<B3x")
 WORD = struct.Struct("<I")
@@ -78,10 +80,12 @@ class Message:
     payload: bytes
     #: Number of the role that it is for; None: the TCP port's.
     role: int | None = None
+    #: Epoch of the sender's lease.
+    epoch: int = NO_EPOCH
 
     def pack(self) -> bytes:
         named = 0 if self.role is None else self.role + 1
-        return HEADER.pack(self.kind, named, len(self.payload)) + self.payload
+        return HEADER.pack(self.kind, named, self.epoch, len(self.payload)) + self.payload
 
 
 @dataclass(frozen=True)
@@ -117,14 +121,18 @@ class Response:
 
 
 def data_message(
-    id: int, data: bytes, kind: MessageType = MessageType.DATA, role: int | None = None
+    id: int,
+    data: bytes,
+    kind: MessageType = MessageType.DATA,
+    role: int | None = None,
+    epoch: int = NO_EPOCH,
 ) -> Message:
     """A data message, or one of another type that begins with an ID; ``role``: for which role."""
     if not 0 <= id < 1 << 32:
         raise ValueError(f"id must be 32 bit unsigned, not {id}")
     if role is not None and not 0 <= role < MAX_ROLES:
         raise ValueError(f"role must be 0 to {MAX_ROLES - 1}, not {role}")
-    return Message(kind, WORD.pack(id) + data, role)
+    return Message(kind, WORD.pack(id) + data, role, epoch)
 
 
 def response_message(status: int, id: int | None = None) -> Message:
@@ -204,7 +212,7 @@ class Decoder:
 
     def _messages(self) -> Iterator[Message]:
         while len(self.buffer) >= HEADER.size:
-            number, _, size = HEADER.unpack_from(self.buffer)
+            number, _, epoch, size = HEADER.unpack_from(self.buffer)
             try:
                 kind = MessageType(number)
             except ValueError:
@@ -218,4 +226,4 @@ class Decoder:
                 return
             payload = bytes(self.buffer[HEADER.size : end])
             del self.buffer[:end]
-            yield Message(kind, payload)
+            yield Message(kind, payload, epoch=epoch)

@@ -62,10 +62,16 @@ def test_decoder_does_not_care_how_the_stream_is_split(seed):
     assert got == sent
 
 
-def test_decoder_ignores_reserved_bytes():
+def test_decoder_takes_any_reserved_bytes():
+    """The last two are an epoch."""
     assert smp.Decoder().feed(b"\x03\xff\xee\xdd\x01\0\0\0z") == [
-        smp.Message(smp.MessageType.DATA, b"z")
+        smp.Message(smp.MessageType.DATA, b"z", epoch=0xDDEE)
     ]
+
+
+def test_epoch_bytes():
+    message = smp.data_message(1, b"", role=2, epoch=0x1234)
+    assert message.pack() == bytes.fromhex("03033412 04000000 01000000")
 
 
 @pytest.mark.parametrize("kind", [0, 7, 255])
