@@ -12,6 +12,7 @@
 #include "crash.h"
 #include "flash_commands.h"
 #include "ip.h"
+#include "lease.h"
 #include "log.h"
 #include "restart.h"
 #include "role.h"
@@ -132,6 +133,7 @@ const struct command commands[] = {
 #endif
 	{ "role", "[NAME [on|off|reset]]", "state of the roles, or switch one", role_command },
 	{ "ip", "", "addresses and the lease", ip_command },
+	{ "lease", "[EPOCH|on|off]", "epoch that messages must have: show or raise it", lease_command },
 	{ "config", "[show|set KEY VALUE|unset KEY|save|erase]", "settings in flash", command_config },
 	{ "image", "[show|erase|boot]", "the application in flash", command_image },
 	{ "log", "[error|warn|info|debug]", "last lines, or set what is printed", log_command },

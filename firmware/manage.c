@@ -12,6 +12,7 @@
 #include "board.h"
 #include "buffer.h"
 #include "command.h"
+#include "lease.h"
 #include "log.h"
 #include "mailbox.h"
 #include "node.h"
@@ -287,7 +288,8 @@ void manage_take_header(const uint8_t *header, size_t length, uint8_t missing)
 {
 	struct node_piece piece = {
 		.session = mailbox_session(), .tag = NODE_TAG_HEADER, .missing = missing,
-		.data = header, .length = length, .now = board_uptime_ms(),
+		.data = header, .length = length, .now = board_uptime_ms(), .lease = lease_epoch(),
+		.stale = length == NODE_HEADER && lease_refuses(node_epoch(header)),
 	};
 
 	act(&piece);
@@ -300,6 +302,7 @@ void manage_take_piece(uint32_t tag, uint8_t missing)
 	struct node_piece piece = {
 		.session = mailbox_session(), .tag = (enum node_tag)tag, .missing = missing,
 		.data = (const uint8_t *)to, .length = mailbox_read(to), .now = board_uptime_ms(),
+		.lease = lease_epoch(), .stale = lease_refuses(0),
 	};
 
 	act(&piece);

@@ -50,6 +50,11 @@ void node_start(struct node *node, const struct node_limits *limits)
 	*node = (struct node){ .limits = *limits };
 }
 
+uint32_t node_epoch(const uint8_t header[NODE_HEADER])
+{
+	return header[2] | (uint32_t)header[3] << 8;
+}
+
 void node_head(uint8_t head[12], uint8_t type, uint32_t payload, uint32_t first)
 {
 	put32(head, type);
@@ -66,8 +71,12 @@ static void await_more(const struct node *node, struct node_step *step)
 static void begin_configuration(struct node *node, const struct node_piece *piece, uint32_t size,
 	struct node_step *step)
 {
+	if (piece->stale) {
+		respond(step, TREBUCHET_STATUS_STALE, 0, true);
+		return;
+	}
 	if (node->busy) {
-		if (piece->now - node->since < NODE_PATIENCE_MS) {
+		if (piece->now - node->since < NODE_PATIENCE_MS && piece->lease == node->lease) {
 			respond(step, TREBUCHET_STATUS_BUSY, 0, true);
 			return;
 		}
@@ -85,6 +94,7 @@ static void begin_configuration(struct node *node, const struct node_piece *piec
 	node->busy = true;
 	node->owner = piece->session;
 	node->since = piece->now;
+	node->lease = piece->lease;
 	node->size = size;
 	node->left = size;
 	node->refusal = TREBUCHET_STATUS_OK;
@@ -205,6 +215,11 @@ static void take_configuration(struct node *node, const struct node_piece *piece
 		respond(step, TREBUCHET_STATUS_ABORTED, 0, true);
 		return;
 	}
+	if (piece->lease != node->lease) {
+		node->busy = false;
+		respond(step, TREBUCHET_STATUS_STALE, 0, true);
+		return;
+	}
 	node->since = piece->now;
 	node->left -= (uint32_t)length;
 	used = take_rows(node, piece->data, length);
@@ -233,6 +248,8 @@ static void take_data(const struct node *node, const struct node_piece *piece,
 
 	if (piece->missing != TREBUCHET_STATUS_OK) {
 		respond(step, piece->missing, id, true);
+	} else if (piece->stale) {
+		respond(step, TREBUCHET_STATUS_STALE, id, false);
 	} else if (piece->length < 4 || (size != 0 && piece->length - 4 != size)) {
 		respond(step, TREBUCHET_STATUS_BAD_LENGTH, id, false);
 	} else {

@@ -10,6 +10,10 @@
  *
  * What cannot be understood, or is too large to be taken, ends the connection after the answer: where
  * the next message begins is not known. What is merely wrong is read to its end, then answered.
+ *
+ * A configuration of another epoch than the board's lease ends its connection: nothing is kept for it.
+ * One that began under another lease is refused with its next piece, and gives way to another at once.
+ * Data are refused while the guard is on: the epoch of their header is not kept until they are there.
  */
 #ifndef TREBUCHET_NODE_H
 #define TREBUCHET_NODE_H
@@ -58,6 +62,7 @@ struct node {
 	bool busy;
 	uint32_t owner;            /* its session */
 	uint32_t since;            /* when its last piece came, in milliseconds */
+	uint32_t lease;            /* the board's epoch when it began */
 	uint32_t size, left;       /* bytes of its payload, and those to come */
 	uint8_t refusal;           /* the status that it will be answered with, unless OK */
 	uint8_t row[12];           /* of its head: the sizes, then a core */
@@ -75,6 +80,8 @@ struct node_piece {
 	const uint8_t *data;
 	size_t length;
 	uint32_t now;              /* milliseconds, modulo 2**32 */
+	uint32_t lease;            /* epoch of the board's lease */
+	bool stale;                /* of a header: the guard refuses its epoch; of data: it is on */
 };
 
 enum node_action {
@@ -103,6 +110,8 @@ struct node_step {
 };
 
 void node_start(struct node *node, const struct node_limits *limits);
+/* The epoch in a message's header (models/epoch.py). */
+uint32_t node_epoch(const uint8_t header[NODE_HEADER]);
 /* Take what came. `length` of the piece is at most the piece asked for; more is left alone. */
 void node_take(struct node *node, const struct node_piece *piece, struct node_step *step);
 /* The configuration was carried out, or failed with another status than OK: the response to it. */

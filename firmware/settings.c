@@ -8,6 +8,7 @@
 
 #include "bulk.h"
 #include "flash.h"
+#include "lease.h"
 #include "log.h"
 #include "log_status.h"
 #include "role.h"
@@ -123,6 +124,8 @@ void settings_apply(void)
 	}
 	if (config_find(&config, "role", &value))
 		role_enable_all(piece_equals(value, "on"));
+	if (config_find(&config, "lease", &value) && piece_equals(value, "required"))
+		lease_require(); /* no connection is taken before the network starts */
 	apply_tcp();
 }
 

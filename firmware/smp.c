@@ -9,6 +9,7 @@
 
 #include "board.h"
 #include "buffer.h"
+#include "lease.h"
 #include "manage.h"
 #include "node.h"
 
@@ -53,7 +54,9 @@ static void copy(uint32_t address, uint8_t *to, uint32_t length)
 void smp_serve(void)
 {
 	uint32_t job = trebuchet_smp_board_job_read();
-	struct node_piece piece = { .data = (const uint8_t *)buffer, .now = board_uptime_ms() };
+	struct node_piece piece = {
+		.data = (const uint8_t *)buffer, .now = board_uptime_ms(), .lease = lease_epoch(),
+	};
 
 	if ((job & JOB(PENDING)) == 0 || !manage_is_idle())
 		return;
@@ -63,6 +66,9 @@ void smp_serve(void)
 	if (piece.length > TREBUCHET_MAILBOX_REQUEST) /* none was asked for */
 		piece.length = TREBUCHET_MAILBOX_REQUEST;
 	copy(trebuchet_smp_board_address_read(), (uint8_t *)buffer, piece.length);
+	/* The framer has judged it, perhaps by the lease before. */
+	if (piece.tag == NODE_TAG_HEADER && piece.length == NODE_HEADER)
+		piece.stale = lease_refuses(node_epoch((const uint8_t *)buffer));
 	if (piece.length == 0)
 		piece.missing = (job & JOB(GONE)) != 0 ? TREBUCHET_STATUS_ABORTED :
 				(job & JOB(LATE)) != 0 ? TREBUCHET_STATUS_TIMED_OUT :

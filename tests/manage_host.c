@@ -56,6 +56,12 @@ bool words_is(const struct words *words, unsigned index, const char *word)
 	return false;
 }
 
+bool words_number(const struct words *words, unsigned index, uint32_t *value)
+{
+	(void)words, (void)index, (void)value;
+	return false;
+}
+
 const char *command_status_name(uint8_t status)
 {
 	static const char *const names[] = TREBUCHET_STATUS_NAMES;

@@ -8,6 +8,7 @@ from firmware_lib import BITSTREAM_SLOT, FIRMWARE_SLOT, FLAGS, PORT, RAM, SANITI
 from trebuchet.cores.roles.contract import role_block
 from trebuchet.cores.services.mailbox import MAILBOX_BLOCK
 from trebuchet.cores.services.smp_board import BOARD_BLOCK
+from trebuchet.cores.services.smp_registers import SMP_BLOCK
 from trebuchet.soc.csr_export import c_header
 from trebuchet.soc.firmware import roles_header, status_table_header
 
@@ -18,8 +19,10 @@ __all__ = [
     "RING_AT",
     "ROLE",
     "ROLE_BASE",
+    "SMP_BASE",
     "build_manage",
     "bus_functions",
+    "write_headers",
 ]
 
 RAM_BYTES = 1 << 20
@@ -27,7 +30,8 @@ RAM_BYTES = 1 << 20
 IMAGE_AT = RAM + 0x82000
 #: Where the ring of the session is whose part the SMP framer shows.
 RING_AT = RAM + 0xF0000
-MAILBOX_BASE, BOARD_BASE, ROLE_BASE = 0xF000_3000, 0xF000_5000, 0xF000_6000
+MAILBOX_BASE, SMP_BASE, BOARD_BASE = 0xF000_3000, 0xF000_4000, 0xF000_5000
+ROLE_BASE = 0xF000_6000
 ROLE = role_block("ecg")
 REGIONS = [(MAILBOX_BLOCK, MAILBOX_BASE), (ROLE, ROLE_BASE)]
 SOURCES = (
@@ -36,6 +40,7 @@ SOURCES = (
     "node",
     "update",
     "smp",
+    "lease",
     "http",
     "status",
     "counters",
@@ -64,7 +69,7 @@ _READ = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_uint32)
 _WRITE = ctypes.CFUNCTYPE(None, ctypes.c_uint32, ctypes.c_uint32)
 
 
-def _headers(folder, soc, regions):
+def write_headers(folder, soc, regions):
     """The generated headers; registers are reached by the test's functions."""
     bus = "extern uint32_t (*bus_read)(uint32_t);\nextern void (*bus_write)(uint32_t, uint32_t);\n"
     regs = c_header(regions)
@@ -97,8 +102,8 @@ def build_manage(root, folder, flash=False, ring=None):
     if ring is not None:
         soc = soc.replace("REQUEST 1024", f"REQUEST {ring // 2}")  # less than a ring
         soc += f"#define TREBUCHET_SMP_RING {ring}u\n"
-        regions = [REGIONS[0], (BOARD_BLOCK, BOARD_BASE), *REGIONS[1:]]
-    _headers(folder, soc, regions)
+        regions = [REGIONS[0], (SMP_BLOCK, SMP_BASE), (BOARD_BLOCK, BOARD_BASE), *REGIONS[1:]]
+    write_headers(folder, soc, regions)
     sources = [root / "tests" / "manage_host.c"]
     sources += [root / "firmware" / f"{name}.c" for name in SOURCES]
     if flash:

@@ -33,6 +33,7 @@ class Node(ctypes.Structure):
         ("busy", ctypes.c_bool),
         ("owner", u32),
         ("since", u32),
+        ("lease", u32),
         ("size", u32),
         ("left", u32),
         ("refusal", u8),
@@ -53,6 +54,8 @@ class Piece(ctypes.Structure):
         ("data", ctypes.c_void_p),
         ("length", size_t),
         ("now", u32),
+        ("lease", u32),
+        ("stale", ctypes.c_bool),
     ]
 
 
@@ -90,6 +93,7 @@ class NodeBench:
 
     def __init__(self, lib, cores=(0xF0001000,), piece=1024, image=1000):
         self.lib, self.node, self.now = lib, Node(), 0
+        self.lease, self.guard = 0, False
         self.cores = (u32 * max(1, len(cores)))(*cores)
         self.memory = bytearray(image)
         limits = Limits(self.cores, len(cores), piece, image)
@@ -98,12 +102,20 @@ class NodeBench:
         self.done, self.notes = [], []
         self.verdict = 0  # status of what a configuration asks for
 
+    def refuses(self, tag, data):
+        """Whether the guard refuses a header with its epoch, or data."""
+        if not self.guard or tag not in (HEADER_TAG, DATA_TAG):
+            return False
+        epoch = int.from_bytes(data[2:4], "little") if tag == HEADER_TAG and len(data) == 8 else 0
+        return epoch == 0 or epoch != self.lease
+
     def take(self, session, data, missing=Status.OK):
         """Show one request; returns False once the connection is to be closed."""
         tag, _ = self.due.pop(session, (HEADER_TAG, 8))
         buffer = ctypes.create_string_buffer(data, max(1, len(data)))
         base = ctypes.addressof(buffer)
-        piece = Piece(session, tag, missing, base, len(data), self.now)
+        stale = self.refuses(tag, data)
+        piece = Piece(session, tag, missing, base, len(data), self.now, self.lease, stale)
         step = Step()
         self.lib.node_take(*map(ctypes.byref, (self.node, piece, step)))
         if step.note:

@@ -12,7 +12,15 @@ import threading
 
 import numpy
 import pytest
-from manage_lib import IMAGE_AT, MAILBOX_BASE, ROLE, ROLE_BASE, build_manage, bus_functions
+from manage_lib import (
+    IMAGE_AT,
+    MAILBOX_BASE,
+    ROLE,
+    ROLE_BASE,
+    SMP_BASE,
+    build_manage,
+    bus_functions,
+)
 from service_model import Connection
 from test_services_late import sweeping
 from test_services_mailbox import Bench, Firmware
@@ -27,17 +35,25 @@ from trebuchet.client.smp import (
     parse_response,
 )
 from trebuchet.cores.services.mailbox import MAILBOX_BLOCK
+from trebuchet.cores.services.smp_registers import SMP_BLOCK
 from trebuchet.models.ecg import model
 from trebuchet.models.ecg.synthetic import synthesise
 from trebuchet.models.status import Status
 from trebuchet.soc.csr_export import register_offsets, register_words
 
 SAMPLES, _, _ = synthesise(3.0, seed=7)
+LEASE, GUARD = (SMP_BASE + register_offsets(SMP_BLOCK)[name] for name in ("lease", "guard"))
 
 
 @pytest.fixture(scope="module")
 def lib(root, tmp_path_factory):
     return build_manage(root, tmp_path_factory.mktemp("manage"))
+
+
+@pytest.fixture(scope="module")
+def smp_lib(root, tmp_path_factory):
+    """Of a board with a TCP port for SMP messages."""
+    return build_manage(root, tmp_path_factory.mktemp("manage_smp"), ring=2048)
 
 
 class RoleModel:
@@ -93,6 +109,7 @@ class BusFirmware(Firmware):
         self.lib, self.role, self.stopped = lib, RoleModel(), False
         self.asked, self.told = queue.Queue(), queue.Queue()
         self.cycles = 1  # of an access
+        self.framer = {}
         self.sends = [0]  # answers and invitations in each round of the event loop
         self.names = {
             MAILBOX_BASE + offset: register
@@ -129,7 +146,11 @@ class BusFirmware(Firmware):
     async def access(self, ctx, address, value):
         if address >= ROLE_BASE:
             return self.role.read(address) if value is None else self.role.write(address, value)
-        register = self.names[address]
+        register = self.names.get(address)
+        if register is None:  # of the SMP framer: as it was written
+            if value is not None:
+                self.framer[address] = value
+            return self.framer.get(address, 0)
         if register.name == "send":
             self.sends[-1] += 1
         if value is None:
@@ -298,6 +319,48 @@ def test_a_second_configuration_is_refused(lib):
     assert answers[0] == [refused(Status.TRUNCATED)]
     assert answers[1][0].kind == MessageType.REPLY
     assert answers[2] == [refused(Status.BUSY)]
+
+
+def test_a_guard_refuses_configurations_of_another_epoch_and_all_data(smp_lib):
+    """Commands go on; a configuration that began under another lease ends with its next piece."""
+    good = Message(MessageType.CONFIGURATION, configuration(ROLE_BASE)[8:], epoch=7).pack()
+    window = data_message(5, bytes(200), epoch=7).pack()
+    bench = ManageBench(1, smp_lib)
+    bench.cpu.framer |= {LEASE: 7, GUARD: 1}
+    conns = [
+        Connection(command(b"on") + window + good + configuration(ROLE_BASE)),
+        Connection(Message(MessageType.CONFIGURATION, bytes(12), epoch=8).pack()),
+    ]
+    bench.run(conns)
+    first, second = (Decoder().feed(conn.received) for conn in conns)
+    assert first[0].kind == MessageType.REPLY
+    assert first[1:] == [refused(Status.STALE, 5), refused(Status.OK), refused(Status.STALE)]
+    assert second == [refused(Status.STALE)]
+    assert bench.cpu.role.regs["operand_length"] == 0
+
+
+def test_a_new_lease_ends_a_configuration_on_its_way(smp_lib):
+    image = configuration(ROLE_BASE, image=bytes(1500))
+    bench = ManageBench(1, smp_lib)
+    half, whole = bytearray(image), bytearray(image)
+    half[2], whole[2] = 7, 8
+
+    rounds = []  # of the event loop, since the first piece was taken
+
+    def raised():
+        if old.freed == 1032:
+            rounds.append(len(bench.cpu.sends))
+            if rounds[-1] > rounds[0] + 2:
+                bench.cpu.framer[LEASE] = 8
+        return bench.cpu.framer[LEASE] == 8
+
+    old = Connection(bytes(half[:1200]), fin=lambda c: False, chunk=1200)
+    new = Late(bytes(whole), raised)
+    bench.cpu.framer |= {LEASE: 7, GUARD: 1}
+    old.vanish = lambda c: new.ok
+    bench.run([old, new])
+    assert Decoder().feed(new.received) == [refused(Status.NOT_BUILT_IN)], "not BUSY"
+    assert "given up for another" in bench.cpu.log()
 
 
 def test_a_role_that_never_answers_is_reset(lib):

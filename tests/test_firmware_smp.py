@@ -9,19 +9,30 @@ import queue
 import threading
 
 import pytest
-from manage_lib import BOARD_BASE, IMAGE_AT, RING_AT, ROLE_BASE, build_manage, bus_functions
+from manage_lib import (
+    BOARD_BASE,
+    IMAGE_AT,
+    RING_AT,
+    ROLE_BASE,
+    SMP_BASE,
+    build_manage,
+    bus_functions,
+)
 from service_model import Connection
 from streams import seeds
 from test_services_board import Bench, configuration
+from test_services_fence import stamped
 from test_services_framer import SEGMENT, work
 from test_services_late import sweeping
 from trebuchet.client.smp import Configuration, Core
 from trebuchet.cores.services.smp_board import BOARD_BLOCK
+from trebuchet.cores.services.smp_registers import SMP_BLOCK
 from trebuchet.models.smp_framing import data_message, error_message
 from trebuchet.models.status import Status
 from trebuchet.soc.csr_export import register_offsets
 
 NAMES = {BOARD_BASE + offset: name for name, offset in register_offsets(BOARD_BLOCK).items()}
+FRAMERS = {SMP_BASE + offset: name for name, offset in register_offsets(SMP_BLOCK).items()}
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +77,8 @@ class CpuModel:
         return ctypes.string_at(self.lib.host_log).decode()
 
     async def access(self, ctx, address, value):
+        if address in FRAMERS:
+            return ctx.get(getattr(self.dut.framer.csr, FRAMERS[address]))
         name = NAMES.get(address)
         if name is None:
             self.enabled += address >= ROLE_BASE and value == 1
@@ -212,3 +225,28 @@ def hold_until(conn, begins):
         return bool(c.payload) and fin(c)
 
     conn.fin = asked
+
+
+def test_a_new_lease_ends_a_configuration_on_its_way(lib):
+    """The framer lets the rest of it pass; the firmware refuses it, and takes the new holder's."""
+    bench = SmpBench(1, lib)
+    csr = bench.dut.framer.csr
+    image = for_cores(ROLE_BASE, image=bytes(1100))
+    old = Connection(stamped(image, 7), chunk=100, fin=lambda c: False)
+    new = Connection(stamped(for_cores(ROLE_BASE), 8) + data_message(1, b"abc", epoch=8))
+    late = Connection(data_message(2, b"abc", epoch=7))
+    for conn in (new, late):
+        hold(conn, old)
+
+    async def raises(ctx):
+        ctx.set(csr.lease, 7)
+        ctx.set(csr.guard, 1)
+        while old.freed < 200:
+            await ctx.tick()
+        ctx.set(csr.lease, 8)
+
+    old.vanish = lambda c: c.got_fin
+    bench.run([old, new, late], raises)
+    assert old.received == error_message(Status.STALE)
+    assert new.received == error_message(Status.OK) + result(1, b"abc")
+    assert late.received == error_message(Status.STALE, 2)
