@@ -11,6 +11,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from ..models.epoch import EPOCH_BITS
 from .jobd_build import build
 from .options import MAX_SECONDS, a_number
 
@@ -62,8 +63,9 @@ def jobd(
     node: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="HOST:PORT[/PORT]",
-            help="A node to connect to; /PORT: where it takes configuration messages. Repeatable.",
+            metavar="HOST:PORT[/PORT][@EPOCH]",
+            help="A node to connect to; /PORT: where it takes configuration messages; @EPOCH: of "
+            "its lease. Repeatable.",
         ),
     ] = None,
     address: Address = "127.0.0.1",
@@ -144,8 +146,15 @@ def node(
     segment: Annotated[
         int, typer.Option(min=256, max=1 << 32, help="Bytes of the largest message.")
     ] = 1 << 17,
+    lease: Annotated[
+        int, typer.Option(min=0, max=(1 << EPOCH_BITS) - 1, help="Epoch of each board's lease.")
+    ] = 0,
+    guard: Annotated[
+        bool, typer.Option("--guard", help="Refuse messages of other epochs.")
+    ] = False,
 ) -> None:
     """Model boards with one role each, for the job server: loopback or benchmark role."""
     options = {"boards": boards, "address": address, "port": port, "server": server}
     options |= {"cycles": cycles, "clock-hz": clock_hz, "segment": segment}
+    options |= {"lease": lease, "guard": guard}
     _become("trebuchet-node", _words(options))

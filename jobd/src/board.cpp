@@ -41,7 +41,7 @@ void make_noise(smp::Bytes& noise, size_t bytes) {
 }  // namespace
 
 Board::Board(asio::io_context& io, std::string name, const BoardOptions& options)
-    : io_(io), name_(std::move(name)), options_(options) {}
+    : io_(io), name_(std::move(name)), options_(options), lease_(options.lease) {}
 
 asio::awaitable<void> Board::serve(tcp::socket socket) {
     ++sessions_;
@@ -72,18 +72,17 @@ asio::awaitable<void> Board::serve_messages(jobd::Channel& channel) {
             if (failure) channel.close();
             changed.notify();
         });
-    const smp::Limits limits{options_.segment, true, false, true};
+    const smp::Limits limits{options_.segment, true, false, true, true};
     try {
-        Status ending = Status::OK;
+        jobd::Received received;
         for (;;) {
             while (channel.queued() >= kMostAnswers && !written) co_await changed.wait();
             jobd::Stored message;
-            const auto received = co_await channel.receive(message, limits);
-            ending = received.status;
+            received = co_await channel.receive(message, limits);
             if (received.kind != jobd::Received::kMessage) break;
             channel.post(co_await answer(message.bytes));
         }
-        if (ending != Status::OK) channel.post(refuse(ending, 0));
+        if (received.status != Status::OK) channel.post(refuse(received));
         channel.finish();
         while (!written) co_await changed.wait();
         ended = true;
@@ -96,13 +95,37 @@ asio::awaitable<void> Board::serve_messages(jobd::Channel& channel) {
     while (!written) co_await changed.wait();
 }
 
+// The answer to a message whose header is refused.
+smp::Bytes Board::refuse(const jobd::Received& received) {
+    const bool large = received.status == Status::TOO_LARGE;
+    if (large && lease_.refuses(received.header.epoch)) {
+        ++lease_.stale;
+        return smp::response_message(Status::STALE, 0);
+    }
+    return refuse(received.status, 0);
+}
+
 asio::awaitable<smp::Bytes> Board::answer(const smp::Bytes& message) {
     const auto header = smp::load_header(message);
     const auto payload = std::span(message).subspan(smp::kHeaderBytes);
-    if (header.is(smp::Type::kConfiguration))
-        co_return smp::response_message(configure(payload), 0);
+    if (header.is(smp::Type::kCommand)) {
+        const auto [status, text] = lease_.command(
+            {reinterpret_cast<const char*>(payload.data()), payload.size()});
+        co_return smp::reply_message(status, text);
+    }
+    const bool configures = header.is(smp::Type::kConfiguration);
+    const bool stale = lease_.refuses(header.epoch);
+    if (configures && !stale) co_return smp::response_message(configure(payload), 0);
     if (payload.size() < smp::kIdBytes) co_return refuse(Status::BAD_LENGTH, 0);
+    if (stale) {
+        ++lease_.stale;
+        co_return smp::response_message(Status::STALE, configures ? 0 : smp::load_u32(payload));
+    }
     ++numbers_.messages;
+    co_return co_await do_job(payload);
+}
+
+asio::awaitable<smp::Bytes> Board::do_job(std::span<const std::byte> payload) {
     co_await work();
     const uint32_t id = smp::load_u32(payload);
     smp::Bytes result(smp::kDataHeaderBytes);
@@ -181,7 +204,9 @@ std::string Board::status() const {
                             pair("bad_length", numbers_.bad_length) + "," +
                             pair("too_large", numbers_.too_large) + "," +
                             pair("no_room", numbers_.no_room) + "," +
-                            pair("aborted", numbers_.aborted);
+                            pair("aborted", numbers_.aborted) + "," +
+                            pair("stale", lease_.stale) + "," + pair("lease", lease_.epoch) +
+                            "," + pair("guard", lease_.guard);
     const std::string jobs = pair("jobs", numbers_.jobs) + "," +
                              pair("busy_cycles", numbers_.busy_cycles) + "," +
                              pair("configurations", numbers_.configurations);

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "channel.h"
+#include "lease.h"
 #include "message.h"
 #include "metrics.h"
 
@@ -24,13 +25,16 @@ struct BoardOptions {
     size_t room = (1 << 17) - 16;    // bytes of the largest result
     double clock_hz = 50e6;          // of the role
     uint64_t cycles = 0;             // of a job, before a benchmarking configuration
+    Lease lease;                     // after a start
 };
 
 // Behaves as models/smp_framing.py, with these roles: before it is configured the loopback role;
 // after a benchmarking configuration (distributed-fpga-framework, 4.2.2) the benchmark role
 // (models/roles.py), whose delay is in cycles. One job at a time, whichever connection it came by;
-// a connection's messages are answered in turn, and at most two answers wait to be taken. A
-// connection whose first byte is 9 or more speaks HTTP: it has one answer, the state as JSON.
+// a connection's messages are answered in turn, and at most two answers wait to be taken. A message
+// is judged by the board's lease when its turn has come. The command `lease` (type 5) comes to the
+// same port. A connection whose first byte is 9 or more speaks HTTP: it has one answer, the state
+// as JSON.
 class Board {
   public:
     Board(asio::io_context& io, std::string name, const BoardOptions& options);
@@ -54,7 +58,9 @@ class Board {
     asio::awaitable<void> serve_messages(jobd::Channel& channel);
     asio::awaitable<void> serve_status(tcp::socket socket);
     asio::awaitable<smp::Bytes> answer(const smp::Bytes& message);
+    smp::Bytes refuse(const jobd::Received& received);
     smp::Bytes refuse(Status status, uint32_t id);
+    asio::awaitable<smp::Bytes> do_job(std::span<const std::byte> payload);
     asio::awaitable<void> work();
     Status configure(std::span<const std::byte> payload);
     Status run(std::span<const std::byte> operand, smp::Bytes& message);
@@ -64,6 +70,7 @@ class Board {
     std::string name_;
     BoardOptions options_;
     jobd::Counters unused_;
+    Lease lease_;
     std::optional<Benchmark> benchmark_;
     smp::Bytes noise_;  // for the longest result so far
     Numbers numbers_;

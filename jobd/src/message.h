@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -36,7 +37,13 @@ struct Uninitialised : std::allocator<T> {
 
 using Bytes = std::vector<std::byte, Uninitialised<std::byte>>;
 
-enum class Type : uint8_t { kConfiguration = 1, kResponse = 2, kData = 3 };
+enum class Type : uint8_t {
+    kConfiguration = 1,
+    kResponse = 2,
+    kData = 3,
+    kCommand = 5,
+    kReply = 6,
+};
 
 constexpr size_t kHeaderBytes = 8;
 constexpr size_t kIdBytes = 4;
@@ -46,7 +53,8 @@ constexpr size_t kResponseBytes = 16;
 
 struct Header {
     uint8_t type = 0;
-    uint32_t size = 0;  // bytes of the payload
+    uint32_t size = 0;   // bytes of the payload
+    uint16_t epoch = 0;  // of the sender's lease; 0: none
 
     bool is(Type wanted) const { return type == static_cast<uint8_t>(wanted); }
 };
@@ -56,6 +64,8 @@ void store_u32(std::span<std::byte> into, uint32_t value);
 
 // Of at least kHeaderBytes bytes. The reserved bytes are left where they are: they are passed on.
 Header load_header(std::span<const std::byte> from);
+// The second and third reserved byte of a header.
+void store_epoch(std::span<std::byte> header, uint16_t epoch);
 
 // What a connection takes.
 struct Limits {
@@ -63,6 +73,7 @@ struct Limits {
     bool configuration = false;  // messages of type 1
     bool response = false;       // messages of type 2
     bool data = true;            // messages of type 3
+    bool command = false;        // messages of type 5
 };
 
 // OK, BAD_TYPE or TOO_LARGE. After the last two the place of the next message is unknown.
@@ -70,6 +81,9 @@ Status judge(const Header& header, const Limits& limits);
 
 // A type 2 message of 16 bytes. `id`: of the message in question; 0 if its ID is unknown.
 Bytes response_message(Status status, uint32_t id);
+
+// A type 6 message, the answer to a command.
+Bytes reply_message(Status status, std::string_view text);
 
 // What a configuration message says. Only the lengths are checked.
 struct Configuration {

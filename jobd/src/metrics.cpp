@@ -34,6 +34,8 @@ constexpr Family kFamilies[] = {
      &Counters::configurations_refused},
     {"nodes_lost_total", "counter", "connections to nodes that ended", &Counters::nodes_lost},
     {"node_faults_total", "counter", "nodes that broke the protocol", &Counters::node_faults},
+    {"nodes_stale_total", "counter", "nodes given up: their lease has another epoch",
+     &Counters::nodes_stale},
     {"user_bytes_received_total", "counter", "bytes of users' messages",
      &Counters::bytes_from_users},
     {"user_bytes_sent_total", "counter", "bytes of messages to users", &Counters::bytes_to_users},

@@ -46,6 +46,7 @@ struct Counters {
     Number late;                     // answers to no job that is in flight: dropped
     Number configurations, configurations_refused;
     Number nodes_lost, node_faults;  // connections that ended; nodes that broke the protocol
+    Number nodes_stale;              // nodes given up since their lease has another epoch
     Number bytes_from_users, bytes_to_users;
     Number pipes, spliced, copied;   // pipes open; bytes stored in pipes and in memory
     Number without_pipe;             // large messages that were copied because there was no pipe

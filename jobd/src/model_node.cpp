@@ -61,6 +61,10 @@ NodeOptions parse_node_options(int count, char** words) {
     table.values["--clock-hz"] = [&](const auto& v) {
         options.board.clock_hz = double(to_number(v, 1, 10'000'000'000));
     };
+    table.values["--lease"] = [&](const auto& v) {
+        options.board.lease.epoch = uint16_t(to_number(v, 0, UINT16_MAX));
+    };
+    table.flags["--guard"] = [&] { options.board.lease.guard = true; };
     table.parse(count, words);
     if (options.port + options.boards > 65536)
         throw jobd::UsageError{"--port leaves too few ports for the boards"};

@@ -69,6 +69,7 @@ void Node::send(Job job, Stored request) {
     slot->generation = (slot->generation + 1) & (UINT32_MAX >> kSlotBits);
     if (slot->generation == 0) slot->generation = 1;  // ID 0 is that of a refused header
     request.set_id(slot->generation << kSlotBits | uint32_t(slot - slots_.begin()));
+    if (origin_->epoch) smp::store_epoch(request.bytes, origin_->epoch);
     slot->job = std::move(job);
     channel_.post(std::move(request));
     numbers_->sent.add(1);
@@ -96,12 +97,20 @@ void Node::take_response(Stored answer) {
     }
     const auto bytes = std::span(answer.bytes);
     const auto status = static_cast<Status>(bytes[smp::kHeaderBytes]);
+    if (status == Status::STALE && origin_->epoch) return lose_lease();
     if (configuring_since_) return set_configured(status);
     const uint32_t id = size == 1 ? 0 : smp::load_u32(bytes.subspan(smp::kDataHeaderBytes));
     // A node that refuses a message by its header does not know its ID; it answers in turn.
     Slot* slot = id == 0 ? oldest() : find(id);
     if (!slot) return worker_.counters->late.add(1);
     finish(*slot, Stored{smp::response_message(status, 0), {}, {}});
+}
+
+// Another holder has the node: no message under this epoch will ever be accepted.
+void Node::lose_lease() {
+    if (origin_->stale.exchange(true)) return;
+    worker_.counters->nodes_stale.add(1);
+    lose("STALE: its lease has another epoch; it is given up");
 }
 
 void Node::finish(Slot& slot, Stored answer) {
@@ -141,7 +150,15 @@ void Node::set_configured(Status status) {
     configured_event_.notify();
 }
 
+ConfigurationBytes Node::stamped(ConfigurationBytes configuration) const {
+    if (!origin_->epoch) return configuration;
+    smp::Bytes copy = *configuration;
+    smp::store_epoch(copy, origin_->epoch);
+    return std::make_shared<const smp::Bytes>(std::move(copy));
+}
+
 asio::awaitable<Status> Node::configure(ConfigurationBytes configuration) {
+    configuration = stamped(std::move(configuration));
     configured_.reset();
     configuring_since_ = Clock::now();
     if (origin_->management)
@@ -176,6 +193,7 @@ asio::awaitable<void> Node::connect_to_configure(std::shared_ptr<Node> self,
         log(self->name(), std::string("configuration: ") + error.what());
     }
     self->management_.reset();
+    if (status == Status::STALE && self->origin_->epoch) co_return self->lose_lease();
     if (self->configuring_since_) self->set_configured(status);
 }
 

@@ -75,6 +75,8 @@ class Node : public Seat, public std::enable_shared_from_this<Node> {
                                                       ConfigurationBytes configuration);
     void take(Stored answer);
     void take_response(Stored answer);
+    void lose_lease();
+    ConfigurationBytes stamped(ConfigurationBytes configuration) const;
     void finish(Slot& slot, Stored answer);
     Slot* find(uint32_t wire_id);
     Slot* oldest();

@@ -14,12 +14,18 @@ using asio::ip::tcp;
 
 uint16_t to_port(const std::string& text) { return uint16_t(to_number(text, 0, UINT16_MAX)); }
 
-// HOST:PORT or HOST:PORT/MANAGEMENT_PORT.
+// HOST:PORT or HOST:PORT/MANAGEMENT_PORT, and @EPOCH.
 PassiveNode to_node(const std::string& text) {
-    const auto slash = text.find('/');
-    PassiveNode node{text.substr(0, slash), to_endpoint(text.substr(0, slash)), std::nullopt};
+    const auto at = text.find('@');
+    const std::string place = text.substr(0, at);
+    const auto slash = place.find('/');
+    PassiveNode node{place.substr(0, slash), to_endpoint(place.substr(0, slash)), std::nullopt};
     if (slash != std::string::npos)
-        node.management = tcp::endpoint(node.data.address(), to_port(text.substr(slash + 1)));
+        node.management = tcp::endpoint(node.data.address(), to_port(place.substr(slash + 1)));
+    if (at != std::string::npos) {
+        node.epoch = uint16_t(to_number(text.substr(at + 1), 1, UINT16_MAX));
+        node.name += "@" + std::to_string(node.epoch);
+    }
     return node;
 }
 

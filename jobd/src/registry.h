@@ -1,6 +1,7 @@
 // What the threads share: nodes that no user has, and which configuration shared nodes have.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -19,6 +20,9 @@ namespace jobd {
 struct Origin {
     std::string name;
     std::optional<asio::ip::tcp::endpoint> management;
+    uint16_t epoch = 0;  // of our lease of the node; 0: none
+    // It has answered STALE: it has another lease, and must not be given jobs under this one.
+    std::atomic<bool> stale = false;
     // May be called by any thread when the connection has ended; empty for nodes that connect to
     // us.
     std::function<void()> ended;

@@ -113,7 +113,7 @@ asio::awaitable<void> Server::accept_nodes(tcp::acceptor acceptor, std::vector<S
         asio::error_code gone;
         const auto peer = socket.remote_endpoint(gone);
         if (gone) continue;
-        auto origin = std::make_shared<Origin>(Origin{name_of(peer), std::nullopt, {}});
+        auto origin = std::make_shared<Origin>(name_of(peer));
         // The socket moves to the event loop of the server that it is dealt to.
         Server* server = servers[next++ % servers.size()];
         const int descriptor = socket.release();
@@ -139,7 +139,8 @@ asio::awaitable<void> Server::keep_connected(PassiveNode node) {
             ended->notify();
         });
     };
-    const auto origin = std::make_shared<Origin>(Origin{node.name, node.management, notify});
+    const auto origin = std::make_shared<Origin>(node.name, node.management, node.epoch);
+    origin->ended = notify;
     std::chrono::milliseconds retry = kFirstRetry;
     for (;;) {
         const auto begin = Clock::now();
@@ -152,6 +153,7 @@ asio::awaitable<void> Server::keep_connected(PassiveNode node) {
             *connected = true;
             add_node(std::move(socket), origin);
             while (*connected) co_await ended->wait();
+            if (origin->stale) co_return;
         } else {
             if (retry == kFirstRetry) log(node.name, "cannot connect: " + error.message());
             socket.close(error);  // not after the pause

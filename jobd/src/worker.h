@@ -29,6 +29,7 @@ struct PassiveNode {
     asio::ip::tcp::endpoint data;
     // Where it takes configuration messages; none: on its data connection.
     std::optional<asio::ip::tcp::endpoint> management;
+    uint16_t epoch = 0;  // of our lease of it; 0: none
 };
 
 struct Options {
