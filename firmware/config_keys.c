@@ -19,13 +19,6 @@ static bool is_switch(struct piece value)
 	return is_choice(value, choices, 2);
 }
 
-static bool is_demand(struct piece value)
-{
-	static const char *const choices[] = { "optional", "required" };
-
-	return is_choice(value, choices, 2);
-}
-
 static bool is_level(struct piece value)
 {
 	static const char *const choices[] = { "error", "warn", "info", "debug" };
@@ -203,7 +196,7 @@ static const struct {
 	{ "watchdog_ms", "watchdog_ms=0|2000..65535", is_watchdog },
 	{ "role", "role=on|off", is_switch },
 	{ "name", "name=HOST", is_name },
-	{ "lease", "lease=optional|required", is_demand },
+	{ "guard", "guard=on|off", is_switch },
 	{ "peer", "peerN=MAC,IP,THEIRS,TIMEOUT_US,0|1", is_peer },
 };
 #define KEYS (sizeof(keys) / sizeof(keys[0]))

@@ -29,9 +29,9 @@ bool lease_refuses(uint32_t epoch)
 	return trebuchet_smp_guard_read() != 0 && (epoch == 0 || epoch != lease_epoch());
 }
 
-void lease_require(void)
+void lease_guard(bool on)
 {
-	trebuchet_smp_guard_write(1);
+	trebuchet_smp_guard_write(on);
 }
 
 static void describe(struct text *out)
@@ -52,7 +52,7 @@ static uint8_t raise(uint32_t epoch, struct text *out)
 		return TREBUCHET_STATUS_STALE;
 	}
 	trebuchet_smp_lease_write(epoch);
-	trebuchet_smp_guard_write(1);
+	lease_guard(true);
 	log_info("smp", "a new lease");
 	return TREBUCHET_STATUS_OK;
 }
@@ -64,13 +64,13 @@ uint8_t lease_command(struct words *words, struct text *out)
 
 	if (words->count > 2)
 		return TREBUCHET_STATUS_BAD_ARGUMENT;
-	if (words_is(words, 1, "on") || words_is(words, 1, "off")) {
-		trebuchet_smp_guard_write(words_is(words, 1, "on"));
+	if (words_is(words, 1, "on")) {
+		lease_guard(true);
+	} else if (words_is(words, 1, "off")) {
+		lease_guard(false);
 	} else if (words->count == 2) {
-		if (!words_number(words, 1, &epoch) || epoch == 0 || epoch > LEASE_LARGEST) {
-			text_plain(out, "an epoch is a number from 1 to 65535");
+		if (!words_number(words, 1, &epoch) || epoch == 0 || epoch > LEASE_LARGEST)
 			return TREBUCHET_STATUS_BAD_ARGUMENT;
-		}
 		status = raise(epoch, out);
 	}
 	if (status == TREBUCHET_STATUS_OK)
@@ -91,9 +91,10 @@ bool lease_refuses(uint32_t epoch)
 	return false;
 }
 
-void lease_require(void)
+void lease_guard(bool on)
 {
-	log_error("config", "lease=required: NOT_BUILT_IN");
+	(void)on;
+	log_error("smp", "no guard: NOT_BUILT_IN");
 }
 
 uint8_t lease_command(struct words *words, struct text *out)

@@ -24,8 +24,8 @@ bool lease_is_newer(uint32_t epoch, uint32_t other);
 uint32_t lease_epoch(void);
 /* Whether the guard is on and refuses a message of this epoch; it refuses 0 whenever it is on. */
 bool lease_refuses(uint32_t epoch);
-/* The setting: a board that requires a lease refuses all messages until it has one. */
-void lease_require(void);
+/* Switch the guard; with it on a board without a lease refuses all messages. */
+void lease_guard(bool on);
 /* The row `lease` of the table of commands. */
 uint8_t lease_command(struct words *words, struct text *out);
 

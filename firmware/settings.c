@@ -124,8 +124,8 @@ void settings_apply(void)
 	}
 	if (config_find(&config, "role", &value))
 		role_enable_all(piece_equals(value, "on"));
-	if (config_find(&config, "lease", &value) && piece_equals(value, "required"))
-		lease_require(); /* no connection is taken before the network starts */
+	if (config_find(&config, "guard", &value) && piece_equals(value, "on"))
+		lease_guard(true); /* no connection is taken before the network starts */
 	apply_tcp();
 }
 

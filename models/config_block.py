@@ -118,7 +118,7 @@ FORMS: dict[str, tuple[str, Callable[[str], bool]]] = {
     "log": ("error|warn|info|debug", _one_of("error", "warn", "info", "debug")),
     "watchdog_ms": ("0|2000..65535", _is_watchdog),
     "role": ("on|off", _one_of("on", "off")),
-    "lease": ("optional|required", _one_of("optional", "required")),
+    "guard": ("on|off", _one_of("on", "off")),
     "name": ("a host name of at most 31 lower-case letters, digits and -", _is_name),
     **{key: (f"{low}..{high}", _between(low, high)) for key, (low, high) in _TCP.items()},
     **{f"peer{n}": (_PEER_FORM, _is_peer) for n in range(1, _MAX_PEERS + 1)},

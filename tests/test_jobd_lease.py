@@ -137,7 +137,7 @@ def test_the_command_of_a_model_node_is_the_firmwares():
         assert command(port, "lease 18") == (Status.OK, "lease 18, guard on, 0 stale messages\n")
         said = "error: STALE: 18 is not newer than the board's epoch 18\n"
         assert command(port, "lease 18") == (Status.STALE, said)
-        said = "error: BAD_ARGUMENT: an epoch is a number from 1 to 65535\n"
+        said = "error: BAD_ARGUMENT: the form is: lease [EPOCH|on|off]\n"
         for word in ("0", "65536", "x", ""):
             assert command(port, f"lease {word}") == (Status.BAD_ARGUMENT, said)
         assert command(port, "leases")[0] == Status.UNKNOWN_COMMAND

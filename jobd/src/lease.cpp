@@ -30,7 +30,7 @@ std::pair<Status, std::string> Lease::raise(std::string_view word) {
     const char* end = word.data() + word.size();
     const auto [stop, error] = std::from_chars(word.data(), end, wanted);
     if (error != std::errc() || stop != end || wanted == 0)
-        return failed(Status::BAD_ARGUMENT, "an epoch is a number from 1 to 65535");
+        return failed(Status::BAD_ARGUMENT, "the form is: lease [EPOCH|on|off]");
     if (!is_newer(wanted, epoch))
         return failed(Status::STALE, std::to_string(wanted) +
                                          " is not newer than the board's epoch " +
