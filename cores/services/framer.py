@@ -7,7 +7,7 @@ the naive model of the decisions made here.
 from amaranth import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from trebuchet.models.epoch import EPOCH_BITS, NO_EPOCH
+from trebuchet.models.epoch import EPOCH_BITS
 from trebuchet.models.smp_framing import TYPE_CONFIGURATION, TYPE_DATA
 from trebuchet.models.status import Status
 
@@ -31,6 +31,7 @@ from .smp_registers import (
     check_roles,
     check_slots,
     check_source,
+    is_stale,
 )
 from .smp_reply import SmpReply
 
@@ -390,11 +391,6 @@ class SmpFramer(SmpJobs, SmpParts, SmpReply, wiring.Component):
             m.d.comb += [new.closing.eq(1), new.fin_out.eq(1), machine.post.eq(1)]
             m.d.sync += [tx.length.eq(0), tx.push.eq(0), tx.close.eq(1), tx.tag.eq(FIN_TAG)]
 
-    def _is_stale(self, header):
-        """Whether the message with this header is of another epoch than the lease."""
-        epoch, lease = header[16 : 16 + EPOCH_BITS], self.csr.lease
-        return self.csr.guard & ((epoch != lease) | (lease == NO_EPOCH))
-
     def _check(self, m, state, new):
         header = self.reader.header
         slot = Signal()
@@ -403,11 +399,11 @@ class SmpFramer(SmpJobs, SmpParts, SmpReply, wiring.Component):
         too_large = Signal()
         short = Signal()
         to_board = Signal()
-        size = header[32:64]
+        size, epoch = header[32:64], header[16 : 16 + EPOCH_BITS]
         with m.State("HEADER"):
             m.d.sync += [
                 bad_type.eq(~header[:8].matches(TYPE_DATA, *(TYPES[k] for k in self.kinds))),
-                stale.eq(self._is_stale(header)),
+                stale.eq(is_stale(epoch, self.csr.lease, self.csr.guard)),
                 too_large.eq(size > self.largest - HEADER_BYTES),
                 short.eq(size < 4),
                 self.total.eq(size[: self.segment_log2 + 1] + HEADER_BYTES),

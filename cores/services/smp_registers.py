@@ -1,6 +1,6 @@
 """What the SMP framer is told and tells: message types, counted statuses, registers; its bounds."""
 
-from trebuchet.models.epoch import EPOCH_BITS
+from trebuchet.models.epoch import EPOCH_BITS, NO_EPOCH
 from trebuchet.models.smp_framing import TYPE_CONFIGURATION, TYPE_DATA, TYPE_STREAM
 from trebuchet.models.status import Status
 
@@ -19,6 +19,7 @@ __all__ = [
     "check_roles",
     "check_slots",
     "check_source",
+    "is_stale",
 ]
 
 HEADER_BYTES = 8
@@ -62,6 +63,11 @@ SMP_BLOCK = RegisterBlock(
     ),
     "SMP framer: messages to roles",
 )
+
+
+def is_stale(epoch, lease, guard):
+    """Whether the guard refuses a message of this epoch; values of gateware or of Python."""
+    return guard & ((epoch != lease) | (lease == NO_EPOCH))
 
 
 def check_largest(largest, segment):

@@ -428,15 +428,12 @@ MUTANTS = (
     Mutant("port_of_another_event", "new.port.eq(self.origin)", "new.port.eq(~self.origin)", 14),
     Mutant("no_door", "m.Elif(self.choice.open)", "m.Elif(1)", 26),
     Mutant("counts_clean_ends", "~event.ok & inside", "~event.ok", 14),
-    Mutant("narrow_epoch", "header[16 : 16 + EPOCH_BITS]", "header[16:31]", 14),
-    Mutant("grants_none", "(epoch != lease) | (lease == NO_EPOCH)", "epoch != lease", 14),
     Mutant(
         "guards_data_only",
-        "stale.eq(self._is_stale(header))",
-        "stale.eq(self._is_stale(header) & (header[:8] == TYPE_DATA))",
-        14,
+        "stale.eq(is_stale(epoch, self.csr.lease, self.csr.guard))",
+        "stale.eq(is_stale(epoch, self.csr.lease, self.csr.guard) & (header[:8] == TYPE_DATA))",
+        26,
     ),
-    Mutant("id_of_none", "Mux(to_board, 0, header[64:96])", "0", 14),
 )
 
 ASSUMES = "a role that answers jobs it has; an engine that opens a number after its release"
@@ -468,7 +465,7 @@ PROOFS = (
         cover_depth=28,
         mutants=(
             Mutant("opens_without_role", "self._opens_with_role(m, new)", "pass", 14),
-            Mutant("guards_no_parts", "to_board & ~stale", "to_board", 14),
+            Mutant("guards_no_parts", "m.If(to_board & ~stale)", "m.If(to_board)", 26),
         ),
         assumes=ASSUMES,
         not_proved=NOT_PROVED,
