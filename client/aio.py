@@ -11,6 +11,7 @@ from .jobs import Call
 from .link import Link, LinkState
 from .management import Management
 from .owner import Leased, Mapping, Options, Owner, check_addresses, make_member
+from .registers import RegisterAccess
 
 __all__ = ["AsyncBoard", "AsyncPool"]
 
@@ -256,7 +257,7 @@ async def _asynchronous(items: Any) -> AsyncIterator[Any]:
         yield item
 
 
-class AsyncBoard(Waiting, Management, Leased):
+class AsyncBoard(Waiting, Management, Leased, RegisterAccess):
     """:class:`~.blocking.Board` for asyncio.
 
     >>> async with AsyncBoard("10.0.0.2") as board:

@@ -15,6 +15,7 @@ from .jobs import Call, Service
 from .link import Link, LinkState
 from .management import Management
 from .owner import Leased, Mapping, Options, Owner, check_addresses, make_member
+from .registers import RegisterAccess, RegisterBlocks
 
 __all__ = ["Board", "Pool", "unacknowledged"]
 
@@ -231,7 +232,7 @@ class Blocking(Owner):
             mapping.close()
 
 
-class Board(Blocking, Management, Leased):
+class Board(Blocking, Management, Leased, RegisterAccess):
     """A board; a context manager.
 
     >>> with Board("10.0.0.2") as board:
@@ -287,6 +288,11 @@ class Board(Blocking, Management, Leased):
     def roles(self) -> list[str]:
         """Names of the board's roles by their numbers; the status is asked once."""
         return self.fetch_roles()
+
+    @property
+    def registers(self) -> RegisterBlocks:
+        """The board's registers by name: ``board.registers.tcp.rto_min`` (:mod:`.registers`)."""
+        return RegisterBlocks(self)
 
 
 class Pool(Blocking):

@@ -31,6 +31,7 @@ from typing import Any
 
 from ..models.epoch import NO_EPOCH
 from ..models.progress import Deadline
+from ..models.register_map import RegisterMap
 from ..models.status import Status
 from .errors import BoardError, ConnectionLost, ProtocolError, WrongRole
 from .jobs import AnyCall, Batch, Service
@@ -60,6 +61,8 @@ class Member:
         self.name, self.links, self.roles = name, links, roles
         self.lease = lease or Lease()
         self.port_only = roles is not None and len(roles) == 1
+        #: Of the build that it runs, once it is known.
+        self.register_map: RegisterMap | None = None
         #: Why its roles are not known, and when they may be asked for again.
         self.unresolved: BoardError | None = None
         self.asking = False

@@ -14,7 +14,7 @@ from .jobs import Batch, Call, Service
 from .operation import operation
 from .smp import Configuration, MessageType, parse_reply
 
-__all__ = ["MAX_LINE", "MAX_SESSIONS", "Management", "Reply"]
+__all__ = ["MAX_LINE", "MAX_SESSIONS", "Management", "Reply", "ask_board"]
 
 #: Bytes of the longest command.
 MAX_LINE = 127
@@ -98,7 +98,7 @@ class Management:
     @operation
     def ask(self, line: str) -> Call[Reply]:
         """Have a command carried out; a reply with another status than OK is returned, too."""
-        return (yield from _ask(line))
+        return (yield from ask_board(line))
 
     @operation
     def command(self, line: str) -> Call[str]:
@@ -106,7 +106,7 @@ class Management:
 
         Raises :class:`~.errors.Refused` if its status is another than OK.
         """
-        reply = yield from _ask(line)
+        reply = yield from ask_board(line)
         if not reply.good:
             said = refusal(reply.status, "")
             name = self._member.links[Service.MANAGEMENT].name
@@ -117,7 +117,7 @@ class Management:
     @operation
     def events(self) -> Call[list[str]]:
         """The last lines of the board's log, the oldest first."""
-        reply = yield from _ask("log")
+        reply = yield from ask_board("log")
         if not reply.good:
             raise refusal(reply.status, f"{self._member.name} refused the command `log`")
         return reply.text.splitlines()
@@ -166,7 +166,8 @@ class Management:
         )
 
 
-def _ask(line: str) -> Call[Reply]:
+def ask_board(line: str) -> Call[Reply]:
+    """Have a command carried out, whatever its status."""
     text = encode_command(line)
     service, kind = Service.MANAGEMENT, MessageType.COMMAND
     (payload,) = yield Batch(None, [text], kind, service=service, largest=MAX_REPLY)
@@ -178,7 +179,7 @@ def _sessions(board: str, start: int, limit: int | None) -> Call[list[dict[str, 
     following: int | None = start
     least = start
     while following is not None and (limit is None or len(found) < limit):
-        reply = yield from _ask(f"sessions {following}")
+        reply = yield from ask_board(f"sessions {following}")
         columns, lines, after = _listed(reply, board, following)
         least = max(least, following)
         for row in _rows(board, columns, lines):

@@ -3,6 +3,7 @@
 
 #include <generated/mem.h>
 #include <generated/soc.h>
+#include <generated/trebuchet_register_map.h>
 #include <generated/trebuchet_regs.h>
 #include <generated/trebuchet_status_codes.h>
 #include <system.h>
@@ -59,26 +60,34 @@ static uint8_t log_command(struct words *words, struct text *out)
 	return TREBUCHET_STATUS_OK;
 }
 
-/* Are `bytes` from a multiple of four within one of the memories or the registers? */
-static bool reachable(uint32_t address, uint32_t bytes)
+/*
+ * May a command reach `bytes` from `address`, a multiple of four, on? They must lie within one of the memories
+ * or the registers; if the word `map` of the command is there, within the registers, and that word must be the
+ * hash of this firmware's register map, so that addresses of another build reach nothing. If not, say why.
+ */
+static bool reachable(struct words *words, unsigned map, uint32_t address, uint32_t bytes, struct text *out)
 {
 	static const struct {
 		uint32_t base, size;
 	} regions[] = {
+		{ CSR_BASE, CSR_SIZE },
 		{ ROM_BASE, ROM_SIZE },
 		{ SRAM_BASE, SRAM_SIZE },
 		{ MAIN_RAM_BASE, MAIN_RAM_SIZE },
-		{ CSR_BASE, CSR_SIZE },
 	};
+	bool mapped = words->count > map;
 
-	if (address % 4 != 0)
+	if (mapped && !words_is(words, map, TREBUCHET_REGISTER_MAP)) {
+		text_plain(out, "the register map is " TREBUCHET_REGISTER_MAP);
 		return false;
-	for (unsigned i = 0; i < sizeof(regions) / sizeof(regions[0]); i++) {
+	}
+	for (unsigned i = 0; i < (mapped ? 1 : sizeof(regions) / sizeof(regions[0])); i++) {
 		uint32_t offset = address - regions[i].base;
 
-		if (offset < regions[i].size && regions[i].size - offset >= bytes)
+		if (address % 4 == 0 && offset < regions[i].size && regions[i].size - offset >= bytes)
 			return true;
 	}
+	text_plain(out, mapped ? "no register is there" : "no memory or register is there");
 	return false;
 }
 
@@ -86,13 +95,11 @@ static uint8_t peek(struct words *words, struct text *out)
 {
 	uint32_t address, count = 1;
 
-	if (!words_number(words, 1, &address) || words->count > 3 ||
-	    (words->count == 3 && !words_number(words, 2, &count)) || count > PEEK_MAX_WORDS)
+	if (!words_number(words, 1, &address) || words->count > 4 ||
+	    (words->count > 2 && !words_number(words, 2, &count)) || count > PEEK_MAX_WORDS)
 		return TREBUCHET_STATUS_BAD_ARGUMENT;
-	if (!reachable(address, 4 * count)) {
-		text_plain(out, "no memory or register is there");
+	if (!reachable(words, 3, address, 4 * count, out))
 		return TREBUCHET_STATUS_BAD_ARGUMENT;
-	}
 	flush_cpu_dcache(); /* gateware may have written there */
 	for (uint32_t i = 0; i < count; i++) {
 		if (i % PEEK_WORDS_A_LINE == 0) {
@@ -111,12 +118,10 @@ static uint8_t poke(struct words *words, struct text *out)
 {
 	uint32_t address, value;
 
-	if (words->count != 3 || !words_number(words, 1, &address) || !words_number(words, 2, &value))
+	if (words->count > 4 || !words_number(words, 1, &address) || !words_number(words, 2, &value))
 		return TREBUCHET_STATUS_BAD_ARGUMENT;
-	if (!reachable(address, 4)) {
-		text_plain(out, "no memory or register is there");
+	if (!reachable(words, 3, address, 4, out))
 		return TREBUCHET_STATUS_BAD_ARGUMENT;
-	}
 	trebuchet_write32(address, value);
 	return TREBUCHET_STATUS_OK;
 }
@@ -137,8 +142,8 @@ const struct command commands[] = {
 	{ "config", "[show|set KEY VALUE|unset KEY|save|erase]", "settings in flash", command_config },
 	{ "image", "[show|erase|boot]", "the application in flash", command_image },
 	{ "log", "[error|warn|info|debug]", "last lines, or set what is printed", log_command },
-	{ "peek", "ADDRESS [COUNT]", "read words of memory or registers", peek },
-	{ "poke", "ADDRESS VALUE", "write a word", poke },
+	{ "peek", "ADDRESS [COUNT [MAP]]", "read words of memory or registers", peek },
+	{ "poke", "ADDRESS VALUE [MAP]", "write a word", poke },
 	{ "crash", "[now|hang|clear]", "the last crash, or make one", crash_command },
 	{ "reset", "", "restart the board", restart_command },
 };

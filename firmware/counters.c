@@ -1,6 +1,7 @@
 #include "counters.h"
 
 #include <generated/soc.h>
+#include <generated/trebuchet_register_map.h>
 #include <generated/trebuchet_regs.h>
 #include <generated/trebuchet_status_codes.h>
 #include <generated/trebuchet_status_table.h>
@@ -17,6 +18,7 @@ void counters_status(struct text *out)
 		.uptime_ms = board_uptime_ms(),
 		.start = restart_cause_name(),
 		.restarts = restart_count(),
+		.registers = TREBUCHET_REGISTER_MAP,
 	};
 
 	status_write(out, &info, status_table, STATUS_TABLE_COUNT, trebuchet_read32);

@@ -69,6 +69,8 @@ void status_write(struct text *out, const struct status_info *info,
 	text_json(out, info->start);
 	text_plain(out, ",\"restarts\":");
 	text_unsigned(out, info->restarts);
+	text_plain(out, ",\"registers\":");
+	text_json(out, info->registers);
 	text_plain(out, ",\"sessions\":");
 	write_sessions(out, entries, count, read);
 	text_plain(out, ",\"engines\":{");

@@ -20,13 +20,15 @@ struct status_info {
 	uint32_t uptime_ms;
 	const char *start; /* why it started */
 	uint32_t restarts; /* since power-up */
+	const char *registers; /* hash of the register map (models/register_map.py) */
 };
 
 /* What the register of an entry holds. */
 uint64_t status_value(const struct status_entry *entry, uint32_t (*read)(uint32_t address));
 
 /*
- * Append {"version":…,"board":…,"uptime_ms":…,"start":…,"restarts":…,"sessions":…,"engines":{BLOCK:{NAME:value,…},…}}.
+ * Append {"version":…,"board":…,"uptime_ms":…,"start":…,"restarts":…,"registers":…,"sessions":…,
+ * "engines":{BLOCK:{NAME:value,…},…}}.
  * `sessions` is the TCP engine's register `sessions_used`, null where there is no TCP engine.
  * `read` returns the word at an address. The entries of a block lie together.
  */

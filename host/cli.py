@@ -86,6 +86,9 @@ COMMANDS = {
     "matmul": LazyEntry("trebuchet.host.matmul:app", "Have a board multiply matrices; check them."),
     "status": LazyEntry("trebuchet.host.status:status", "Show the state and counters of a board."),
     "sessions": LazyEntry("trebuchet.host.sessions:sessions", "Show the TCP sessions of a board."),
+    "registers": LazyEntry(
+        "trebuchet.host.registers:registers", "Read and write a board's registers by name."
+    ),
     "config": LazyEntry(
         "trebuchet.host.config:app",
         "Pack a board's settings for its flash, or show them; make and send configurations.",

@@ -11,12 +11,14 @@ import json
 from xml.etree import ElementTree
 
 from ..cores.csr_map import WORD_BITS, WORD_BYTES, block_size, register_offsets, register_words
+from ..models.register_map import hash_of_blocks
 
 __all__ = [
     "WORD_BYTES",
     "block_size",
     "c_header",
     "json_map",
+    "map_header",
     "register_offsets",
     "register_words",
     "svd",
@@ -113,7 +115,7 @@ def c_header(regions, guard="TREBUCHET_REGS_H"):
 
 
 def json_map(regions):
-    """The map as a JSON text: blocks, registers and fields by name."""
+    """The map as a JSON text: blocks, registers and fields by name; ``map`` is its hash."""
     blocks = {}
     for block, base in regions:
         offsets = register_offsets(block)
@@ -141,7 +143,7 @@ def json_map(regions):
                 for r in block.registers
             },
         }
-    return json.dumps({"blocks": blocks}, indent=2) + "\n"
+    return json.dumps({"map": hash_of_blocks(blocks), "blocks": blocks}, indent=2) + "\n"
 
 
 def _text(parent, tag, value):
@@ -168,6 +170,13 @@ def _svd_register(parent, register, word, offset):
             _text(field, "description", description)
         _text(field, "bitOffset", field_offset)
         _text(field, "bitWidth", field_width)
+
+
+def map_header(regions):
+    """C header with the hash of the map, which firmware reports as that of its registers."""
+    named = json.loads(json_map(regions))["map"]
+    lines = ["/* Generated from the register declarations; do not edit. */", "#pragma once", ""]
+    return "\n".join([*lines, f'#define TREBUCHET_REGISTER_MAP "{named}"', ""])
 
 
 def svd(regions, device="trebuchet"):

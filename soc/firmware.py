@@ -1,10 +1,10 @@
 """Building the firmware with LiteX's software flow, in the place of LiteX's BIOS.
 
 The generated headers are, beside LiteX's own: ``trebuchet_regs.h`` (registers of the shell's
-blocks, :mod:`trebuchet.soc.csr_export`), ``trebuchet_status_table.h`` (every counter, for the
-status page), ``trebuchet_roles.h`` (the blocks of role slots), ``trebuchet_status_codes.h``
-(:mod:`trebuchet.models.status`) and ``trebuchet_peers.h`` (:mod:`trebuchet.soc.peers`; a board
-alone has none).
+blocks, :mod:`trebuchet.soc.csr_export`), ``trebuchet_register_map.h`` (the hash of all of them),
+``trebuchet_status_table.h`` (every counter, for the status page), ``trebuchet_roles.h`` (the blocks
+of role slots), ``trebuchet_status_codes.h`` (:mod:`trebuchet.models.status`) and
+``trebuchet_peers.h`` (:mod:`trebuchet.soc.peers`; a board alone has none).
 """
 
 import os
@@ -20,9 +20,10 @@ from ..models.files import write_whole
 from ..models.image import MAIN_RAM, Image, Kind, slot_bytes
 from ..models.kept import kept
 from ..models.paths import BUILD
+from ..models.register_map import FILE_NAME, leave_map
 from ..models.role_folders import role_of_instance
 from ..models.status import DESCRIPTIONS, Status
-from .csr_export import c_header, json_map, register_offsets, register_words, svd
+from .csr_export import c_header, json_map, map_header, register_offsets, register_words, svd
 from .inputs import input_hash
 from .peers import peers_header
 from .processes import run_group
@@ -238,6 +239,7 @@ class FirmwareBuilder(Builder):
         regions = self.soc.register_map()
         for name, text in {
             "trebuchet_regs.h": c_header(regions),
+            "trebuchet_register_map.h": map_header(regions),
             "trebuchet_status_table.h": status_table_header(regions),
             "trebuchet_roles.h": roles_header(regions),
             "trebuchet_status_codes.h": status_codes_header(),
@@ -245,5 +247,7 @@ class FirmwareBuilder(Builder):
         }.items():
             write_to_file(str(Path(self.generated_dir) / name), text)
         output = Path(self.output_dir)
-        write_to_file(str(output / "registers.json"), json_map(regions))
+        text = json_map(regions)
+        write_to_file(str(output / FILE_NAME), text)
+        leave_map(text)
         write_to_file(str(output / "registers.svd"), svd(regions))

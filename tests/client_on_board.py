@@ -47,6 +47,17 @@ def use_management(board):
     assert any(session["port"] == 4000 for session in board.sessions())
 
 
+def use_registers(board):
+    before = board.registers.tcp.rto_min
+    board.registers.tcp.rto_min = before + 1
+    assert board.read_registers("tcp.rto*")["tcp.rto_min"] == before + 1
+    board.registers.tcp.rto_min = before
+    counters = board.counters()
+    values = board.read_registers("*")
+    assert all(values[name] >= counters[name] for name in counters if name in values)
+    assert values["loopback.jobs"] == counters["loopback.jobs"]
+
+
 async def use_asyncio(address, rng):
     pieces = [rng.randbytes(100) for _ in range(20)]
     async with AsyncBoard(address, timeout=TIMEOUT) as board:
@@ -60,6 +71,7 @@ def main(address):
     with Board(address, timeout=TIMEOUT) as board:
         use_roles(board, rng)
         use_management(board)
+        use_registers(board)
     asyncio.run(use_asyncio(address, rng))
     pieces = [rng.randbytes(300) for _ in range(40)]
     with Pool([address, address], timeout=TIMEOUT) as pool:  # two connections, as two boards

@@ -43,7 +43,7 @@ static void status_case(struct text *text, struct input *data, unsigned count)
 		{ "ltl", "frames", 0x200, 1 }, { "ecg", "jobs", 0x300, 2 },
 	};
 	char version[32] = "";
-	struct status_info info = { .version = version, .board = "sim", .start = "power" };
+	struct status_info info = { .version = version, .board = "sim", .start = "power", .registers = "0123" };
 
 	info.uptime_ms = (uint32_t)take(data, 4);
 	for (unsigned k = 0; k + 1 < sizeof(version) && data->at < data->end; k++)

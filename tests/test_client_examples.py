@@ -7,9 +7,10 @@ import runpy
 
 import pytest
 from fake_board import HOST, FakeBoard, closed_port, echo
+from fake_registers import BASE, RegisterBoard
 from minimal_clients import FOLDER, MADE, make_client, run_client
 from trebuchet.client import aio, blocking, owner
-from trebuchet.models import crc32c, matmul
+from trebuchet.models import crc32c, matmul, register_map
 from trebuchet.models.ecg import model
 from trebuchet.models.ecg import record as record_model
 from trebuchet.models.status import Status
@@ -71,18 +72,23 @@ def crc_role(ident, data):
 
 
 @pytest.fixture
-def boards(monkeypatch):
-    """Fakes at the addresses that the documents use."""
+def boards(monkeypatch, tmp_path):
+    """Fakes at the addresses that the documents use; the folder of builds has their registers."""
+    monkeypatch.setattr(register_map, "BUILD", tmp_path)
+    (tmp_path / "fake").mkdir()
     with contextlib.ExitStack() as stack:
         fakes = {
             address: stack.enter_context(
-                FakeBoard(
+                RegisterBoard(
+                    tmp_path / "fake",
                     {"ecg": EcgRole(), "matmul": matmul_role, "crc32c": crc_role, "loopback": echo},
                     commands={"version": (Status.OK, "0.1.0 on fake\n"), "log": (Status.OK, "")},
                 )
             )
             for address in ("10.0.0.2", "10.0.0.3")
         }
+        for fake in fakes.values():
+            fake.registers.words |= {BASE: 1, BASE + 4: 200, BASE + 8: 1000}
         make = owner.make_member
 
         def make_fake(address, **options):

@@ -40,6 +40,7 @@ class Info(ctypes.Structure):
         ("uptime_ms", ctypes.c_uint32),
         ("start", ctypes.c_char_p),
         ("restarts", ctypes.c_uint32),
+        ("registers", ctypes.c_char_p),
     ]
 
 
@@ -242,7 +243,7 @@ def test_response_heads(lib, status, extra):
 def _status(lib, entries, room=4096):
     words = {0x100: 7, 0x104: 1 << 31, 0x108: 5, 0x10C: 2, 0x110: 2**32 - 1}
     table = (Entry * max(1, len(entries)))(*(Entry(*entry) for entry in entries))
-    info = Info(b"0.1.0", b'si"m\n', 123456, b"power", 0)
+    info = Info(b"0.1.0", b'si"m\n', 123456, b"power", 0, b"0123456789abcdef")
     buffer, text = _text(lib, room)
     lib.status_write(
         ctypes.byref(text), ctypes.byref(info), table, len(entries), READ(lambda a: words[a])
@@ -265,6 +266,7 @@ def test_status_page_lists_every_entry(lib):
         "uptime_ms": 123456,
         "start": "power",
         "restarts": 0,
+        "registers": "0123456789abcdef",
         "sessions": 7,
         "engines": {
             "tcp": {"sessions_used": 7, "octets": 5 + (2 << 32)},

@@ -48,6 +48,10 @@ INSTEAD = {
         "needs the board on this network",
         "trebuchet sessions --help",
     ),
+    "trebuchet registers 192.168.1.50 tcp.rto_min 250": (
+        "needs the board on this network",
+        "trebuchet registers --help",
+    ),
     "trebuchet manage 192.168.1.50 version": (
         "needs the board on this network",
         "trebuchet manage --help",

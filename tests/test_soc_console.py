@@ -63,7 +63,7 @@ def test_a_session(board, console):
         line.split()[0] for line in listed.splitlines()
     }
     assert console.run("nonsense") == "error: UNKNOWN_COMMAND: 'help' lists the commands\n"
-    assert console.run("peek") == ("error: BAD_ARGUMENT: the form is: peek ADDRESS [COUNT]\n")
+    assert console.run("peek") == ("error: BAD_ARGUMENT: the form is: peek ADDRESS [COUNT [MAP]]\n")
     assert console.run("peek 2") == "error: BAD_ARGUMENT: no memory or register is there\n"
     assert console.run("version").startswith(f"Trebuchet {__version__} on sim, VexRiscv_Min at ")
     uptime = r"\d+\.\d{3} s, started by power, 0 restarts; interrupts at most \d+ cycles late\n"
