@@ -1,7 +1,7 @@
 #include "counters.h"
 
 #include <generated/soc.h>
-#include <generated/trebuchet_register_map.h>
+#include <generated/trebuchet_build.h>
 #include <generated/trebuchet_regs.h>
 #include <generated/trebuchet_status_codes.h>
 #include <generated/trebuchet_status_table.h>

@@ -419,6 +419,11 @@ size_t dhcp_tick(struct dhcp *dhcp, uint32_t now_ms, uint8_t frame[DHCP_FRAME_BY
 	return build(dhcp, frame);
 }
 
+bool dhcp_listens(const struct dhcp *dhcp, uint32_t now_ms)
+{
+	return dhcp->state != DHCP_INIT && dhcp->state != DHCP_BOUND && now_ms - dhcp->sent_ms < DHCP_LISTEN_MS;
+}
+
 bool dhcp_has_lease(const struct dhcp *dhcp)
 {
 	return dhcp->state >= DHCP_BOUND;

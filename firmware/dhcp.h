@@ -73,6 +73,11 @@ void dhcp_receive(struct dhcp *dhcp, const uint8_t *frame, size_t length, uint32
 /* Build what is to be sent now, if there is something; its length, or 0. */
 size_t dhcp_tick(struct dhcp *dhcp, uint32_t now_ms, uint8_t frame[DHCP_FRAME_BYTES]);
 
+/* How long a server's answer is waited for while the board has an address; dnsmasq probes it for 3 s. */
+#define DHCP_LISTEN_MS 4000u
+/* May a server answer now? Answers come to DHCP_CLIENT_PORT of any address. */
+bool dhcp_listens(const struct dhcp *dhcp, uint32_t now_ms);
+
 /* Is there a lease now? */
 bool dhcp_has_lease(const struct dhcp *dhcp);
 

@@ -6,6 +6,7 @@
 
 #include "bulk.h"
 #include "dhcp.h"
+#include "discover.h"
 #include "nic.h"
 #include "reassembly.h"
 
@@ -172,7 +173,7 @@ static bool is_open(uint16_t port)
 	if (port == ECHO_PORT || port == DISCARD_PORT)
 		return true;
 #endif
-	return port == DHCP_CLIENT_PORT;
+	return port == DHCP_CLIENT_PORT || port == DISCOVER_PORT;
 }
 
 /* A whole datagram; `refusable`: it was none of several fragments. */

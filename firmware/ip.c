@@ -9,6 +9,7 @@
 #include "buffer.h"
 #include "command.h"
 #include "dhcp.h"
+#include "discover.h"
 #include "host.h"
 #include "log.h"
 #include "ltl.h"
@@ -39,6 +40,7 @@ static bool client_on;
 static uint32_t current; /* the address in use, 0: none */
 static enum source source;
 static bool draining, announcing;
+static uint16_t heard = DHCP_CLIENT_PORT; /* UDP port that the frame port listens for */
 static uint32_t drain_ms, busy_ms; /* when draining began; when the engine was last seen busy */
 static bool defended;
 static uint32_t defended_ms; /* the last announcement because of a conflict, if there was one */
@@ -141,7 +143,7 @@ static void defend(const uint8_t *frame)
 
 static void receive(void)
 {
-	const uint8_t *frame = (const uint8_t *)buffer; /* nobody has anything there between two parts' turns */
+	uint8_t *frame = (uint8_t *)buffer; /* nobody has anything there between two parts' turns */
 	size_t length = nic_receive(buffer);
 	uint8_t mac[PACKET_MAC_BYTES];
 
@@ -155,6 +157,7 @@ static void receive(void)
 	server_take_frame(frame, length);
 	ltl_take_frame(frame, length);
 	host_take_frame(frame, length, current, netmask(), board_uptime_ms());
+	discover_take_frame(frame, length, &own, current, netmask(), board_uptime_ms()); /* writes over it */
 	board_wake(); /* the next one, or the answer */
 }
 
@@ -213,6 +216,20 @@ static void change(void)
 		report();
 }
 
+/*
+ * The frame port takes frames of any address for one UDP port only: DHCP's until there is an address and while a
+ * server may answer, else that of discovery. Frames to our own address come whatever their port.
+ */
+static void choose_port(void)
+{
+	bool dhcp = current == 0 || (client_on && dhcp_listens(&client, board_uptime_ms()));
+	uint16_t port = dhcp ? DHCP_CLIENT_PORT : DISCOVER_PORT;
+
+	if (port != heard)
+		nic_listen(port);
+	heard = port;
+}
+
 void ip_serve(void)
 {
 	host_serve(current, board_uptime_ms());
@@ -223,6 +240,7 @@ void ip_serve(void)
 	send();
 	if (client_on)
 		change();
+	choose_port();
 }
 
 static void line(struct text *out, const char *name, uint32_t ip)

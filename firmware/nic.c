@@ -33,8 +33,13 @@ static size_t read_frame(uint32_t *frame)
 
 void nic_start(uint16_t udp_port)
 {
-	trebuchet_nic_port_write(udp_port);
+	nic_listen(udp_port);
 	trebuchet_nic_irq_enable_write(1);
+}
+
+void nic_listen(uint16_t udp_port)
+{
+	trebuchet_nic_port_write(udp_port);
 }
 
 size_t nic_receive(uint32_t frame[NIC_FRAME_BYTES / 4])
@@ -64,6 +69,11 @@ bool nic_exists(void)
 }
 
 void nic_start(uint16_t udp_port)
+{
+	(void)udp_port;
+}
+
+void nic_listen(uint16_t udp_port)
 {
 	(void)udp_port;
 }

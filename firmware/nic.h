@@ -15,6 +15,8 @@
 bool nic_exists(void);
 /* Listen for frames to us, and to a UDP port of any address, with the port's interrupt. */
 void nic_start(uint16_t udp_port);
+/* Listen for frames to another UDP port of any address. */
+void nic_listen(uint16_t udp_port);
 /* Take the next frame; its length, or 0 when there is none, or one that is too long. */
 size_t nic_receive(uint32_t frame[NIC_FRAME_BYTES / 4]);
 /* Is a frame still being sent? */

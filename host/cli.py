@@ -84,6 +84,9 @@ COMMANDS = {
     "role": LazyEntry("trebuchet.soc.role_cli:app", "List roles, print registers, make a new one."),
     "ecg": LazyEntry("trebuchet.host.ecg.cli:app", "Send ECG records to a board; fetch records."),
     "matmul": LazyEntry("trebuchet.host.matmul:app", "Have a board multiply matrices; check them."),
+    "discover": LazyEntry(
+        "trebuchet.host.discover:discover_command", "Find boards on this machine's networks."
+    ),
     "status": LazyEntry("trebuchet.host.status:status", "Show the state and counters of a board."),
     "sessions": LazyEntry("trebuchet.host.sessions:sessions", "Show the TCP sessions of a board."),
     "registers": LazyEntry(

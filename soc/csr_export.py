@@ -18,7 +18,6 @@ __all__ = [
     "block_size",
     "c_header",
     "json_map",
-    "map_header",
     "register_offsets",
     "register_words",
     "svd",
@@ -170,13 +169,6 @@ def _svd_register(parent, register, word, offset):
             _text(field, "description", description)
         _text(field, "bitOffset", field_offset)
         _text(field, "bitWidth", field_width)
-
-
-def map_header(regions):
-    """C header with the hash of the map, which firmware reports as that of its registers."""
-    named = json.loads(json_map(regions))["map"]
-    lines = ["/* Generated from the register declarations; do not edit. */", "#pragma once", ""]
-    return "\n".join([*lines, f'#define TREBUCHET_REGISTER_MAP "{named}"', ""])
 
 
 def svd(regions, device="trebuchet"):

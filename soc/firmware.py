@@ -1,12 +1,14 @@
 """Building the firmware with LiteX's software flow, in the place of LiteX's BIOS.
 
 The generated headers are, beside LiteX's own: ``trebuchet_regs.h`` (registers of the shell's
-blocks, :mod:`trebuchet.soc.csr_export`), ``trebuchet_register_map.h`` (the hash of all of them),
-``trebuchet_status_table.h`` (every counter, for the status page), ``trebuchet_roles.h`` (the blocks
-of role slots), ``trebuchet_status_codes.h`` (:mod:`trebuchet.models.status`) and
-``trebuchet_peers.h`` (:mod:`trebuchet.soc.peers`; a board alone has none).
+blocks, :mod:`trebuchet.soc.csr_export`), ``trebuchet_build.h`` (the hash of all of them, and the
+names of the roles), ``trebuchet_status_table.h`` (every counter, for the status page),
+``trebuchet_roles.h`` (the blocks of role slots), ``trebuchet_status_codes.h``
+(:mod:`trebuchet.models.status`) and ``trebuchet_peers.h`` (:mod:`trebuchet.soc.peers`; a board
+alone has none).
 """
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -23,7 +25,7 @@ from ..models.paths import BUILD
 from ..models.register_map import FILE_NAME, leave_map
 from ..models.role_folders import role_of_instance
 from ..models.status import DESCRIPTIONS, Status
-from .csr_export import c_header, json_map, map_header, register_offsets, register_words, svd
+from .csr_export import c_header, json_map, register_offsets, register_words, svd
 from .inputs import input_hash
 from .peers import peers_header
 from .processes import run_group
@@ -35,12 +37,15 @@ _NO_GAUGES = {("mailbox", "rx_data"), ("nic", "rx_data")}
 _NO_GAUGES |= {("flash_words", "word"), ("flash_words", "crc"), ("smp_board", "address")}
 #: Registers that are written, and say how the board is.
 _GAUGES = {("smp", "lease"), ("smp", "guard")}
+#: Bytes of the names of roles in an answer to discovery (firmware/discover.c).
+_ROLE_NAMES = 256
 #: Registers that a benchmark role has behind those of every slot.
 _OF_BENCHMARK = ("delay", "output_length")
 
 __all__ = [
     "FIRMWARE_DIR",
     "FirmwareBuilder",
+    "build_header",
     "roles_header",
     "status_codes_header",
     "status_table_header",
@@ -153,6 +158,29 @@ def roles_header(regions):
     )
 
 
+def build_header(regions):
+    """C header with what a build is called by: the hash of its register map, and its roles.
+
+    The roles are a JSON list of names in the order of the plan, as text of at most
+    :data:`_ROLE_NAMES` bytes; what has no room is left out.
+    """
+    names = [role_of_instance(block.name) for block, _ in regions if _is_role(block)]
+    names = list(dict.fromkeys(names))
+    while len(listed := json.dumps(names, separators=(",", ":"))) > _ROLE_NAMES:
+        names.pop()
+    named = json.loads(json_map(regions))["map"]
+    return "\n".join(
+        [
+            "/* Generated from the register declarations; do not edit. */",
+            "#pragma once",
+            "",
+            f'#define TREBUCHET_REGISTER_MAP "{named}"',
+            f"#define TREBUCHET_ROLE_NAMES {json.dumps(listed)}",
+            "",
+        ]
+    )
+
+
 def _run_make(folder, makefile):
     """Run make, which ends with all that it started when this is ended."""
     command = ["make", f"-j{os.cpu_count()}", "-C", str(folder), "-f", str(makefile)]
@@ -239,7 +267,7 @@ class FirmwareBuilder(Builder):
         regions = self.soc.register_map()
         for name, text in {
             "trebuchet_regs.h": c_header(regions),
-            "trebuchet_register_map.h": map_header(regions),
+            "trebuchet_build.h": build_header(regions),
             "trebuchet_status_table.h": status_table_header(regions),
             "trebuchet_roles.h": roles_header(regions),
             "trebuchet_status_codes.h": status_codes_header(),

@@ -4,8 +4,7 @@ import ctypes
 import subprocess
 from pathlib import Path
 
-from trebuchet.soc.csr_export import map_header
-from trebuchet.soc.firmware import status_codes_header
+from trebuchet.soc.firmware import build_header, status_codes_header
 
 FIRMWARE = Path(__file__).resolve().parent.parent / "firmware"
 WARNINGS = ("-std=gnu11", "-Wall", "-Wextra", "-Werror")
@@ -32,7 +31,7 @@ def generated(folder):
     """Write the generated headers that portable files include; returns the include folder."""
     (folder / "generated").mkdir(parents=True, exist_ok=True)
     (folder / "generated" / "trebuchet_status_codes.h").write_text(status_codes_header())
-    (folder / "generated" / "trebuchet_register_map.h").write_text(map_header([]))
+    (folder / "generated" / "trebuchet_build.h").write_text(build_header([]))
     (folder / "generated" / "soc.h").touch()
     return folder
 

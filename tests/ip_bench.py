@@ -28,6 +28,8 @@ SOC_H = """
 #define TREBUCHET_SMP_SERVICE 3
 #define TREBUCHET_UDP_SERVICES
 #define TREBUCHET_HOST
+#define TREBUCHET_VERSION "0.2.0"
+#define TREBUCHET_BOARD "ecpix5"
 """
 #: The bus, the board's time, and what the test calls.
 FAKES = """
@@ -98,7 +100,19 @@ READ = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_uint32)
 WRITE = ctypes.CFUNCTYPE(None, ctypes.c_uint32, ctypes.c_uint32)
 
 
-PARTS = ("ip", "host", "reassembly", "server", "ltl", "nic", "dhcp", "packet", "network", "text")
+PARTS = (
+    "ip",
+    "host",
+    "discover",
+    "reassembly",
+    "server",
+    "ltl",
+    "nic",
+    "dhcp",
+    "packet",
+    "network",
+    "text",
+)
 PARTS += ("buffer", "log_status")
 
 

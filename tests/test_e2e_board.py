@@ -177,6 +177,14 @@ def test_datagrams_beside_tcp(board):
     assert done.stdout == "silent\n", done.stderr
 
 
+def test_boards_are_found(board):
+    command = [sys.executable, "-m", "trebuchet.host.cli", "discover", "--json", "--wait", "3"]
+    done = board.run(command, timeout=120)
+    (found,) = json.loads(done.stdout)
+    assert (found["address"], found["board"], found["roles"]) == (board.ip, "sim", ["ecg"])
+    assert found["mac"] == ":".join(f"{byte:02x}" for byte in MAC)
+
+
 def test_address_resolution(board):
     """Asked by a stranger, the board tells its address (RFC 826)."""
     mine, mac = "192.0.2.66", b"\x02\0\0\1\0\x42"

@@ -7,7 +7,8 @@ from fake_registers import BASE, NIC, REGIONS, TCP
 from trebuchet.models import register_map
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.models.register_map import find_map, hash_of_blocks, keep_map, leave_map, read_map
-from trebuchet.soc.csr_export import json_map, map_header
+from trebuchet.soc.csr_export import json_map
+from trebuchet.soc.firmware import build_header
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def places(monkeypatch, tmp_path):
 def test_the_hash_is_of_names_places_and_access(found):
     blocks = json.loads(json_map(REGIONS))["blocks"]
     assert json.loads(json_map(REGIONS))["map"] == found.hash == hash_of_blocks(blocks)
-    assert f'"{found.hash}"' in map_header(REGIONS)
+    assert f'"{found.hash}"' in build_header(REGIONS)
     register = blocks["tcp"]["registers"]["rto_min"]
     register["description"], register["reset"] = "other words", 7
     assert hash_of_blocks(dict(reversed(blocks.items()))) == found.hash

@@ -43,6 +43,7 @@ INSTEAD = {
     "trebuchet flash versa_ecp5": ("needs the board on this machine", "trebuchet flash --help"),
     "trebuchet run versa_ecp5 -- ecg run": ("needs the board", "trebuchet run --help"),
     "trebuchet console": ("needs the board on this machine", "trebuchet console --help"),
+    "trebuchet discover": ("needs boards on this network", "trebuchet discover --help"),
     "trebuchet status 192.168.1.50": ("needs the board on this network", "trebuchet status --help"),
     "trebuchet sessions 192.168.1.50": (
         "needs the board on this network",

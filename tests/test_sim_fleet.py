@@ -182,6 +182,9 @@ def test_every_board_has_its_own_addresses(fleet):
         console = fleet.uart_path(board.name).read_text()
         assert f"mac {board.mac}, ip {board.ip}" in console
         assert "ltl: 3 peers" in console
+    found = ask(fleet, "discover", "--json", "--wait", "20")
+    boards = [(board["address"], board["mac"]) for board in found]
+    assert boards == [(board.ip, board.mac) for board in fleet.topology.boards]
 
 
 @pytest.mark.nightly
