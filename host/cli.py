@@ -88,6 +88,10 @@ COMMANDS = {
         "trebuchet.host.discover:discover_command", "Find boards on this machine's networks."
     ),
     "status": LazyEntry("trebuchet.host.status:status", "Show the state and counters of a board."),
+    "health": LazyEntry(
+        "trebuchet.host.health:health",
+        "Say which boards are in good health; exit code for scripts.",
+    ),
     "sessions": LazyEntry("trebuchet.host.sessions:sessions", "Show the TCP sessions of a board."),
     "registers": LazyEntry(
         "trebuchet.host.registers:registers", "Read and write a board's registers by name."

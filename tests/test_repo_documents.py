@@ -45,6 +45,10 @@ INSTEAD = {
     "trebuchet console": ("needs the board on this machine", "trebuchet console --help"),
     "trebuchet discover": ("needs boards on this network", "trebuchet discover --help"),
     "trebuchet status 192.168.1.50": ("needs the board on this network", "trebuchet status --help"),
+    "trebuchet health 192.168.1.50": (
+        "needs the board on this network",
+        "trebuchet health --help",
+    ),
     "trebuchet sessions 192.168.1.50": (
         "needs the board on this network",
         "trebuchet sessions --help",
