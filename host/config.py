@@ -1,5 +1,6 @@
 """`trebuchet config pack|show|cluster|message|send`: settings and configurations as files."""
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ from ..models.config_block import cluster_texts, pack, unpack
 from ..models.errors import TrebuchetError
 from ..models.files import make_folder, read_file, write_file
 from .config_message import message_command, send_command
+from .options import AsJson
 
 __all__ = ["app", "read_file", "write_file"]
 
@@ -58,6 +60,7 @@ def show_command(
     offset: Annotated[
         int, typer.Option(parser=_offset, metavar="N", help="Where in the file it is; 0x… too.")
     ] = 0,
+    as_json: AsJson = False,
 ) -> None:
     """Print the settings of a configuration block."""
     data = read_file(source)
@@ -65,6 +68,9 @@ def show_command(
         block = unpack(data[offset:])
     except TrebuchetError as error:
         raise TrebuchetError(f"{source}: {error}") from error
+    if as_json:
+        typer.echo(json.dumps({"sequence": block.sequence, "text": block.text}, indent=2))
+        return
     typer.echo(f"# sequence {block.sequence}")
     typer.echo(block.text, nl=False)
 

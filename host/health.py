@@ -1,7 +1,6 @@
 """`trebuchet health`: what the counters of boards say of their links, roles and restarts."""
 
 import json
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
@@ -15,9 +14,9 @@ from rich.text import Text
 from ..client.discover import discover
 from ..client.status import COUNTERS
 from ..models.errors import TrebuchetError
-from ..models.progress import Deadline, current_simulation
 from .options import MAX_SECONDS, Seconds, a_number
 from .status import TIMEOUT, fetch_status
+from .watch import sleep
 
 __all__ = ["LEAST", "Health", "Limits", "health", "judge"]
 
@@ -183,17 +182,10 @@ def _ask(boards: Sequence[str], timeout: float) -> dict[str, tuple[Mapping[str, 
         return dict(zip(boards, pool.map(one, boards), strict=True))
 
 
-def _sleep(seconds: float) -> None:
-    """Let time pass: of a simulation that started this process, simulated time."""
-    end = Deadline(seconds, current_simulation())
-    while left := end.left():
-        time.sleep(min(left, 0.1))
-
-
 def _examine(boards: Sequence[str], limits: Limits, over: float, timeout: float) -> list[Health]:
     before = _ask(boards, timeout) if over else {}
     if over:
-        _sleep(over)
+        sleep(over)
     found = []
     for board, (state, reason) in _ask(boards, timeout).items():
         earlier = before.get(board, (None, ""))[0]

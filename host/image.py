@@ -3,15 +3,17 @@
 What an image is: :mod:`trebuchet.models.image`.
 """
 
+import json
 import zlib
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ..models.errors import TrebuchetError
 from ..models.files import read_file, write_file
 from ..models.image import HEADER_BYTES, MAIN_RAM, SECTOR, Image, Kind, check_firmware, slot_bytes
+from .options import AsJson
 
 __all__ = ["HEADER_BYTES", "MAIN_RAM", "SECTOR", "Image", "Kind", "app", "slot_bytes"]
 
@@ -66,6 +68,7 @@ def send_command(
 @app.command("show")
 def show_command(
     source: Annotated[Path, typer.Argument(metavar="FILE", help="An image.")],
+    as_json: AsJson = False,
 ) -> None:
     """Print what an image is, and check it."""
     data = read_file(source)
@@ -73,11 +76,12 @@ def show_command(
         image = Image.unpack(data)
     except TrebuchetError as error:
         raise TrebuchetError(f"{source}: {error}") from error
-    for name, value in (
-        ("kind", image.kind.name),
-        ("board", image.board),
-        ("version", image.version),
-        ("contents", f"{len(image.contents)} bytes, CRC-32 {zlib.crc32(image.contents):08x}"),
-        ("load", f"0x{image.load:08x}"),
-    ):
+    said: dict[str, Any] = {"kind": image.kind.name, "board": image.board, "version": image.version}
+    size, checksum = len(image.contents), zlib.crc32(image.contents)
+    if as_json:
+        said |= {"bytes": size, "crc32": checksum, "load": image.load}
+        typer.echo(json.dumps(said, indent=2))
+        return
+    said |= {"contents": f"{size} bytes, CRC-32 {checksum:08x}", "load": f"0x{image.load:08x}"}
+    for name, value in said.items():
         typer.echo(f"{name:9} {value}")

@@ -6,6 +6,7 @@ the same ones as on its console, data messages, and configurations with an image
 
 import contextlib
 import io
+import json
 import socket
 import sys
 from collections.abc import Iterable, Iterator
@@ -15,6 +16,7 @@ from typing import Annotated
 import typer
 
 from ..client import Board
+from ..client.errors import describe_status
 from ..client.management import encode_command
 from ..client.smp import Configuration
 from ..models import sockets
@@ -66,8 +68,15 @@ def _print(text: str) -> None:
     typer.echo(text, nl=bool(text) and not text.endswith("\n"))
 
 
-def _run(board: Board, line: str) -> None:
-    _print(board.command(line))
+def _run(board: Board, line: str, as_json: bool) -> None:
+    if not as_json:
+        _print(board.command(line))
+        return
+    reply = board.ask(line)
+    status = describe_status(reply.status).partition(":")[0]
+    typer.echo(json.dumps({"command": line, "status": status, "text": reply.text}))
+    if not reply.good:
+        raise typer.Exit(1)
 
 
 def _typed(prompt: str) -> Iterator[str]:
@@ -122,6 +131,9 @@ def manage(
             min=1, max=65535, metavar="PORT", help="Wait for the board to connect to this port."
         ),
     ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print each answer as a line of JSON, failures too.")
+    ] = False,
 ) -> None:
     """Have a board carry out a command, as on its console.
 
@@ -133,12 +145,12 @@ def manage(
     made = open_board(board, timeout) if listen is None else accept_board(board, listen, timeout)
     with made as opened:
         if command:
-            _run(opened, " ".join(command))
-        elif sys.stdin.isatty():
+            _run(opened, " ".join(command), as_json)
+        elif sys.stdin.isatty() and not as_json:
             _converse(opened, _typed(f"{board}> "))
         else:
             for line in filter(None, map(str.strip, sys.stdin)):
-                _run(opened, line)
+                _run(opened, line, as_json)
 
 
 def update(

@@ -8,7 +8,7 @@ import typer
 from ..client import Board
 from ..client.owner import MANAGEMENT_PORT, split_address
 
-__all__ = ["MAX_SECONDS", "RoleName", "Seconds", "a_number", "open_board", "seconds"]
+__all__ = ["MAX_SECONDS", "AsJson", "RoleName", "Seconds", "a_number", "open_board", "seconds"]
 
 #: A day: nobody waits longer, and a socket's time-out overflows somewhere above.
 MAX_SECONDS = 86400
@@ -37,6 +37,9 @@ RoleName = Annotated[
     str | None,
     typer.Option("--role", help="Name of the role on the board; default: that of the port."),
 ]
+
+#: For programs: what the command says as JSON.
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 
 #: How long to wait for a board.
 Seconds = Annotated[float, seconds()]

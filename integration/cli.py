@@ -1,5 +1,6 @@
 """`trebuchet core`: cores for other designs."""
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -15,10 +16,17 @@ NameArgument = Annotated[str, typer.Argument(help="A core of `trebuchet core lis
 
 
 @app.command("list")
-def list_cores() -> None:
+def list_cores(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
+) -> None:
     """List the cores, and the document that explains each."""
     from .catalog import KINDS
 
+    if as_json:
+        kinds = KINDS.values()
+        rows = [{"name": kind.name, "title": kind.title, "document": kind.page} for kind in kinds]
+        typer.echo(json.dumps(rows, indent=2))
+        return
     table = Table("core", "what it is", "document", box=None)
     for kind in KINDS.values():
         table.add_row(kind.name, kind.title, kind.page)

@@ -78,12 +78,19 @@ def check(
     plan: PlanOption = None,
     roles: RolesOption = None,
     tcp: TcpOption = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON on stdout when all is right.")
+    ] = False,
 ) -> None:
     """Say what is wrong with a board file, or missing in it, before anything is built."""
     from .check import check as steps
 
     chosen = plan_of(role or (), service or (), plan, roles or (), engine or (), board)
-    for what, finding in steps(board, fit=fit, plan=chosen, tcp=tcp_of(tcp)):
+    found = steps(board, fit=fit, plan=chosen, tcp=tcp_of(tcp))
+    if as_json:
+        typer.echo(json.dumps(dict(found), indent=2))
+        return
+    for what, finding in found:
         typer.echo(f"{what}: {finding}")
     typer.echo(f"build it with: trebuchet build {board}")
 

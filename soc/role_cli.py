@@ -1,6 +1,7 @@
 """`trebuchet role`: what roles there are, their registers, and a new one."""
 
 import inspect
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -17,14 +18,23 @@ app = typer.Typer(no_args_is_help=True, help="List roles, print their registers,
 
 
 @app.command("list")
-def list_roles() -> None:
+def list_roles(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
+) -> None:
     """List the roles in the tree, each with the first line of its data sheet."""
     from ..cores.roles.catalog import load_role, role_names
 
-    table = Table("role", "what it does", box=None)
+    rows = {}
     for name in role_names():
         text = (inspect.getdoc(load_role(name)) or "").splitlines()
-        table.add_row(name, text[0].split(" (role contract")[0] if text else "")
+        rows[name] = text[0].split(" (role contract")[0] if text else ""
+    if as_json:
+        listed = [{"name": name, "title": title} for name, title in rows.items()]
+        typer.echo(json.dumps(listed, indent=2))
+        return
+    table = Table("role", "what it does", box=None)
+    for name, title in rows.items():
+        table.add_row(name, title)
     Console().print(table)
 
 

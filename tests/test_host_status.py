@@ -7,8 +7,13 @@ import threading
 from contextlib import contextmanager
 
 import pytest
+from trebuchet.client.errors import ConnectionLost
 from trebuchet.client.status import MAX_BYTES
+from trebuchet.host import status as status_module
+from trebuchet.host import watch as watch_module
+from trebuchet.host.cli import main
 from trebuchet.host.status import fetch_status, flatten, status
+from trebuchet.host.watch import rates
 from trebuchet.models.errors import TrebuchetError
 
 STATE = {"version": "0.1.0", "board": "sim", "uptime_ms": 12, "tcp": {"segments": 3, "rst": 0}}
@@ -154,6 +159,104 @@ def test_a_peer_that_speaks_no_http():
         with pytest.raises(TrebuchetError, match="cannot read http://"):
             fetch_status(board, timeout=600)
         thread.join()
+
+
+class Board:
+    """A status that changes with each request, or is refused."""
+
+    def __init__(self, *states):
+        self.states = list(states)
+
+    def __call__(self, board, timeout):
+        state = self.states.pop(0)
+        if isinstance(state, BaseException):
+            raise state
+        return state
+
+
+def looks(*counters):
+    """Statuses a second apart, each with other counters of a block."""
+    return [
+        {"version": "0.2.0", "uptime_ms": 1000 * number, "engines": {"tcp": dict(found), "n": {}}}
+        for number, found in enumerate(counters)
+    ]
+
+
+def watched(monkeypatch, capsys, states, *words):
+    """Exit code, stdout and stderr of `trebuchet status --watch`."""
+    monkeypatch.setattr(status_module, "fetch_status", Board(*states))
+    monkeypatch.setattr(watch_module, "sleep", lambda seconds: None)
+    with pytest.raises(SystemExit) as left:
+        main(["status", "x", "--watch", "2", "--count", str(len(states)), *words])
+    out, err = capsys.readouterr()
+    return left.value.code or 0, out, err
+
+
+def test_watching_shows_the_growth_a_second(monkeypatch, capsys):
+    states = looks({"a": 5, "b": 0}, {"a": 10, "b": 0}, {"a": 10, "b": 1500})
+    code, out, err = watched(monkeypatch, capsys, states)
+    assert (code, err) == (0, "")
+    rows = [line.split() for line in out.splitlines() if ".tcp." in line]
+    assert [row[1:] for row in rows] == [
+        ["5"],
+        ["0"],
+        ["10", "5.0"],
+        ["0"],
+        ["10"],
+        ["1500", "1,500.0"],
+    ]
+
+
+def test_watching_as_json_without_zeros(monkeypatch, capsys):
+    states = looks({"a": 5, "b": 0}, {"a": 5, "b": 3})
+    code, out, err = watched(monkeypatch, capsys, states, "--json", "--nonzero")
+    first, second = map(json.loads, out.splitlines())
+    assert (first["engines"], first["rates"]) == ({"tcp": {"a": 5}}, {})
+    assert second["engines"] == {"tcp": {"a": 5, "b": 3}}
+    assert second["rates"] == {"engines.tcp.a": 0, "engines.tcp.b": 3}
+
+
+def test_a_board_that_is_away_is_asked_again(monkeypatch, capsys):
+    first, second = looks({"a": 5}, {"a": 6})
+    gone = ConnectionLost("x is away")
+    code, out, err = watched(monkeypatch, capsys, [first, gone, second], "--json")
+    assert (code, err) == (0, "trebuchet: x is away\n")
+    assert json.loads(out.splitlines()[-1])["rates"] == {"engines.tcp.a": 1}
+
+
+def test_interrupted_watching_is_done(monkeypatch, capsys):
+    states = [*looks({"a": 5}), KeyboardInterrupt()]
+    assert watched(monkeypatch, capsys, states, "--json")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "rate"),
+    [
+        (5, 3, -2.0),  # a gauge
+        (65_535, 1, 2.0),
+        ((1 << 32) - 1, 1, 2.0),
+        ((1 << 32) + 1, (1 << 32) + 3, 2.0),
+        ((1 << 64) - 1, 1, 2.0),
+    ],
+)
+def test_counters_wrap(before, now, rate):
+    assert rates(*looks({"a": before}, {"a": now}))["engines.tcp.a"] == rate
+
+
+def test_a_start_in_between_has_no_rates():
+    before, now = looks({"a": 5}, {"a": 7})
+    assert rates(now, before) == {}
+    assert rates({}, now) == rates(before, {"uptime_ms": "x"}) == {}
+    assert rates(before, {"uptime_ms": 5, "engines": 3}) == {}
+
+
+def test_nonzero_leaves_counters_out(capsys):
+    state = STATE | {"engines": {"tcp": {"a": 0, "b": 2}, "smp": {"c": 0}, "odd": 3}}
+    with serving(json.dumps(state).encode()) as board:
+        status(board, nonzero=True, as_json=True)
+        assert json.loads(capsys.readouterr().out)["engines"] == {"tcp": {"b": 2}}
+        with pytest.raises(TrebuchetError, match="^--count is for --watch; give that too$"):
+            status(board, count=3)
 
 
 def test_no_board_is_named():

@@ -44,7 +44,10 @@ INSTEAD = {
     "trebuchet run versa_ecp5 -- ecg run": ("needs the board", "trebuchet run --help"),
     "trebuchet console": ("needs the board on this machine", "trebuchet console --help"),
     "trebuchet discover": ("needs boards on this network", "trebuchet discover --help"),
-    "trebuchet status 192.168.1.50": ("needs the board on this network", "trebuchet status --help"),
+    "trebuchet status 192.168.1.50 --nonzero --watch 2": (
+        "needs the board on this network",
+        "trebuchet status --help",
+    ),
     "trebuchet health 192.168.1.50": (
         "needs the board on this network",
         "trebuchet health --help",

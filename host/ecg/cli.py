@@ -14,7 +14,7 @@ from ...models.ecg.data import Record
 from ...models.ecg.presets import PRESETS, preset_named
 from ...models.errors import TrebuchetError
 from ...models.files import make_folder
-from ..options import RoleName, Seconds
+from ..options import AsJson, RoleName, Seconds
 from ..pictures import check_picture
 from .client import OUTSTANDING, Run, board_preset, read_with_model, run_record
 from .fetch import fetch_database, fetch_demo
@@ -203,11 +203,20 @@ def figures(
 
 
 @app.command()
-def info() -> None:
+def info(as_json: AsJson = False) -> None:
     """Say which records are here, where they were found, and what the network looks like."""
     console = Console()
     folder = data.find_folder()
     names = data.all_records(folder)
+    if as_json:
+        networks = {
+            name: [preset.inputs, preset.hidden, model.OUTPUTS] for name, preset in PRESETS.items()
+        }
+        said: dict[str, Any] = {"folder": str(folder) if names else None, "records": names}
+        said |= {"annotated": data.list_records(folder), "demo": str(data.demo_folder())}
+        said |= {"default": data.default_record(), "networks": networks}
+        typer.echo(json.dumps(said | {"classes": list(model.CLASSES)}, indent=2))
+        return
     console.print(f"records: {len(names)} in {folder}" if names else "records: none were found")
     if names:
         console.print("  " + " ".join(names))
