@@ -39,6 +39,13 @@ EXTRAS = {
 }
 
 
+#: Next steps when there is no connection to a board.
+_AWAY = (
+    "; `trebuchet discover` lists the boards of this network, and a simulated one is reached in "
+    "`trebuchet sim shell` only"
+)
+
+
 @dataclass(frozen=True)
 class LazyEntry:
     """Where a command is, and the line that `--help` shows for it."""
@@ -209,7 +216,8 @@ def root(
 def explain(error: Exception) -> tuple[int, str]:
     """Exit code and the one line to print for an exception that escaped from a command."""
     if isinstance(error, TrebuchetError):
-        return EXIT_ERROR, str(error)
+        away = type(error).__name__ == "ConnectionLost" and str(error).startswith("cannot connect")
+        return EXIT_ERROR, f"{error}{_AWAY if away else ''}"
     if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("trebuchet"):
         extra = EXTRAS.get((error.name or "").partition(".")[0], "gateware")
         return EXIT_ERROR, (

@@ -51,14 +51,14 @@ def list_boards(
         typer.echo(json.dumps(rows, indent=2))
         return
     board = Column("board", no_wrap=True)  # a name is typed whole: other columns give way
-    table = Table(board, "FPGA", "clock", "reached", "LUTs", "sessions", "roles", box=None)
+    fpga = Column("FPGA", no_wrap=True)  # what one looks for
+    table = Table(board, fpga, "MHz (reached)", "LUTs", "sessions", "roles", box=None)
     for row in rows:
         built = row["lut_share"] is not None
         table.add_row(
             row["name"],
             row["device"],
-            f"{row['clock_mhz']:g} MHz",
-            f"{row['fmax_mhz']:.1f} MHz" if built else "-",
+            f"{row['clock_mhz']:g}" + (f" ({row['fmax_mhz']:.0f})" if built else ""),
             f"{row['lut_share']:.0%}" if built else "-",
             f"{row['sessions']}, {row['tcp']}",
             ", ".join(row["roles"]) or "none",

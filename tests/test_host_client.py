@@ -84,7 +84,9 @@ def test_an_installed_package_builds_outside_of_itself(client):
 def test_a_client_talks_to_boards(client, command):
     result = client(*command)
     assert result.stderr == (
-        "trebuchet: cannot connect to 127.0.0.1:1: [Errno 111] Connection refused\n"
+        "trebuchet: cannot connect to 127.0.0.1:1: [Errno 111] Connection refused; "
+        "`trebuchet discover` lists the boards of this network, and a simulated one is reached in "
+        "`trebuchet sim shell` only\n"
     )
     assert result.returncode == 1
 
