@@ -2,7 +2,7 @@
 
 With the guard on a message is refused exactly if some bit of its epoch, an arbitrary one, is not
 the lease's, or if the lease is none; with the guard off none is. That the framer judges every
-message by it is in its own proof (``smp_framer.py``).
+message by it is in its own proof (``framer.py``).
 
 Not proved: anything that moves.
 """
@@ -10,8 +10,8 @@ Not proved: anything that moves.
 from amaranth.asserts import AnyConst
 from amaranth.hdl import Assert, Cover, Elaboratable, Signal
 
-from .proof import Mutant, Proof
-from .stream import free, new_harness
+from ..kit.proof import Mutant, Proof
+from ..stream import free, new_harness
 
 __all__ = ["PROOFS"]
 
