@@ -190,7 +190,9 @@ def test_a_node_with_another_lease_is_given_up(configured):
             values = server.idle()
             assert values["nodes_stale_total"] == 1
             line = f"jobd: 127.0.0.1:{port}@17: STALE: its lease has another epoch; it is given up"
-            assert [each for each in server.lines if "@17" in each] == [line]
+            logged = lambda: [each for each in server.lines if "@17" in each]  # noqa: E731
+            eventually(logged, "a line of the log")
+            assert logged() == [line]
         state = state_of(port)
         assert 1 <= state["smp"]["stale"] <= 2
         assert state["role_counters"]["jobs"] == state["role_counters"]["configurations"] == 0
