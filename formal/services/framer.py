@@ -431,8 +431,9 @@ MUTANTS = (
     Mutant(
         "guards_data_only",
         "stale.eq(is_stale(epoch, self.csr.lease, self.csr.guard))",
-        "stale.eq(is_stale(epoch, self.csr.lease, self.csr.guard) & (header[:8] == TYPE_DATA))",
-        26,
+        "stale.eq(is_stale(epoch, self.csr.lease, self.csr.guard) "
+        "& (self.reader.header[:8] == TYPE_DATA))",
+        23,
     ),
 )
 
@@ -465,7 +466,7 @@ PROOFS = (
         cover_depth=28,
         mutants=(
             Mutant("opens_without_role", "self._opens_with_role(m, new)", "pass", 14),
-            Mutant("guards_no_parts", "m.If(to_board & ~stale)", "m.If(to_board)", 26),
+            Mutant("guards_no_parts", "m.If(to_board & ~stale)", "m.If(to_board)", 24),
         ),
         assumes=ASSUMES,
         not_proved=NOT_PROVED,
