@@ -26,6 +26,8 @@ MAX_BYTES = 1 << 20
 MAX_DEPTH = 16
 #: Counters that the slot of every role has, and nothing else.
 COUNTERS = frozenset(("jobs", "errors", "cycles", "hangs"))
+#: Counter that only the slot of a peer has, which is no role of the board.
+OF_PEERS = "strays"
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,9})[ \t]*\r?$", re.I | re.M)
 
 
@@ -106,11 +108,11 @@ def _inside(value: Any) -> list[Any]:
 
 
 def roles_of(state: dict[str, Any]) -> list[str]:
-    """Names of the roles in a board's status, by their numbers; instances count once."""
+    """Names of the roles in a board's status, by their numbers; instances count once, peers not."""
     engines = state.get("engines")
     slots = [
         name
         for name, block in (engines if isinstance(engines, dict) else {}).items()
-        if isinstance(block, dict) and block.keys() >= COUNTERS
+        if isinstance(block, dict) and block.keys() >= COUNTERS and OF_PEERS not in block
     ]
     return list(dict.fromkeys(map(role_of_instance, slots)))

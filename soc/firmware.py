@@ -115,6 +115,11 @@ def _is_role(block):
     return register_offsets(block).items() >= register_offsets(role_block("any")).items()
 
 
+def _is_peer(block):
+    """Return whether a role slot stands for a peer, which has no role of its own."""
+    return any(register.name == "strays" for register in block.registers)
+
+
 def _role_row(block, base, number):
     """Row of the table of role slots: name, base, number, registers of a benchmark role or 0."""
     offsets = register_offsets(block)
@@ -164,8 +169,8 @@ def build_header(regions):
     The roles are a JSON list of names in the order of the plan, as text of at most
     :data:`_ROLE_NAMES` bytes; what has no room is left out.
     """
-    names = [role_of_instance(block.name) for block, _ in regions if _is_role(block)]
-    names = list(dict.fromkeys(names))
+    slots = [block for block, _ in regions if _is_role(block) and not _is_peer(block)]
+    names = list(dict.fromkeys(role_of_instance(block.name) for block in slots))
     while len(listed := json.dumps(names, separators=(",", ":"))) > _ROLE_NAMES:
         names.pop()
     named = json.loads(json_map(regions))["map"]

@@ -11,6 +11,7 @@ from ip_bench import Board, compile_ip
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
+from trebuchet.cores.cluster.caller import CALLER_BLOCK
 from trebuchet.cores.roles.contract import role_block
 from trebuchet.models import discovery
 from trebuchet.models.net import checksum
@@ -155,12 +156,16 @@ def test_a_busy_port_sends_nothing(make):
 
 def test_the_header_names_roles_while_there_is_room():
     def names(*blocks):
-        regions = [(role_block(name), 0x800 * k) for k, name in enumerate(blocks)]
+        made = [role_block(name) if isinstance(name, str) else name for name in blocks]
+        regions = [(block, 0x800 * k) for k, block in enumerate(made)]
         line = re.search("ROLE_NAMES (.*)", build_header(regions))[1]
         return json.loads(json.loads(line))
 
     assert names() == []
     assert names("ecg_0", "ecg_1", "blur") == ["ecg", "blur"]
+    assert names("ecg", *(role_block(f"peer{k}", CALLER_BLOCK.registers) for k in (1, 2))) == [
+        "ecg"
+    ]  # peers have slots, too
     long = [f"{'x' * 22}{chr(97 + k)}" for k in range(16)]
     assert names(*long) == long[:9]
 

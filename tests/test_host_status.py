@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 from trebuchet.client.errors import ConnectionLost
-from trebuchet.client.status import MAX_BYTES
+from trebuchet.client.status import MAX_BYTES, roles_of
 from trebuchet.host import status as status_module
 from trebuchet.host import watch as watch_module
 from trebuchet.host.cli import main
@@ -257,6 +257,13 @@ def test_nonzero_leaves_counters_out(capsys):
         assert json.loads(capsys.readouterr().out)["engines"] == {"tcp": {"b": 2}}
         with pytest.raises(TrebuchetError, match="^--count is for --watch; give that too$"):
             status(board, count=3)
+
+
+def test_peers_are_no_roles():
+    slot = {"jobs": 1, "errors": 0, "cycles": 2, "hangs": 0}
+    peer = slot | {"timeouts": 0, "strays": 0}
+    engines = {"tcp": {"segments": 1}, "ecg_0": slot, "ecg_1": slot, "blur": slot, "peer1": peer}
+    assert roles_of({"engines": engines}) == ["ecg", "blur"]
 
 
 def test_no_board_is_named():
