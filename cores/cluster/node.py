@@ -75,7 +75,7 @@ class ClusterNode(wiring.Component):
 
     =========================  ==========  =======================================================
     ``job`` ``answer``         In/Out      of this board's clients, as of
-                                           :class:`~.share.JobScheduler`
+                                           :class:`~.scheduler.JobScheduler`
     ``role_job``               Out         this board's role; ``role_answer`` In
     ``mems``                   Out, array  memory ports: the callers', then the server's
     ``rx``                     In          Ethernet frames, whoever they are for; ``ready`` is 1
