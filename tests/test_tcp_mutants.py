@@ -44,7 +44,7 @@ MUTANTS = [
         context="owed.eq(seg.length != 0)",
     ),
     plant(
-        "judge",
+        "classifier",
         "A3 sequence numbers compared without sign",
         "behind = off[31]",
         "behind = seg.seq < r.rcv_nxt",
@@ -68,7 +68,7 @@ MUTANTS = [
         0,
     ),
     plant(
-        "judge",
+        "classifier",
         "A6 nobody is heard from beyond a closed window",
         "self.shut & f.ack",
         "self.shut & f.ack & 0",
