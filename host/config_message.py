@@ -92,11 +92,8 @@ def send_command(
 ) -> None:
     """Send a configuration message to the port of a board's roles, and wait for the answer."""
     data = read_file(file, MAX_IMAGE)
-    good = len(data) >= HEADER.size and HEADER.unpack_from(data)[::2] == (
-        MessageType.CONFIGURATION,
-        len(data) - HEADER.size,
-    )
-    if not good:
+    kind, *_, size = HEADER.unpack_from(data) if len(data) >= HEADER.size else (0, 0)
+    if (kind, size) != (MessageType.CONFIGURATION, len(data) - HEADER.size):
         raise TrebuchetError(f"{file} does not hold one configuration message")
     configuration = parse_configuration(data[HEADER.size :])
     wait = timeout or update_seconds(len(data))

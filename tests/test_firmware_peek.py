@@ -11,7 +11,7 @@ from trebuchet.soc.csr_export import c_header
 CSR, SRAM, ROM, MAIN = 0x1000, 0x2000, 0x3000, 0x4000
 #: Of the empty map, which the test's generated header has.
 MAP = "4f53cda18c2baa0c"
-COMMANDS = ("counters_status", "counters", "role", "ip", "crash", "restart")
+COMMANDS = ("counters_status", "counters", "role", "ip", "crash", "restart", "lease")
 EXTRA = (
     '#include "command.h"\n#include "log.h"\n'
     + "".join(

@@ -130,7 +130,7 @@ class SmpReader:
                 yield self._answer()
 
     def _begin(self) -> None:
-        kind, _, size = HEADER.unpack(self._head)
+        kind, *_, size = HEADER.unpack(self._head)
         if kind not in (MessageType.DATA, MessageType.RESPONSE) or size > MAX_PAYLOAD + _ID_BYTES:
             raise ProtocolError(
                 f"{self._name} sent a message of type {kind} with {size} bytes; is it a Trebuchet "
@@ -142,7 +142,7 @@ class SmpReader:
         self._left = HEADER.size + size - self._wanted
 
     def _answer(self) -> Answer:
-        kind, _, size = HEADER.unpack_from(self._head)
+        kind, *_, size = HEADER.unpack_from(self._head)
         body = bytes(self._head[HEADER.size :])
         self._head.clear()
         self._wanted = HEADER.size
