@@ -104,7 +104,7 @@ def test_decoder_bounds_the_payload():
     limit = smp.Message(smp.MessageType.DATA, bytes(16))
     assert smp.Decoder(16).feed(limit.pack()) == [limit]
     with pytest.raises(smp.ProtocolError, match="^an SMP payload must be at most 16 .*, not 17$"):
-        smp.Decoder(16).feed(smp.HEADER.pack(3, 0, 17))
+        smp.Decoder(16).feed(smp.HEADER.pack(3, 0, 0, 17))
 
 
 def test_every_status_has_a_line():
