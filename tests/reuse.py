@@ -234,7 +234,7 @@ class Reuse:
                 self.chosen.setdefault(self.file(item.path), []).append(item.name)
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self, item):
+    def pytest_runtest_protocol(self, item, nextitem):
         if not self.active or not self.reused(item):
             return None
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
@@ -248,8 +248,18 @@ class Reuse:
             user_properties=[("reused", True)],
         )
         item.ihook.pytest_runtest_logreport(report=report)
+        self._tear_down(item, nextitem)
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
         return True
+
+    def _tear_down(self, item, nextitem):
+        """End the fixtures that earlier tests left for this one, and that the next does not use."""
+        # Not the hook: plugins expect that this item was set up.
+        state = item.session._setupstate
+        call = pytest.CallInfo.from_call(lambda: state.teardown_exact(nextitem), "teardown")
+        report = item.ihook.pytest_runtest_makereport(item=item, call=call)
+        if report.failed:
+            item.ihook.pytest_runtest_logreport(report=report)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item):

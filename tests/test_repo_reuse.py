@@ -294,6 +294,30 @@ def test_warnings_of_parts_that_others_made_are_no_inputs(project):
     assert "not among its inputs" not in text
 
 
+FAILS = """
+import os
+
+
+def test_first():
+    assert "FAILS" not in os.environ
+
+
+def test_last():
+    pass
+"""
+
+
+def test_a_file_ends_with_a_result_that_is_reused(project):
+    """What its other tests have set up is torn down before the next file's."""
+    (project / "tests" / "test_small.py").unlink()
+    (project / "tests" / "test_a.py").write_text(FAILS)
+    (project / "tests" / "test_b.py").write_text(FAILS)
+    first, _ = run(project, code=1, env={"FAILS": "1"})
+    assert first == {"failed": 2, "passed": 2}
+    again, _ = run(project)
+    assert again == {"passed": 2, "reused": 2}
+
+
 def test_who_lists_the_tests_depends_on_all():
     found = names(reuse.inputs(ROOT / "tests" / "test_repo_testplan.py"))
     assert {str(p.relative_to(ROOT)) for p in (ROOT / "tests").glob("test_*.py")} <= found
