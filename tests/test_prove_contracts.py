@@ -220,17 +220,12 @@ def test_contract_of_a_small_component(breaks, verdict, tmp_path, monkeypatch):
 
 
 def test_a_proof_is_found_by_the_path_of_its_core():
-    """In the same package; those that hold for any core of a kind are in packages of their own.
-
-    ``smp_tables`` shares its harness with the table of the role contract.
-    """
+    """In the same package; those that hold for any core of a kind are in packages of their own."""
     general = ("contracts", "engines", "second")
     misplaced = []
     for proof in registry.PROOFS:
         where = proof.build.__module__.split(".")[2:]
         core = proof.module.split(".")[2:]
-        if proof.name == "smp_tables" or where[0] in general:
-            continue
-        if core[:-1] not in (where, where[:-1]):
+        if where[0] not in general and core[:-1] not in (where, where[:-1]):
             misplaced.append(f"{proof.name}: {'.'.join(where)} proves {'.'.join(core)}")
     assert misplaced == []

@@ -12,7 +12,7 @@ from amaranth.lib.wiring import In, Out
 
 from .internals import driven_signals, mark_used, state_machines, submodules
 
-__all__ = ["Inside", "RegisterFifo", "RegisterStreamFifo", "opened", "patched"]
+__all__ = ["Inside", "RegisterFifo", "RegisterStreamFifo", "opened", "patched", "replaced"]
 
 
 class Inside:
@@ -137,3 +137,28 @@ def patched(module, **names):
     finally:
         for name, value in kept.items():
             setattr(module, name, value)
+
+
+@contextmanager
+def replaced(module, names, fill, parts):
+    """For a time, have ``module`` make parts whose body is what ``fill(m, name, part)`` adds.
+
+    ``names``: of the parts' classes in the module; each part that is made is put into the list
+    ``parts[name]``.
+    """
+
+    def make(name, cls):
+        def elaborate(self, platform):
+            m = Module()
+            fill(m, name, self)
+            return m
+
+        def construct(*args, **options):
+            part = type(name, (cls,), {"elaborate": elaborate})(*args, **options)
+            parts.setdefault(name, []).append(part)
+            return part
+
+        return construct
+
+    with patched(module, **{name: make(name, getattr(module, name)) for name in names}):
+        yield

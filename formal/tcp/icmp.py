@@ -16,8 +16,6 @@ come in: whether their first six bytes are ``mac``.
 Not proved: a reset while running; the parts, which have proofs of their own.
 """
 
-from contextlib import contextmanager
-
 from amaranth.asserts import AnyConst
 from amaranth.hdl import (
     Assert,
@@ -25,13 +23,13 @@ from amaranth.hdl import (
     Cover,
     Elaboratable,
     Fragment,
-    Module,
     Mux,
     Signal,
     Value,
     signed,
 )
 
+from ..kit.inside import replaced
 from ..kit.proof import Mutant, Proof
 from ..kit.standins import elaborated
 from ..stream import free, new_harness, stream_rules
@@ -52,31 +50,10 @@ def _outputs(name, part):
     return (part.i.ready, part.o.valid, part.o.payload)
 
 
-@contextmanager
 def free_parts(module, parts):
     """While this lasts, ``module`` makes parts that do anything; they are put into ``parts``."""
-    real = {name: getattr(module, name) for name in ("EthernetStrip", "Checksum", "StreamFifo")}
-
-    def make(name, cls):
-        def elaborate(self, platform):
-            m = Module()
-            free(m, *_outputs(name, self))
-            return m
-
-        def construct(*args, **options):
-            part = type(name, (cls,), {"elaborate": elaborate})(*args, **options)
-            parts.setdefault(name, []).append(part)
-            return part
-
-        return construct
-
-    try:
-        for name, cls in real.items():
-            setattr(module, name, make(name, cls))
-        yield
-    finally:
-        for name, cls in real.items():
-            setattr(module, name, cls)
+    names = ("EthernetStrip", "Checksum", "StreamFifo")
+    return replaced(module, names, lambda m, name, part: free(m, *_outputs(name, part)), parts)
 
 
 class IcmpProof(Elaboratable):

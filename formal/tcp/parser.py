@@ -15,7 +15,6 @@ apart:
 Not proved: a reset while running; the parts, which have proofs of their own.
 """
 
-from contextlib import contextmanager
 from itertools import pairwise
 
 from amaranth.hdl import (
@@ -25,7 +24,6 @@ from amaranth.hdl import (
     Cover,
     Elaboratable,
     Fragment,
-    Module,
     Mux,
     Signal,
     Value,
@@ -33,6 +31,7 @@ from amaranth.hdl import (
 )
 from trebuchet.cores.tcp.segment import RxSegmentLayout
 
+from ..kit.inside import replaced
 from ..kit.proof import Mutant, Proof
 from ..stream import free, new_harness, stream_rules
 
@@ -47,35 +46,17 @@ OUTPUTS = {
 }
 
 
-@contextmanager
 def free_parts(module, parts):
     """While this lasts, ``module`` makes parts that do anything; they are put into ``parts``."""
-    real = {name: getattr(module, name) for name in OUTPUTS}
 
-    def make(name, cls):
-        def elaborate(self, platform):
-            m = Module()
-            for output in OUTPUTS[name].split():
-                port = getattr(self, output)
-                free(m, *((port.valid, port.payload) if output == "output" else (port,)))
-            if name == "EthernetStrip":
-                m.d.comb += self.i.ready.eq(1)
-            return m
+    def fill(m, name, part):
+        for output in OUTPUTS[name].split():
+            port = getattr(part, output)
+            free(m, *((port.valid, port.payload) if output == "output" else (port,)))
+        if name == "EthernetStrip":
+            m.d.comb += part.i.ready.eq(1)
 
-        def construct(*args, **options):
-            part = type(name, (cls,), {"elaborate": elaborate})(*args, **options)
-            parts.setdefault(name, []).append(part)
-            return part
-
-        return construct
-
-    try:
-        for name, cls in real.items():
-            setattr(module, name, make(name, cls))
-        yield
-    finally:
-        for name, cls in real.items():
-            setattr(module, name, cls)
+    return replaced(module, OUTPUTS, fill, parts)
 
 
 def number(value):
