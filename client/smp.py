@@ -27,6 +27,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 from ..models.epoch import NO_EPOCH
 from ..models.plan import MAX_ROLES
@@ -38,6 +39,7 @@ __all__ = [
     "Configuration",
     "Core",
     "Decoder",
+    "Header",
     "Message",
     "MessageType",
     "ProtocolError",
@@ -61,6 +63,22 @@ RESPONSE = struct.Struct("<B3xI")
 REPLY = struct.Struct("<B3x")
 WORD = struct.Struct("<I")
 SIZES = struct.Struct("<III")
+
+
+class Header(NamedTuple):
+    """What the first 8 bytes of a message say."""
+
+    kind: int
+    #: Number of the role that it is for, plus 1; 0: the TCP port's.
+    named: int
+    epoch: int
+    #: Bytes of the payload.
+    size: int
+
+    @classmethod
+    def of(cls, data: bytes | bytearray) -> "Header":
+        """Return the header at the beginning of ``data``, at least 8 bytes."""
+        return cls(*HEADER.unpack_from(data))
 
 
 class MessageType(IntEnum):
@@ -212,7 +230,7 @@ class Decoder:
 
     def _messages(self) -> Iterator[Message]:
         while len(self.buffer) >= HEADER.size:
-            number, _, epoch, size = HEADER.unpack_from(self.buffer)
+            number, _, epoch, size = Header.of(self.buffer)
             try:
                 kind = MessageType(number)
             except ValueError:

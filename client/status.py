@@ -5,6 +5,7 @@ import io
 import json
 import re
 import socket
+from collections.abc import Mapping
 from typing import Any, cast
 
 from ..models.role_folders import role_of_instance
@@ -107,12 +108,19 @@ def _inside(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
+def blocks_of(state: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Blocks of counters in a board's status, by name."""
+    engines = state.get("engines")
+    found = engines.items() if isinstance(engines, dict) else ()
+    return {name: block for name, block in found if isinstance(block, dict)}
+
+
+def slots_of(state: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Blocks of the slots of roles, instances and peers."""
+    return {name: block for name, block in blocks_of(state).items() if block.keys() >= COUNTERS}
+
+
 def roles_of(state: dict[str, Any]) -> list[str]:
     """Names of the roles in a board's status, by their numbers; instances count once, peers not."""
-    engines = state.get("engines")
-    slots = [
-        name
-        for name, block in (engines if isinstance(engines, dict) else {}).items()
-        if isinstance(block, dict) and block.keys() >= COUNTERS and OF_PEERS not in block
-    ]
+    slots = [name for name, slot in slots_of(state).items() if OF_PEERS not in slot]
     return list(dict.fromkeys(map(role_of_instance, slots)))

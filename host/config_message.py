@@ -17,6 +17,7 @@ from ..client.smp import (
     WORD,
     Configuration,
     Core,
+    Header,
     MessageType,
     parse_configuration,
 )
@@ -92,8 +93,8 @@ def send_command(
 ) -> None:
     """Send a configuration message to the port of a board's roles, and wait for the answer."""
     data = read_file(file, MAX_IMAGE)
-    kind, *_, size = HEADER.unpack_from(data) if len(data) >= HEADER.size else (0, 0)
-    if (kind, size) != (MessageType.CONFIGURATION, len(data) - HEADER.size):
+    header = Header.of(data[: HEADER.size].ljust(HEADER.size, b"\0"))
+    if header.kind != MessageType.CONFIGURATION or header.size != len(data) - HEADER.size:
         raise TrebuchetError(f"{file} does not hold one configuration message")
     configuration = parse_configuration(data[HEADER.size :])
     wait = timeout or update_seconds(len(data))

@@ -31,6 +31,7 @@ from .demo import (
     simulator,
     trebuchet,
 )
+from .jobd import connected_nodes
 from .jobd_build import JOBD, build
 from .schedule_plot import LoggedJob, busy_share, draw_schedule, read_job_log
 from .steps import Step
@@ -50,7 +51,6 @@ STATUS_SECONDS, CONNECT_SECONDS = 200, 120
 #: Seconds of wall time for an answer of a simulated board; a day and more on a busy machine would
 #: be no fault of it.
 _PATIENT = ["--patience", "86400", "--message-timeout", "86400"]
-_CONNECTED = "trebuchet_jobd_node_connected{"
 
 
 class FleetNetwork(Network, Protocol):
@@ -139,8 +139,7 @@ def _connected(network: FleetNetwork, metrics: int) -> int:
         connection.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
         while data := connection.recv(1 << 16):
             answer += data
-    lines = answer.decode().splitlines()
-    return sum(line.startswith(_CONNECTED) and line.endswith(" 1") for line in lines)
+    return connected_nodes(answer.decode())
 
 
 def share_record(

@@ -12,7 +12,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from ..client.discover import discover
-from ..client.status import COUNTERS
+from ..client.status import blocks_of, slots_of
 from ..models.errors import TrebuchetError
 from .options import MAX_SECONDS, Seconds, a_number
 from .status import TIMEOUT, fetch_status
@@ -94,11 +94,9 @@ class Health:
 
 
 def _counters(state: Mapping[str, Any]) -> dict[str, int]:
-    engines = state.get("engines")
     return {
         f"{block}.{name}": value
-        for block, counters in (engines if isinstance(engines, dict) else {}).items()
-        if isinstance(counters, dict)
+        for block, counters in blocks_of(state).items()
         for name, value in counters.items()
         if isinstance(value, int)
     }
@@ -107,14 +105,6 @@ def _counters(state: Mapping[str, Any]) -> dict[str, int]:
 def _number(state: Mapping[str, Any], name: str) -> int:
     value = state.get(name)
     return value if isinstance(value, int) else 0
-
-
-def _resets(state: Mapping[str, Any]) -> list[str]:
-    """Names of the counters of watchdogs: those of role slots."""
-    engines = state.get("engines")
-    blocks = engines if isinstance(engines, dict) else {}
-    slots = (name for name, c in blocks.items() if isinstance(c, dict) and c.keys() >= COUNTERS)
-    return [f"{name}.hangs" for name in slots]
 
 
 def judge(
@@ -143,7 +133,7 @@ def judge(
         total(_DAMAGED),
         total(_CHECKSUMS),
         total(name for name in _LOST if name != "nic.dropped") + total(("nic.dropped",), _NARROW),
-        total(_resets(state), _NARROW),
+        total((f"{slot}.hangs" for slot in slots_of(state)), _NARROW),
         100 * used / slots if slots else 0.0,
     )
     found.exceeded.extend(_exceeded(found, limits))

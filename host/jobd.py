@@ -15,9 +15,16 @@ from ..models.epoch import EPOCH_BITS
 from .jobd_build import build
 from .options import MAX_SECONDS, a_number
 
-__all__ = ["jobd", "node"]
+__all__ = ["connected_nodes", "jobd", "node"]
 
 MAX_PORT = 65535
+
+
+def connected_nodes(metrics: str) -> int:
+    """How many nodes a job server has, by the text of its metrics."""
+    lines = metrics.splitlines()
+    nodes = (line for line in lines if line.startswith("trebuchet_jobd_node_connected{"))
+    return sum(line.endswith(" 1") for line in nodes)
 
 
 class Policy(StrEnum):

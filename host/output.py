@@ -6,12 +6,19 @@ import errno
 import locale
 import os
 import sys
+from collections.abc import Sequence
 from typing import NoReturn
 
-__all__ = ["disk_fault", "finish", "output_fault", "prepare_output", "use_utf8"]
+__all__ = ["aligned", "disk_fault", "finish", "output_fault", "prepare_output", "use_utf8"]
 
 #: Reasons of the operating system against writing, of which no program is the cause.
 DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a table as wide as it must be: a terminal breaks lines where it likes."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
 
 
 def use_utf8() -> None:

@@ -1,7 +1,6 @@
 """`trebuchet registers`: a board's registers by name: list, read, write."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +11,7 @@ from ..models.errors import TrebuchetError
 from ..models.register_map import Field, Register
 from .manage import TIMEOUT
 from .options import Seconds, open_board
+from .output import aligned
 
 __all__ = ["registers"]
 
@@ -26,13 +26,6 @@ def _number(text: str) -> int:
         raise TrebuchetError(
             f"the value must be a number like 200, 0xc8 or 0b11001000, not {text!r}"
         ) from None
-
-
-def _lines(rows: Sequence[tuple[str, ...]]) -> str:
-    """Return a table whose columns are as wide as they must be; the last is not filled up."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    filled = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
-    return "\n".join(filled)
 
 
 def _describe(register: Register, field: Field | None = None) -> dict[str, Any]:
@@ -59,7 +52,7 @@ def _list(board: Board, as_json: bool) -> None:
         (name, f"{r.width} bits", _ACCESS[r.access], r.description)
         for name, r in found.registers.items()
     ]
-    typer.echo(_lines(rows))
+    typer.echo("\n".join(aligned(rows)))
 
 
 def _show(board: Board, pattern: str, as_json: bool) -> None:
@@ -85,7 +78,7 @@ def _show(board: Board, pattern: str, as_json: bool) -> None:
             (f"  .{part.name}", str(part.of(value)), "", part.description)
             for part in value.fields.values()
         ]
-    typer.echo(_lines(rows))
+    typer.echo("\n".join(aligned(rows)))
 
 
 def registers(

@@ -5,7 +5,6 @@ its own moment (`cores/tcp/inspect.py`). Sequence numbers are those on the wire.
 """
 
 import json
-from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
@@ -13,6 +12,7 @@ import typer
 from ..client.management import MAX_SESSIONS
 from .manage import TIMEOUT
 from .options import Seconds, open_board
+from .output import aligned
 
 __all__ = ["fetch_sessions", "sessions"]
 
@@ -39,13 +39,9 @@ def fetch_sessions(
         return opened.sessions(start, limit)
 
 
-def _columns(found: list[dict[str, Any]]) -> Iterator[str]:
-    """Lines of a table as wide as it must be: a terminal breaks lines where it likes."""
+def _columns(found: list[dict[str, Any]]) -> list[str]:
     rows = [[_TITLES.get(column, column) for column in found[0]]]
-    rows += [[str(value) for value in row.values()] for row in found]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        yield "  ".join(map(str.ljust, row, widths)).rstrip()
+    return aligned(rows + [[str(value) for value in row.values()] for row in found])
 
 
 def sessions(

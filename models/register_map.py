@@ -207,11 +207,13 @@ def read_map(path: Path) -> RegisterMap:
 
     Raises :class:`TrebuchetError` if there is none, or it is not what a build leaves.
     """
+    return _load(path)[0]
+
+
+def _load(path: Path) -> tuple[RegisterMap, bytes]:
+    """Return the map in a file or folder, and the file's bytes."""
     file = path / FILE_NAME if path.is_dir() else path
-    return _parse(read_file(file, MAX_BYTES), file)
-
-
-def _parse(data: bytes, file: Path) -> RegisterMap:
+    data = read_file(file, MAX_BYTES)
     try:
         blocks = json.loads(data)["blocks"]
         found = RegisterMap(_registers(blocks), hash_of_blocks(blocks))
@@ -219,7 +221,7 @@ def _parse(data: bytes, file: Path) -> RegisterMap:
         raise TrebuchetError(
             f"{file} is no register map; a build leaves one as {FILE_NAME}"
         ) from error
-    return found
+    return found, data
 
 
 def _registers(blocks: Mapping[str, Any]) -> Iterator[Register]:
@@ -245,9 +247,7 @@ def _kept() -> Path:
 
 def keep_map(path: Path) -> RegisterMap:
     """Return the map in ``path``, and keep it for later in the user's cache, if that can be."""
-    file = path / FILE_NAME if path.is_dir() else path
-    data = read_file(file, MAX_BYTES)
-    found = _parse(data, file)
+    found, data = _load(path)
     try:
         _kept().mkdir(parents=True, exist_ok=True)
         write_whole(_kept() / f"{found.hash}.json", data)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ...models.errors import TrebuchetError
+from ..jobd import connected_nodes
 from ..jobd_build import JOBD, LOAD, NODE, build
 
 __all__ = ["Program", "User", "congestion", "end_user", "nodes", "servers", "start_user", "started"]
@@ -101,10 +102,8 @@ def _wait_for(metrics: int, count: int) -> None:
     end = time.monotonic() + _PATIENCE
     while time.monotonic() < end:
         with urllib.request.urlopen(f"http://127.0.0.1:{metrics}/metrics") as answer:  # noqa: S310
-            lines = answer.read().decode().splitlines()
-        values = [line for line in lines if line.startswith("trebuchet_jobd_node_connected{")]
-        if sum(line.endswith(" 1") for line in values) == count:
-            return
+            if connected_nodes(answer.read().decode()) == count:
+                return
         time.sleep(0.01)
     raise TrebuchetError(f"the job server did not connect to its {count} nodes")
 

@@ -24,7 +24,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from ...client.errors import ProtocolError, describe_status
-from ...client.smp import HEADER, MAX_PAYLOAD, PORT, MessageType
+from ...client.smp import HEADER, MAX_PAYLOAD, PORT, Header, MessageType
 from ...models.status import Status
 
 __all__ = [
@@ -130,7 +130,8 @@ class SmpReader:
                 yield self._answer()
 
     def _begin(self) -> None:
-        kind, *_, size = HEADER.unpack(self._head)
+        header = Header.of(self._head)
+        kind, size = header.kind, header.size
         if kind not in (MessageType.DATA, MessageType.RESPONSE) or size > MAX_PAYLOAD + _ID_BYTES:
             raise ProtocolError(
                 f"{self._name} sent a message of type {kind} with {size} bytes; is it a Trebuchet "
@@ -142,7 +143,8 @@ class SmpReader:
         self._left = HEADER.size + size - self._wanted
 
     def _answer(self) -> Answer:
-        kind, *_, size = HEADER.unpack_from(self._head)
+        header = Header.of(self._head)
+        kind, size = header.kind, header.size
         body = bytes(self._head[HEADER.size :])
         self._head.clear()
         self._wanted = HEADER.size
