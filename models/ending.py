@@ -1,14 +1,15 @@
-"""Termination: SIGTERM and SIGHUP as an exception, so that clean-up runs; stopping a group."""
+"""Termination: SIGTERM and SIGHUP as an exception, so that clean-up runs; groups of processes."""
 
 import contextlib
 import os
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
+from typing import Any
 
-__all__ = ["GRACE", "Terminated", "catch_termination", "stop_group"]
+__all__ = ["GRACE", "Terminated", "catch_termination", "start_group", "stop_group"]
 
 #: Signals that end a program unless it handles them; Python itself turns SIGINT into an exception.
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)
@@ -50,6 +51,56 @@ def catch_termination() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def start_group(command: Any, **options: Any) -> Iterator[subprocess.Popen]:
+    """Start a process in a group of its own; stop the group if an exception leaves the block.
+
+    A signal whose exception came while the process is being started would leave it behind, since
+    nobody has it yet: it is held back until the block has begun. ``command`` and ``options`` are
+    those of :class:`subprocess.Popen`.
+    """
+    with _signals_held() as release:
+        process = subprocess.Popen(command, start_new_session=True, **options)
+        try:
+            release()
+            yield process
+        except BaseException:
+            stop_group(process)
+            raise
+        finally:
+            for pipe in (process.stdin, process.stdout, process.stderr):
+                if pipe is not None:
+                    pipe.close()
+
+
+@contextlib.contextmanager
+def _signals_held() -> Iterator[Callable[[], None]]:
+    """Hold back SIGINT, SIGTERM and SIGHUP until the function that is given is called.
+
+    By handlers, not by a mask, which a process that is started would inherit. Other threads than
+    the main one are interrupted by no signal.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: None
+        return
+    arrived: list[int] = []
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, *SIGNALS)}
+    before = {n: handler for n, handler in before.items() if handler not in (None, signal.SIG_IGN)}
+
+    def release() -> None:
+        while before:
+            signal.signal(*before.popitem())
+        if arrived:
+            signal.raise_signal(arrived.pop(0))
+
+    for number in before:
+        signal.signal(number, lambda number, frame: arrived.append(number))
+    try:
+        yield release
+    finally:
+        release()
 
 
 def stop_group(process: subprocess.Popen, grace: float = GRACE) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..boards.ecp5_devices import ecp5_device
-from ..models.ending import stop_group
+from ..models.ending import start_group
 from ..models.errors import TrebuchetError
 from .convergence import no_end_in_sight
 from .multiboot import marked
@@ -98,23 +98,17 @@ class Placement:
         The log of a tool that was given a canonical netlist is translated by its ``names``.
         """
         log = self.folder / log
-        with log.open("w") as out:
-            tool = subprocess.Popen(
-                words,
-                cwd=self.folder,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,  # a group of its own, which is ended as a whole
-            )
+        # On Ctrl-C and SIGTERM no tool goes on without us, nor what it has started.
+        with (
+            log.open("w") as out,
+            start_group(words, cwd=self.folder, stdout=out, stderr=subprocess.STDOUT) as tool,
+        ):
             self.tools.add(tool)
             try:
                 if self.stopping.is_set():
                     _kill(tool)
                 reason = None if hopeless is None else _watch(tool, log, hopeless)
                 _, status, used = os.wait4(tool.pid, 0)
-            except BaseException:  # Ctrl-C, SIGTERM: no tool goes on without us
-                stop_group(tool)
-                raise
             finally:
                 self.tools.discard(tool)
         if names is not None:

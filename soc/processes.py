@@ -6,7 +6,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from ..models.ending import Terminated, stop_group
+from ..models.ending import Terminated, start_group
 
 __all__ = ["children_end_with_us", "run_group"]
 
@@ -26,12 +26,8 @@ def run_group(command, **options):
     subprocess.CompletedProcess
         Its ``check_returncode`` raises if the program failed.
     """
-    with subprocess.Popen(command, start_new_session=True, **options) as process:
-        try:
-            out, error = process.communicate()
-        except BaseException:
-            stop_group(process)
-            raise
+    with start_group(command, **options) as process:
+        out, error = process.communicate()
     return subprocess.CompletedProcess(command, process.returncode, out, error)
 
 

@@ -6,7 +6,7 @@ import sys
 import threading
 
 import pytest
-from trebuchet.models.ending import Terminated, catch_termination, stop_group
+from trebuchet.models.ending import Terminated, catch_termination, start_group, stop_group
 
 PROGRAM = """
 import sys, time
@@ -90,3 +90,22 @@ def test_a_group_is_stopped(trap):
     assert process.stdout.read() == ""  # returns when the last process that holds it has ended
     stop_group(process)  # one that has ended is left alone
     process.stdout.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_while_a_process_is_started_leaves_none_behind(monkeypatch, number):
+    """It comes when the process runs, and nobody has it yet."""
+    started, start = [], subprocess.Popen
+
+    def interrupted(*args, **options):
+        started.append(start(*args, **options))
+        signal.raise_signal(number)
+        return started[0]
+
+    handlers = [signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)]
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    with pytest.raises((Terminated, KeyboardInterrupt)), catch_termination():
+        with start_group(["sleep", "1000"]):
+            pytest.fail("the signal is lost")
+    assert started[0].poll() is not None
+    assert [signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)] == handlers

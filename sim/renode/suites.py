@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ...models.ending import stop_group
+from ...models.ending import start_group
 from ...models.errors import TrebuchetError
 from ...models.renode import need_renode, starting
 from . import emit
@@ -94,7 +94,7 @@ def run_suites(build: Build, names: Sequence[str], timeout: float) -> int:
     # Renode chooses a port by itself, too, but another Renode may have it already.
     command = [runner, "-P", free_port(), *options, "-r", folder / "robot", *suites]
     words = [str(word) for word in command]
-    with starting(runner), subprocess.Popen(words, cwd=folder, start_new_session=True) as process:
+    with starting(runner), start_group(words, cwd=folder) as process:  # Renode is in the group
         try:
             return process.wait(timeout=timeout)
         except subprocess.TimeoutExpired:
@@ -102,6 +102,3 @@ def run_suites(build: Build, names: Sequence[str], timeout: float) -> int:
                 f"the suites did not end within {timeout:g} s; give more with --timeout, "
                 f"or see {folder / 'robot'}"
             ) from None
-        finally:
-            if process.poll() is None:
-                stop_group(process)  # and the Renode that it has started
