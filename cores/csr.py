@@ -16,14 +16,16 @@ access      member              meaning
 ``"w1c"``   ``R: Out``          pending bits
             ``R_clear: In``     for the one cycle of a write: the bits written as 1, else 0
 ==========  ==================  ==================================================================
+
+Parts of a register are reached by their names: ``fields(csr, "R").part`` (:func:`fields`).
 """
 
 from dataclasses import dataclass, field
 
-from amaranth.lib import wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["ACCESS", "CsrSignature", "Field", "Register", "RegisterBlock", "counter"]
+__all__ = ["ACCESS", "CsrSignature", "Field", "Register", "RegisterBlock", "counter", "fields"]
 
 ACCESS = ("ro", "rw", "stb", "w1c")
 
@@ -131,3 +133,14 @@ class CsrSignature(wiring.Signature):
 
     def __repr__(self):
         return f"CsrSignature({self.block.name!r})"
+
+
+def fields(csr, name, member=None):
+    """Register ``name`` of the block ``csr`` as a struct of its declared fields.
+
+    ``csr`` is an interface of a :class:`CsrSignature`. ``member`` is the signal to look at if it is
+    not the register itself: ``"R_clear"``. Reads and assigns through it are those of its bits.
+    """
+    declared = next(r for r in csr.signature.block.registers if r.name == name)
+    parts = {f.name: data.Field(f.width, f.offset) for f in declared.fields}
+    return data.View(data.FlexibleLayout(declared.width, parts), getattr(csr, member or name))

@@ -4,7 +4,7 @@ from amaranth import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from .csr import CsrSignature, Field, Register, RegisterBlock
+from .csr import CsrSignature, Field, Register, RegisterBlock, fields
 
 __all__ = ["SPI_BLOCK", "SpiController"]
 
@@ -84,6 +84,7 @@ class SpiController(wiring.Component):
         shift, left, wait = Signal(8), Signal(5), Signal(range(self.half_period))
         self.shift, self.left, self.wait = shift, left, wait  # for the invariants of the proof
         busy, last = Signal(), Signal()
+        sent = fields(self.csr, "send")
         m.d.comb += [
             busy.eq(left != 0),
             last.eq(wait == 0),
@@ -98,6 +99,6 @@ class SpiController(wiring.Component):
                 m.d.sync += [wait.eq(self.half_period - 1), left.eq(left - 1)]
                 with m.If(self.sck):
                     m.d.sync += shift.eq(shift << 1 | self.miso)
-        with m.Elif(self.csr.send[8]):
-            m.d.sync += [shift.eq(self.csr.send[:8]), left.eq(16), wait.eq(self.half_period - 1)]
+        with m.Elif(sent.go):
+            m.d.sync += [shift.eq(sent.byte), left.eq(16), wait.eq(self.half_period - 1)]
         return m

@@ -4,7 +4,7 @@ from amaranth import Module, Mux
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from .csr import CsrSignature
+from .csr import CsrSignature, fields
 from .spi_controller import SPI_BLOCK, SpiController
 from .word_reader import WordReader, words_block
 
@@ -55,12 +55,13 @@ class SpiFlash(wiring.Component):
         m.submodules.controller = spi = self.controller
         m.submodules.reader = reader = WordReader(COUNT_WIDTH)
         connect(m, flipped(self.words), reader.csr)
+        received = fields(spi.csr, "received")
         m.d.comb += [
             spi.csr.control.eq(self.csr.control),
             spi.csr.send.eq(Mux(reader.active, reader.start << 8, self.csr.send)),
             self.csr.received.eq(spi.csr.received),
-            reader.busy.eq(spi.csr.received[8]),
-            reader.byte.eq(spi.csr.received[:8]),
+            reader.busy.eq(received.busy),
+            reader.byte.eq(received.byte),
             self.cs_n.eq(spi.cs_n),
             self.sck.eq(spi.sck),
             self.mosi.eq(spi.mosi),

@@ -80,13 +80,13 @@ def status_codes_header():
 def status_table_header(regions):
     """C header with ``status_table``: the counters and gauges of a register map.
 
-    These are the read-only registers of 16, 32 or 64 bits without fields, and the lease.
+    These are the read-only registers of 16, 32 or 64 bits with at most one field, and the lease.
     """
     rows = []
     for block, base in regions:
         offsets = register_offsets(block)
         for r in block.registers:
-            shown = r.access == "ro" and r.width in (16, 32, 64) and not r.fields
+            shown = r.access == "ro" and r.width in (16, 32, 64) and len(r.fields) < 2
             name = (block.name, r.name)
             if (shown and name not in _NO_GAUGES) or name in _GAUGES:
                 words = len(register_words(r))

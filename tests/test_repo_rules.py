@@ -92,6 +92,17 @@ def test_one_module_uses_private_names_of_amaranth(root):
     assert [use for found in uses.values() for use in found] == []
 
 
+def test_cores_name_the_fields_of_their_registers(root):
+    """Not a bit's position: ``fields(csr, "control").select``, which the maps show as well."""
+    places = [
+        f"{path.relative_to(root)}:{number}"
+        for path in tracked(root, "cores/*.py")
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if re.search(r"csr\.[a-z_]*\[[0-9]", line)
+    ]
+    assert places == []
+
+
 @pytest.mark.parametrize("folder", FORBIDDEN)
 def test_layers(root, folder):
     assert list(breaches(root, folder)) == []

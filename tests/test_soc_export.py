@@ -6,11 +6,13 @@ import subprocess
 from xml.etree import ElementTree
 
 import pytest
+from amaranth.hdl import Module
+from amaranth.sim import Simulator
 from firmware_lib import RAM, map_memory
 from litex.soc.integration import export
 from litex.soc.integration.soc import SoCCSRRegion
 from soc_placeholder import SHELL_BLOCK
-from trebuchet.cores.csr import Field, Register, RegisterBlock
+from trebuchet.cores.csr import CsrSignature, Field, Register, RegisterBlock, fields
 from trebuchet.cores.roles.contract import role_block
 from trebuchet.cores.services.framer import SMP_BLOCK
 from trebuchet.models.status import Status
@@ -128,6 +130,24 @@ void go(void) { trebuchet_odd_go_write(1); }
     lib.write_sync(ctypes.c_uint64(0x1_0000_0002))
     lib.go()
     assert [words[i] for i in (0, 1, 4)] == [2, 1, 1]
+
+
+def test_a_core_reads_and_assigns_the_fields_that_the_maps_show():
+    csr = CsrSignature(ODD).create()
+    m = Module()
+    m.d.comb += fields(csr, "wide").across.eq(fields(csr, "seen", "seen_clear").late * 5)
+
+    async def bench(ctx):
+        ctx.set(csr.seen_clear, 0b100)
+        assert ctx.get(csr.wide) == 5 << 30
+        ctx.set(csr.seen_clear, 0b011)
+        assert ctx.get(csr.wide) == 0
+
+    simulator = Simulator(m)
+    simulator.add_testbench(bench)
+    simulator.run()
+    with pytest.raises(AttributeError, match="early"):
+        fields(csr, "seen").early  # noqa: B018
 
 
 def test_firmware_tables_list_codes_and_counters():

@@ -12,7 +12,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..arbiter import PacketArbiter, StreamDemux
-from ..csr import CsrSignature, Register, RegisterBlock, counter
+from ..csr import CsrSignature, Register, RegisterBlock, counter, fields
 from ..ltl.engine import Ltl
 from ..ltl.registers import LTL_BLOCK
 from ..memory import MemorySignature
@@ -158,7 +158,10 @@ class ClusterNode(wiring.Component):
             wiring.connect(m, caller.o, fuse.i)
             wiring.connect(m, replies.o[k], caller.i)
             wiring.connect(m, fuse.o, calls.i[k])
-            m.d.comb += [caller.tick.eq(self.tick), fuse.cut.eq(caller.expired | slot.csr.state[1])]
+            m.d.comb += [
+                caller.tick.eq(self.tick),
+                fuse.cut.eq(caller.expired | fields(slot.csr, "state").resetting),
+            ]
         m.d.comb += self.irq.eq(Cat(slot.irq for slot in self.slots).any())
         return calls, replies
 

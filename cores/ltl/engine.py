@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ..arbiter import PacketArbiter
 from ..buffers import NO_COLLISIONS, StreamFifo
-from ..csr import CsrSignature
+from ..csr import CsrSignature, fields
 from ..stream import PacketSignature
 from .commands import Commands
 from .config import TIME_BITS, LtlConfig
@@ -168,6 +168,7 @@ class Ltl(wiring.Component):
 
     def _registers(self, m, commands, sender, ingress):
         csr = self.csr
+        failure = fields(csr, "failure")
         m.d.comb += [
             commands.command.eq(csr.command),
             commands.fields.incarnation.eq(csr.incarnation),
@@ -180,8 +181,8 @@ class Ltl(wiring.Component):
             commands.peer_fields.remote.eq(csr.peer_connection),
             commands.peer_fields.incarnation.eq(csr.incarnation),
             csr.busy.eq(commands.busy),
-            csr.failure[:16].eq(sender.failure.payload),
-            csr.failure[16].eq(sender.failure.valid),
+            failure.index.eq(sender.failure.payload),
+            failure.valid.eq(sender.failure.valid),
             sender.failure.ready.eq(csr.failure_next),
             csr.stored.eq(ingress.used),
         ]
@@ -275,10 +276,10 @@ class Ltl(wiring.Component):
             above.eq(Cat(level >= csr.pfc_xoff for level in deliver.level)),
             below.eq(Cat(level < csr.pfc_xon for level in deliver.level)),
         ]
-        with m.If(~csr.pfc[1] | below.all()):
+        with m.If(~fields(csr, "pfc").send | below.all()):
             m.d.sync += sender.xoff.eq(0)
         with m.Elif(above.any()):
             m.d.sync += sender.xoff.eq(1)
-        paused = receiver.paused & csr.pfc[0]
+        paused = receiver.paused & fields(csr, "pfc").obey
         m.d.comb += csr.paused.eq(paused)
         return paused, {"pfc_received": receiver.received, "pfc_sent": sender.sent}

@@ -147,9 +147,29 @@ AnswerLayout = data.StructLayout(
 def role_block(name, registers=(), description=""):
     """Register block of a role: the standard layout, then the slot's, then ``registers``."""
     standard = (
-        Register("busy", "ro", 64, "1 while a job that the CPU started is running"),
-        Register("start", "stb", 64, "write 1: run the job in the operand registers"),
-        Register("interrupt_enable", "rw", 64, "bit 0: raise the interrupt when done"),
+        Register(
+            "busy",
+            "ro",
+            64,
+            "1 while a job that the CPU started is running",
+            0,
+            (Field("busy", 0),),
+        ),
+        Register(
+            "start",
+            "stb",
+            64,
+            "write 1: run the job in the operand registers",
+            0,
+            (Field("start", 0),),
+        ),
+        Register(
+            "interrupt_enable",
+            "rw",
+            64,
+            "raise the interrupt when done",
+            fields=(Field("done", 0),),
+        ),
         Register(
             "interrupt_status",
             "w1c",

@@ -6,7 +6,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from trebuchet.models.status import Status
 
-from ..csr import CsrSignature
+from ..csr import CsrSignature, fields
 from ..memory import ADDR_WIDTH, MemorySignature
 from ..tcp.service import LENGTH_WIDTH
 from .contract import SOURCE_CPU, AnswerLayout, JobLayout, role_block
@@ -313,7 +313,7 @@ class RoleSlot(wiring.Component):
         m.d.comb += [csr.interrupt_status.eq(pending), self.irq.eq(pending[1])]
         left = pending & ~csr.interrupt_status_clear[:2]
         m.d.sync += pending.eq(left)
-        with m.If(csr.start[0] & ~csr.busy[0]):
+        with m.If(fields(csr, "start").start & ~fields(csr, "busy").busy):
             m.d.sync += [
                 csr.busy.eq(1),
                 self.cpu_waits.eq(1),
@@ -331,5 +331,5 @@ class RoleSlot(wiring.Component):
                 csr.busy.eq(0),
                 csr.result_status.eq(self.got.status),
                 csr.result_length.eq(self.got.length),
-                pending.eq(left | 1 | csr.interrupt_enable[0] << 1),
+                pending.eq(left | 1 | fields(csr, "interrupt_enable").done << 1),
             ]

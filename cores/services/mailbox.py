@@ -4,7 +4,7 @@ from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..csr import CsrSignature
+from ..csr import CsrSignature, fields
 from ..memory import ADDR_WIDTH, MemorySignature
 from ..stream import check_data_width
 from ..tcp.service import POSITION_WIDTH, EventKind, ServiceSignature
@@ -296,14 +296,14 @@ class Mailbox(wiring.Component):
             with m.Elif(self.dismiss):
                 m.next = "FREE"
         with m.State("SHOWN"):
-            length = csr.send[:13]
+            sent = fields(csr, "send")
             m.d.comb += self.shown.eq(1)
             m.d.sync += [
                 self.drop.eq(csr.drop),
-                self.close.eq(csr.send[16]),
-                self.length.eq(Mux(length > RESPONSE_BYTES, RESPONSE_BYTES, length)),
+                self.close.eq(sent.close),
+                self.length.eq(Mux(sent.length > RESPONSE_BYTES, RESPONSE_BYTES, sent.length)),
             ]
-            with m.If(csr.drop | csr.send[31]):
+            with m.If(csr.drop | sent.go):
                 m.next = "ANSWERED"
         with m.State("ANSWERED"):
             # Once it is gone, the guest's number may belong to another connection already.

@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..arbiter import StreamArbiter
-from ..csr import CsrSignature, Field, Register, RegisterBlock
+from ..csr import CsrSignature, Field, Register, RegisterBlock, fields
 from ..memory import ADDR_WIDTH
 from ..roles.contract import ROLE_WIDTH, STATUS_WIDTH, AnswerLayout, JobLayout
 from ..tcp.service import LENGTH_WIDTH, SESSION_WIDTH
@@ -152,7 +152,7 @@ class BoardWindow(wiring.Component):
             ]
         with m.If(ours.ready):
             m.d.sync += ours.valid.eq(0)
-        with m.If(pending & csr.answer[STATUS_WIDTH]):
+        with m.If(pending & fields(csr, "answer").go):
             m.d.sync += [
                 pending.eq(0),
                 ours.valid.eq(1),

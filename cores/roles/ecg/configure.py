@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ....models.status import Status
-from ...csr import CsrSignature, Field, Register, RegisterBlock
+from ...csr import CsrSignature, Field, Register, RegisterBlock, fields
 from ...memory import MemorySignature
 from ...stream import check_data_width
 from ...tcp.service import SESSION_WIDTH
@@ -111,6 +111,7 @@ class WeightPort(wiring.Component):
         ticket = Signal(TicketLayout)
         fits = Signal()
         word, valid, restart = Signal(16), Signal(), Signal()
+        weight = fields(csr, "weights_data")
         for name in ("base", "offset", "ring_log2", "length"):
             m.d.comb += reader.request.payload[name].eq(job[name])
         for name in TicketLayout.members:
@@ -127,8 +128,8 @@ class WeightPort(wiring.Component):
                 with m.Else():
                     m.d.comb += [
                         restart.eq(csr.weights_restart),
-                        word.eq(csr.weights_data[:16]),
-                        valid.eq(csr.weights_data[16]),
+                        word.eq(weight.word),
+                        valid.eq(weight.valid),
                     ]
             with m.State("DRAIN"):
                 m.d.comb += self.busy.eq(1)
