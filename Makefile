@@ -38,7 +38,7 @@ check: lint types ## the quick part, for the edit loop (under 3 minutes)
 nightly: venv ## what is noisy or takes hours; resumable; ARGS="board_versa_ecp5 prove:tcp tests"
 	@$(TREBUCHET) nightly $(ARGS)
 
-fuzz: venv ## the firmware's parsers: 10 million inputs each, or ARGS="TARGET --inputs N --seed N"
+fuzz: venv ## the parsers: 10 million inputs each, or ARGS="TARGET --inputs N --seed N"
 	PYTHONPATH=tests $(PYTHON) tests/firmware_fuzz.py $(ARGS)
 
 lint: venv ## ruff: rules and format

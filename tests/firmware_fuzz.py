@@ -1,7 +1,8 @@
-"""Fuzzes the firmware's parsers on this machine, with ASan and UBSan: ``make fuzz``.
+"""Fuzzes the parsers on this machine: ``make fuzz``; those in C with ASan and UBSan.
 
 A target is one file ``tests/fuzz/target_NAME.c`` (``fuzz.h`` says what is in it) with its corpus in
-``tests/fuzz/corpus/NAME``. The same number of inputs and seed give the same inputs.
+``tests/fuzz/corpus/NAME``. ``http_model`` is the golden model of the web service's parser against
+two other parsers (``http_fuzz.py``). The same number of inputs and seed give the same inputs.
 """
 
 import argparse
@@ -10,11 +11,15 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
+import http_fuzz
 from firmware_host import FIRMWARE, WARNINGS, generated
 
 FOLDER = Path(__file__).resolve().parent / "fuzz"
+#: The golden model of the web service's parser, in Python.
+MODEL = "http_model"
 TARGETS = tuple(sorted(p.stem.removeprefix("target_") for p in FOLDER.glob("target_*.c")))
 
 
@@ -27,7 +32,7 @@ def compiled(target, folder):
     """Compile a target into ``folder``; returns the driver's path."""
     source = FOLDER / f"target_{target}.c"
     first = source.read_text().splitlines()[0]
-    names = re.fullmatch(r"// firmware: ([a-z_0-9 ]+)", first)
+    names = re.fullmatch(r"// firmware: ([a-z_0-9/ ]+)", first)
     if names is None:
         raise ValueError(f"the first line of {source.name} must be '// firmware: NAME…'")
     sources = [FIRMWARE / f"{name}.c" for name in names[1].split()]
@@ -48,18 +53,32 @@ def fuzz(target, inputs, seed, folder):
     return done.returncode, done.stdout + done.stderr, fault
 
 
+def fuzz_model(inputs, seed):
+    """Fuzz the golden model of the web service's parser; exits with the first fault."""
+    start = time.process_time()
+    accepted, fault = http_fuzz.fuzz(inputs, seed)
+    if fault is not None:
+        sys.exit(f"{MODEL}: {fault}")
+    rate = inputs / max(time.process_time() - start, 1e-9)
+    print(f"{MODEL}: {inputs} heads, {accepted} accepted, no fault, {rate / 1000:.0f} k a second")
+
+
 def main():
     """Fuzz what the command line names."""
-    parser = argparse.ArgumentParser(description="Fuzz the firmware's parsers.")
-    parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(TARGETS))
+    parser = argparse.ArgumentParser(description="Fuzz the parsers.")
+    targets = (*TARGETS, MODEL)
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(targets))
     parser.add_argument("--inputs", type=int, default=10_000_000, help="per target")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    unknown = set(options.targets) - set(TARGETS)
+    unknown = set(options.targets) - set(targets)
     if unknown:
-        parser.error(f"targets are {', '.join(TARGETS)}, not {', '.join(sorted(unknown))}")
+        parser.error(f"targets are {', '.join(targets)}, not {', '.join(sorted(unknown))}")
     folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
-    for target in options.targets or TARGETS:
+    for target in options.targets or targets:
+        if target == MODEL:
+            fuzz_model(options.inputs, options.seed)
+            continue
         code, text, _ = fuzz(target, options.inputs, options.seed, folder)
         if code:
             sys.exit(f"{target}: {text}")

@@ -45,7 +45,8 @@ HOST = re.compile(
     rb"(?:(?:[" + _UNRESERVED + _SUB_DELIMS + rb"]|" + _ESCAPE + rb")+"
     rb"|\[[" + _UNRESERVED + _SUB_DELIMS + rb":]+\])(?::[0-9]*)?"
 )
-CONTENT_LENGTH = re.compile(rb"[0-9]+")  # RFC 9110, 8.6; no list
+#: RFC 9110, 8.6; no list, and no more digits than 64 bits have room for.
+CONTENT_LENGTH = re.compile(rb"[0-9]{1,18}")
 #: An entity tag as our responses have it: 64 bits as hexadecimal digits.
 TAG = re.compile(rb'"([0-9a-f]{16})"')
 

@@ -12,8 +12,9 @@ is the verdict:
 
 ======================== ==========================================================================
 BAD_REQUEST              syntax; Host missing in HTTP/1.1, invalid, empty or twice; Content-Length
-                         invalid or twice, or beside Transfer-Encoding; Transfer-Encoding in
-                         HTTP/1.0, twice, with an empty element, or without a final, single chunked;
+                         invalid (18 digits at most) or twice, or beside Transfer-Encoding;
+                         Transfer-Encoding in HTTP/1.0, twice, with an empty element, or without a
+                         final, single chunked;
                          ``*`` without OPTIONS, a target that begins with a digit or ``[`` without
                          CONNECT (these two count when the request line ends)
 VERSION_NOT_SUPPORTED    a major version other than 1. Host is then not asked for
@@ -99,8 +100,6 @@ class Request(NamedTuple):
 _SERVED = {b"GET", b"HEAD"}
 _REFUSED = {b"POST", b"PUT", b"DELETE", b"CONNECT", b"TRACE", b"PATCH"}
 _ONCE = (b"host", b"content-length", b"transfer-encoding")
-#: A Content-Length that is larger counts as this.
-LARGEST = 10**18
 
 
 class Fields(NamedTuple):
@@ -153,11 +152,6 @@ def _is_valid(name, value):
     return name != b"transfer-encoding" or _codings_verdict(value) is not Verdict.BAD_REQUEST
 
 
-def _length(value):
-    digits = value.lstrip(b"0")
-    return LARGEST if len(digits) > 18 else int(digits or b"0")
-
-
 def parse_fields(lines):
     """Validate field lines, without their CR LF, and collect what decides.
 
@@ -178,7 +172,7 @@ def parse_fields(lines):
     expect = seen.get(b"expect")
     return Fields(
         has_host=b"host" in seen,
-        length=_length(seen[b"content-length"][0]) if b"content-length" in seen else None,
+        length=int(seen[b"content-length"][0]) if b"content-length" in seen else None,
         codings=seen.get(b"transfer-encoding", [None])[0],
         close=any(b"close" in _elements(value) for value in seen.get(b"connection", [])),
         expect=None if expect is None else b", ".join(expect).lower(),
