@@ -60,6 +60,8 @@ PACKAGES = {
 TEST_PACKAGES = {
     "liblwip-dev": "/usr/include/lwip/lwip/tcp.h",  # a TCP stack that ours talks to (sim/peers)
     "libasio-dev": "/usr/include/asio.hpp",  # the job server (jobd); header files only
+    "dosfstools": "/usr/sbin/mkfs.fat",  # FAT volumes that the firmware's reader is tested with
+    "mtools": "/usr/bin/mcopy",  # files in them
 }
 
 # Extra -> its tools that come as WebAssembly.
