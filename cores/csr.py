@@ -135,12 +135,13 @@ class CsrSignature(wiring.Signature):
         return f"CsrSignature({self.block.name!r})"
 
 
-def fields(csr, name, member=None):
+def fields(csr, name):
     """Register ``name`` of the block ``csr`` as a struct of its declared fields.
 
-    ``csr`` is an interface of a :class:`CsrSignature`. ``member`` is the signal to look at if it is
-    not the register itself: ``"R_clear"``. Reads and assigns through it are those of its bits.
+    ``csr`` is an interface of a :class:`CsrSignature`. Reads and assigns through the struct are
+    those of the register's bits. Raises AttributeError if there is no such register.
     """
+    value = getattr(csr, name)
     declared = next(r for r in csr.signature.block.registers if r.name == name)
     parts = {f.name: data.Field(f.width, f.offset) for f in declared.fields}
-    return data.View(data.FlexibleLayout(declared.width, parts), getattr(csr, member or name))
+    return data.View(data.FlexibleLayout(declared.width, parts), value)

@@ -61,10 +61,8 @@ class Found(NamedTuple):
     end: End | None
 
 
-_AFTER_CR = {
-    _State.EMPTY: _State.LINE,
-    _State.LINE_CR: _State.LINE,
-}
+#: What a CR means in the states in which it is not just the end of a line of text.
+_CR_FOLLOWS = {_State.START: _State.EMPTY, _State.LINE: _State.LAST_CR}
 
 
 def scan(state, data, limit=LIMITS.head):
@@ -95,12 +93,11 @@ def scan(state, data, limit=LIMITS.head):
                 return Found(Scan(at, length), used, End.COMPLETE)
             if at == _State.EMPTY:
                 length = 0
-            at = _AFTER_CR[at]
+            at = _State.LINE
         elif byte == _LF:
             return Found(Scan(at, length), used, End.BROKEN)
         elif byte == _CR:
-            before = {_State.START: _State.EMPTY, _State.LINE: _State.LAST_CR}
-            at = before.get(at, _State.LINE_CR)
+            at = _CR_FOLLOWS.get(at, _State.LINE_CR)
         else:
             at = _State.TEXT
         if length == limit:

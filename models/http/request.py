@@ -117,6 +117,11 @@ class Fields(NamedTuple):
     unusual: bool
 
     @property
+    def has_content(self):
+        """Whether content follows the head."""
+        return self.content in (Content.LENGTH, Content.CHUNKED)
+
+    @property
     def content(self):
         """Framing of the content, if only one of the two fields is there."""
         if self.codings is not None:
@@ -211,8 +216,7 @@ def _judge_refused(method, fields):
         return Verdict.OPTIONS
     if method not in _REFUSED:
         return Verdict.NOT_IMPLEMENTED
-    content = fields.content in (Content.LENGTH, Content.CHUNKED)
-    waits = content and fields.expect is None
+    waits = fields.has_content and fields.expect is None
     return Verdict.FIRMWARE if waits else Verdict.METHOD_NOT_ALLOWED
 
 
@@ -228,7 +232,7 @@ def _judge(method, target, http10, fields, limits):
         return Verdict.NOT_IMPLEMENTED
     if method not in _SERVED:
         return _judge_refused(method, fields)
-    content = fields.content in (Content.LENGTH, Content.CHUNKED)
+    content = fields.has_content
     if fields.expect is not None and (fields.expect != b"100-continue" or (content and not http10)):
         return Verdict.EXPECTATION_FAILED
     usual = _is_usual(target.partition(b"?")[0], limits) and not fields.unusual

@@ -9,14 +9,17 @@ from typing import NamedTuple
 
 from .request import Verdict
 
-__all__ = ["ALLOW", "HEADER_ROOM", "PREPARED", "Object", "Prepared", "prepared"]
+__all__ = ["ALLOW", "HEADER_ROOM", "PREPARED", "Object", "Prepared", "ending", "prepared"]
 
 #: Value of Allow; all targets have the same methods.
 ALLOW = b"GET, HEAD, OPTIONS"
 #: Bytes before an object's content in which its header ends.
 HEADER_ROOM = 512
 
-_CLOSE = b"Connection: close\r\n"
+
+def ending(close):
+    """Return the last lines of a header: ``Connection: close`` if so, and the empty line."""
+    return (b"Connection: close\r\n" if close else b"") + b"\r\n"
 
 
 class Prepared(NamedTuple):
@@ -35,7 +38,7 @@ def _error(status, reason, explanation, *fields, close=True):
     lines = [f"HTTP/1.1 {status} {reason}", *fields]
     lines += ["Content-Type: text/plain; charset=utf-8", f"Content-Length: {len(content)}"]
     header = "".join(f"{line}\r\n" for line in lines).encode()
-    return Prepared(header + (_CLOSE if close else b"") + b"\r\n", content)
+    return Prepared(header + ending(close), content)
 
 
 def _not_found(close):
@@ -64,7 +67,7 @@ PREPARED = {
         505, "HTTP Version Not Supported", "this server speaks HTTP/1.1"
     ),
     Verdict.OPTIONS: Prepared(
-        b"HTTP/1.1 204 No Content\r\nAllow: " + ALLOW + b"\r\n" + _CLOSE + b"\r\n"
+        b"HTTP/1.1 204 No Content\r\nAllow: " + ALLOW + b"\r\n" + ending(close=True)
     ),
 }
 _NOT_FOUND_OPEN = _not_found(close=False)
@@ -101,12 +104,12 @@ class Object(NamedTuple):
     def found(self, close=False):
         """Return the response 200."""
         header = b"HTTP/1.1 200 OK\r\n" + self.fields(len(self.content))
-        return Prepared(header + (_CLOSE if close else b"") + b"\r\n", self.content)
+        return Prepared(header + ending(close), self.content)
 
     def not_modified(self, close=False):
         """Return the response 304 (RFC 9110, 15.4.5): no content, and no length of one."""
         header = b"HTTP/1.1 304 Not Modified\r\nETag: " + self.etag + b"\r\n"
-        return Prepared(header + (_CLOSE if close else b"") + b"\r\n")
+        return Prepared(header + ending(close))
 
     def stored(self, close=False):
         """Return the object as it lies in memory, and where its header begins in it."""

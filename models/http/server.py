@@ -85,7 +85,7 @@ class Connection:
 
     def _unusual(self, head):
         fields = parse_fields(head.split(b"\r\n")[1:-2])
-        if fields.content not in (Content.LENGTH, Content.CHUNKED):
+        if not fields.has_content:
             return self._respond(head)
         chunked = fields.content is Content.CHUNKED
         body = Chunked(self.limits) if chunked else Sized(fields.length, self.limits)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from . import grammar
 from .request import Verdict, parse_fields, trim
-from .response import Prepared, prepared
+from .response import Prepared, ending, prepared
 
 __all__ = ["Response", "canonical", "respond"]
 
@@ -129,16 +129,15 @@ def _number(digits):
 def _partial(found, part, close):
     """Return 206 or 416 (RFC 9110, 15.3.7, 15.5.17)."""
     size = len(found.content)
-    ending = (b"Connection: close\r\n" if close else b"") + b"\r\n"
     if not part:
         header = b"HTTP/1.1 416 Range Not Satisfiable\r\n"
         header += b"Content-Range: bytes */%d\r\nContent-Length: 0\r\n" % size
-        return Prepared(header + ending)
+        return Prepared(header + ending(close))
     first, last = part
     content = found.content[first : last + 1]
     header = b"HTTP/1.1 206 Partial Content\r\n"
     header += found.fields(len(content), b"Content-Range: bytes %d-%d/%d" % (first, last, size))
-    return Prepared(header + ending, content)
+    return Prepared(header + ending(close), content)
 
 
 def respond(head, find):
@@ -171,8 +170,8 @@ def respond(head, find):
         return Response(prepared(Verdict.NOT_FOUND, close), close)
     if not _if_match(fields, found.etag):
         header = b"HTTP/1.1 412 Precondition Failed\r\nETag: " + found.etag
-        header += b"\r\nContent-Length: 0\r\n" + (b"Connection: close\r\n" if close else b"")
-        return Response(Prepared(header + b"\r\n"), close)
+        header += b"\r\nContent-Length: 0\r\n"
+        return Response(Prepared(header + ending(close)), close)
     if _if_none_match(fields, found.etag):
         return Response(found.not_modified(close), close)
     part = _range(fields, len(found.content), found.etag) if method == b"GET" else None
