@@ -114,16 +114,14 @@ PROOFS = (
         3,
         102,
         mutants=(
-            Mutant(
-                "takes_while_busy", "with m.Elif(self.csr.send[8]):", "with m.If(self.csr.send[8]):"
-            ),
+            Mutant("takes_while_busy", "with m.Elif(sent.go):", "with m.If(sent.go):"),
             Mutant("samples_early", "with m.If(self.sck):", "with m.If(~self.sck):"),
             Mutant("least_bit_first", "self.mosi.eq(shift[7])", "self.mosi.eq(shift[0])", depth=8),
             Mutant("one_clock_short", "left.eq(16)", "left.eq(14)"),
             Mutant(
                 "short_first_half",
-                "[shift.eq(self.csr.send[:8]), left.eq(16), wait.eq(self.half_period - 1)]",
-                "[shift.eq(self.csr.send[:8]), left.eq(16)]",
+                "[shift.eq(sent.byte), left.eq(16), wait.eq(self.half_period - 1)]",
+                "[shift.eq(sent.byte), left.eq(16)]",
                 depth=110,
             ),
             Mutant(
@@ -140,7 +138,7 @@ PROOFS = (
         38,
         mutants=(
             Mutant("clock_high_at_rest", "self.sck.eq(left[0])", "self.sck.eq(~left[0])"),
-            Mutant("forgets_go", "with m.Elif(self.csr.send[8]):", "with m.Else():"),
+            Mutant("forgets_go", "with m.Elif(sent.go):", "with m.Else():"),
             Mutant("loses_a_bit", "shift << 1 | self.miso", "shift << 1"),
         ),
     ),

@@ -210,7 +210,12 @@ MUTANTS = (
         "(dest, vc) if dest < 3 else None",
         4,
     ),
-    Mutant("sends_after_reset", "caller.expired | slot.csr.state[1]", "caller.expired", 4),
+    Mutant(
+        "sends_after_reset",
+        "caller.expired | fields(slot.csr, 'state').resetting",
+        "caller.expired",
+        4,
+    ),
     Mutant(
         "entry_of_the_next",
         "return 2 * peer + vc",

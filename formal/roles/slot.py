@@ -404,8 +404,8 @@ PROOFS = (
         mutants=(
             Mutant(
                 "clears_new_one",
-                "pending.eq(left | 1 | csr.interrupt_enable[0] << 1)",
-                "pending.eq((pending | 1 | csr.interrupt_enable[0] << 1) & left)",
+                "pending.eq(left | 1 | fields(csr, 'interrupt_enable').done << 1)",
+                "pending.eq((pending | 1 | fields(csr, 'interrupt_enable').done << 1) & left)",
                 14,
             ),
             Mutant("wrong_owner", "row.eq(self.role_answer.payload.id)", "row.eq(0)", 16),
@@ -419,7 +419,11 @@ PROOFS = (
                 "ends.eq(self.drained & self.used.any())",
                 "ends.eq(self.used.any())",
             ),
-            Mutant("restarts", "csr.start[0] & ~csr.busy[0]", "csr.start[0]"),
+            Mutant(
+                "restarts",
+                "fields(csr, 'start').start & ~fields(csr, 'busy').busy",
+                "fields(csr, 'start').start",
+            ),
             Mutant("bad_alignment", "csr.result_addr[:4] != 0", "csr.result_addr[:3] != 0"),
         ),
         assumes="a role that answers jobs it has, once; the stream rules; no job names the CPU",

@@ -110,8 +110,8 @@ PROOFS = (
             Mutant("takes_while_due", "room = ~pending & ~ours.valid", "room = ~pending", 8),
             Mutant(
                 "answers_nobody",
-                "m.If(pending & csr.answer[STATUS_WIDTH])",
-                "m.If(csr.answer[STATUS_WIDTH])",
+                "m.If(pending & fields(csr, 'answer').go)",
+                "m.If(fields(csr, 'answer').go)",
                 6,
             ),
             Mutant("live_length", "ours.payload.length.eq(csr.next),", "", 8),
