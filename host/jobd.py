@@ -75,6 +75,10 @@ def jobd(
             "its lease. Repeatable.",
         ),
     ] = None,
+    nodes: Annotated[
+        Path | None,
+        typer.Option(help="File with more nodes, one a line; read again at the signal HUP."),
+    ] = None,
     address: Address = "127.0.0.1",
     user_port: Annotated[int, _port("TCP port for users")] = 4002,
     node_port: Annotated[int, _port("TCP port for nodes that connect to the server")] = 4003,
@@ -92,6 +96,9 @@ def jobd(
     ] = None,
     configured: Annotated[
         bool, typer.Option(help="Nodes need no configuration: users may send data at once.")
+    ] = False,
+    streams: Annotated[
+        bool, typer.Option(help="Nodes take stream messages: each record has a node of its own.")
     ] = False,
     copy: Annotated[bool, typer.Option(help="Copy payloads instead of splicing them.")] = False,
     largest: Annotated[
@@ -115,6 +122,7 @@ def jobd(
     """Spread users' SMP messages over nodes: the job server."""
     words = _words(
         {
+            "nodes": nodes,
             "address": address,
             "user-port": user_port,
             "node-port": node_port,
@@ -124,6 +132,7 @@ def jobd(
             "threads": threads,
             "own": own,
             "configured": configured,
+            "streams": streams,
             "copy": copy,
             "largest": largest,
             "pipes": pipes,
@@ -153,6 +162,9 @@ def node(
     segment: Annotated[
         int, typer.Option(min=256, max=1 << 32, help="Bytes of the largest message.")
     ] = 1 << 17,
+    streams: Annotated[
+        bool, typer.Option(help="Take stream messages; results are CRCs of the record so far.")
+    ] = False,
     lease: Annotated[
         int, typer.Option(min=0, max=(1 << EPOCH_BITS) - 1, help="Epoch of each board's lease.")
     ] = 0,
@@ -163,5 +175,5 @@ def node(
     """Model boards with one role each, for the job server: loopback or benchmark role."""
     options = {"boards": boards, "address": address, "port": port, "server": server}
     options |= {"cycles": cycles, "clock-hz": clock_hz, "segment": segment}
-    options |= {"lease": lease, "guard": guard}
+    options |= {"streams": streams, "lease": lease, "guard": guard}
     _become("trebuchet-node", _words(options))

@@ -38,6 +38,16 @@ void make_noise(smp::Bytes& noise, size_t bytes) {
     }
 }
 
+// models/crc32c.py: of what `before` is the CRC of, and of these bytes behind it.
+uint32_t crc32c(uint32_t before, std::span<const std::byte> bytes) {
+    uint32_t crc = ~before;
+    for (const std::byte byte : bytes) {
+        crc ^= std::to_integer<uint32_t>(byte);
+        for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0x82F63B78 : 0);
+    }
+    return ~crc;
+}
+
 }  // namespace
 
 Board::Board(asio::io_context& io, std::string name, const BoardOptions& options)
@@ -72,7 +82,8 @@ asio::awaitable<void> Board::serve_messages(jobd::Channel& channel) {
             if (failure) channel.close();
             changed.notify();
         });
-    const smp::Limits limits{options_.segment, true, false, true, true};
+    const smp::Limits limits{options_.segment, true, false, true, true, options_.streams};
+    uint32_t record = 0;
     try {
         jobd::Received received;
         for (;;) {
@@ -80,7 +91,7 @@ asio::awaitable<void> Board::serve_messages(jobd::Channel& channel) {
             jobd::Stored message;
             received = co_await channel.receive(message, limits);
             if (received.kind != jobd::Received::kMessage) break;
-            channel.post(co_await answer(message.bytes));
+            channel.post(co_await answer(message.bytes, record));
         }
         if (received.status != Status::OK) channel.post(refuse(received));
         channel.finish();
@@ -105,7 +116,7 @@ smp::Bytes Board::refuse(const jobd::Received& received) {
     return refuse(received.status, 0);
 }
 
-asio::awaitable<smp::Bytes> Board::answer(const smp::Bytes& message) {
+asio::awaitable<smp::Bytes> Board::answer(const smp::Bytes& message, uint32_t& record) {
     const auto header = smp::load_header(message);
     const auto payload = std::span(message).subspan(smp::kHeaderBytes);
     if (header.is(smp::Type::kCommand)) {
@@ -122,14 +133,15 @@ asio::awaitable<smp::Bytes> Board::answer(const smp::Bytes& message) {
         co_return smp::response_message(Status::STALE, configures ? 0 : smp::load_u32(payload));
     }
     ++numbers_.messages;
-    co_return co_await do_job(payload);
+    co_return co_await do_job(payload, header.is(smp::Type::kStream) ? &record : nullptr);
 }
 
-asio::awaitable<smp::Bytes> Board::do_job(std::span<const std::byte> payload) {
+asio::awaitable<smp::Bytes> Board::do_job(std::span<const std::byte> payload, uint32_t* record) {
     co_await work();
     const uint32_t id = smp::load_u32(payload);
     smp::Bytes result(smp::kDataHeaderBytes);
-    const Status status = run(payload.subspan(smp::kIdBytes), result);
+    const auto operand = payload.subspan(smp::kIdBytes);
+    const Status status = record ? run_part(operand, *record, result) : run(operand, result);
     if (status != Status::OK) co_return refuse(status, id);
     ++numbers_.answers;
     std::fill_n(result.begin(), smp::kHeaderBytes, std::byte{0});
@@ -172,6 +184,14 @@ Status Board::configure(std::span<const std::byte> payload) {
     if (payload.size() != kBenchmarkBytes) return Status::NOT_BUILT_IN;
     benchmark_ = Benchmark{configuration.input_size, configuration.output_size,
                            smp::load_u32(configuration.image)};
+    return Status::OK;
+}
+
+Status Board::run_part(std::span<const std::byte> part, uint32_t& record, smp::Bytes& message) {
+    record = crc32c(record, part);
+    message.resize(message.size() + 4);
+    smp::store_u32(std::span(message).last(4), record);
+    if (part.empty()) record = 0;
     return Status::OK;
 }
 

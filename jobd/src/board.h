@@ -25,12 +25,15 @@ struct BoardOptions {
     size_t room = (1 << 17) - 16;    // bytes of the largest result
     double clock_hz = 50e6;          // of the role
     uint64_t cycles = 0;             // of a job, before a benchmarking configuration
+    bool streams = false;            // takes stream messages
     Lease lease;                     // after a start
 };
 
 // Behaves as models/smp_framing.py, with these roles: before it is configured the loopback role;
 // after a benchmarking configuration (distributed-fpga-framework, 4.2.2) the benchmark role
-// (models/roles.py), whose delay is in cycles. One job at a time, whichever connection it came by;
+// (models/roles.py), whose delay is in cycles. The result of a stream message is the CRC-32C of the
+// connection's record so far, four bytes; this part included, and anew after its end. One job at a
+// time, whichever connection it came by;
 // a connection's messages are answered in turn, and at most two answers wait to be taken. A message
 // is judged by the board's lease when its turn has come. The command `lease` (type 5) comes to the
 // same port. A connection whose first byte is 9 or more speaks HTTP: it has one answer, the state
@@ -57,12 +60,14 @@ class Board {
 
     asio::awaitable<void> serve_messages(jobd::Channel& channel);
     asio::awaitable<void> serve_status(tcp::socket socket);
-    asio::awaitable<smp::Bytes> answer(const smp::Bytes& message);
+    // `record`: CRC-32C of the record of the connection so far.
+    asio::awaitable<smp::Bytes> answer(const smp::Bytes& message, uint32_t& record);
     smp::Bytes refuse(const jobd::Received& received);
     smp::Bytes refuse(Status status, uint32_t id);
-    asio::awaitable<smp::Bytes> do_job(std::span<const std::byte> payload);
+    asio::awaitable<smp::Bytes> do_job(std::span<const std::byte> payload, uint32_t* record);
     asio::awaitable<void> work();
     Status configure(std::span<const std::byte> payload);
+    static Status run_part(std::span<const std::byte> part, uint32_t& record, smp::Bytes& message);
     Status run(std::span<const std::byte> operand, smp::Bytes& message);
     std::string status() const;
 

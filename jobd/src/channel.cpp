@@ -109,7 +109,7 @@ asio::awaitable<Received> Channel::receive(Stored& into, smp::Limits limits) {
     if (status != Status::OK) co_return Received{Received::kRefused, status, header};
 
     const size_t total = smp::kHeaderBytes + header.size;
-    const bool large = pool_ && header.is(smp::Type::kData) && total >= kSpliceFrom;
+    const bool large = pool_ && header.is_job() && total >= kSpliceFrom;
     // After a large message another is likely: read no part of it that could be spliced.
     read_ahead_ = large ? smp::kDataHeaderBytes : kBuffer;
     into.bytes.resize(large ? std::min(total, std::max(smp::kDataHeaderBytes, buffer_.size()))

@@ -28,7 +28,7 @@ namespace jobd {
 using Clock = std::chrono::steady_clock;
 using asio::ip::tcp;
 
-// A whole message: `bytes` with the header, and for a data message the ID, then the contents of the
+// A whole message: `bytes` with the header, and for a data or stream message the ID, then the contents of the
 // pipes, then `rest`.
 struct Stored {
     smp::Bytes bytes;
@@ -38,7 +38,7 @@ struct Stored {
     size_t size() const;
     bool is_plain() const { return pipes.empty() && rest.empty(); }
     smp::Header header() const { return smp::load_header(bytes); }
-    // Of a data message with an ID.
+    // Of a data or stream message with an ID.
     uint32_t id() const { return smp::load_u32(std::span(bytes).subspan(smp::kHeaderBytes)); }
     void set_id(uint32_t id) { smp::store_u32(std::span(bytes).subspan(smp::kHeaderBytes), id); }
 };

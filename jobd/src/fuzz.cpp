@@ -26,7 +26,7 @@ using jobd::Received;
 using jobd::Stored;
 using smp::Bytes;
 
-constexpr smp::Limits kLimits{100'000, true, false, true};
+constexpr smp::Limits kLimits{100'000, true, false, true, false, true};
 constexpr size_t kMostMessages = 5;
 constexpr size_t kMostPieces = 20;
 
@@ -58,7 +58,7 @@ Parsed parse_naively(const Bytes& stream) {
     for (size_t at = 0; stream.size() - at >= 8;) {
         const auto number = [&](size_t i) { return std::to_integer<size_t>(stream[at + i]); };
         const size_t size = number(4) | number(5) << 8 | number(6) << 16 | number(7) << 24;
-        if (number(0) != 1 && number(0) != 3) return parsed.ending = Received::kRefused,
+        if (number(0) != 1 && number(0) != 3 && number(0) != 4) return parsed.ending = Received::kRefused,
                                               parsed.status = Status::BAD_TYPE, parsed;
         if (8 + size > kLimits.largest) return parsed.ending = Received::kRefused,
                                                parsed.status = Status::TOO_LARGE, parsed;
@@ -89,7 +89,7 @@ Bytes random_stream(Random& random) {
         const size_t there = size > kLimits.largest ? random.below(64) : size;
         stream.resize(begin + smp::kHeaderBytes + there);
         for (auto& byte : std::span(stream).subspan(begin)) byte = std::byte(random.below(256));
-        stream[begin] = std::byte(random.one_in(30) ? random.below(256) : random.one_in(4) ? 1 : 3);
+        stream[begin] = std::byte(random.one_in(30) ? random.below(256) : random.one_in(4) ? 1 : 3 + random.below(2));
         smp::store_u32(std::span(stream).subspan(begin + 4), size);
     }
     if (random.one_in(4)) stream.resize(random.below(uint32_t(stream.size()) + 1));

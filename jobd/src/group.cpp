@@ -35,11 +35,14 @@ void Group::add_idle_nodes() {
 
 void Group::leave(User& user) {
     fair_.sleep(user);
+    blocked_.erase(&user);
     users_.erase(&user);
     worker_.registry.release(&user);
 }
 
 void Group::update(User& user) {
+    user.refuse_parts();
+    blocked_.erase(&user);
     if (!user.can_send()) return fair_.sleep(user);
     fair_.wake(user);
     dispatch();
@@ -50,40 +53,125 @@ void Group::dispatch() {
     while (!configuring_ && demultiplexer_.has_room()) {
         auto* user = static_cast<User*>(fair_.next());
         if (!user) return;
-        auto* node = static_cast<Node*>(demultiplexer_.choose());
-        Request request = user->pop_request();
-        const auto now = Clock::now();
-        Job job{user->shared_from_this(), request.message.id(), request.message.size(),
-                request.arrived, now, fair_.reserve(*user)};
-        worker_.counters->wait.add((now - request.arrived).count());
-        worker_.counters->in_flight.add(1);
-        ++in_flight_;
-        ++user->in_flight;
-        node->send(std::move(job), std::move(request.message));
-        if (!user->can_send()) fair_.sleep(*user);
+        if (Node* node = choose_node(*user)) {
+            send(*user, *node);
+        } else {
+            blocked_.insert(user);
+            fair_.sleep(*user);
+        }
     }
 }
 
+Node* Group::choose_node(const User& user) {
+    if (!user.part_is_next()) return static_cast<Node*>(demultiplexer_.choose());
+    if (user.record.node) return static_cast<Node*>(demultiplexer_.choose(*user.record.node));
+    return static_cast<Node*>(demultiplexer_.choose_for_record());
+}
+
+void Group::send(User& user, Node& node) {
+    Request request = user.pop_request();
+    const auto header = request.message.header();
+    const auto now = Clock::now();
+    Job job{user.shared_from_this(), request.message.id(), request.message.size(),
+            request.arrived, now, fair_.reserve(user)};
+    if (header.is(smp::Type::kStream)) {
+        job.is_part = true;
+        job.is_end = header.size == smp::kIdBytes;
+        if (!user.record.node) node.set_record(&user);
+        user.record.node = &node;
+        user.record.end_sent = job.is_end;
+        user.record.role = request.message.bytes[1];
+        ++user.record.in_flight;
+    }
+    worker_.counters->wait.add((now - request.arrived).count());
+    worker_.counters->in_flight.add(1);
+    ++in_flight_;
+    ++user.in_flight;
+    node.send(std::move(job), std::move(request.message));
+    user.refuse_parts();
+    if (!user.can_send()) fair_.sleep(user);
+}
+
+// There may be room for parts of records, of which each has its node.
+void Group::wake_blocked() {
+    for (User* user : std::exchange(blocked_, {})) update(*user);
+}
+
+// The record goes on, or its node is free for another one.
+void Group::take_part_answer(Node& node, const Job& job, Status outcome) {
+    Record& record = job.user->record;
+    --record.in_flight;
+    record.open = outcome == Status::OK && !job.is_end;
+    if (outcome == Status::BAD_TYPE) takes_streams_ = false;
+    if (record.open || record.in_flight > 0) return;
+    node.set_record(nullptr);
+    record.node = nullptr;
+}
+
+void Group::end_record(User& user) {
+    user.record.broken = Status::OK;
+    Node* node = user.record.node;
+    if (!node || !user.record.open) return;
+    worker_.counters->records_broken.add(1);
+    Job job;
+    job.user = user.shared_from_this();
+    job.arrived = job.sent = Clock::now();
+    job.is_part = job.is_end = job.is_ours = user.record.end_sent = true;
+    ++user.record.in_flight;
+    ++in_flight_;
+    ++user.in_flight;
+    node->send(std::move(job), Stored{smp::end_message(user.record.role), {}, {}});
+}
+
+void Group::break_record(User& user, Status status) {
+    worker_.counters->records_broken.add(1);
+    user.record = Record{};
+    user.record.broken = status;
+    update(user);
+}
+
+void Group::withdraw_nodes() {
+    for (const auto& node : std::vector(nodes_))
+        if (node->is_withdrawn()) withdraw(*node);
+}
+
+void Group::withdraw(Node& node) {
+    if (admitted_.erase(&node)) {
+        demultiplexer_.remove(node);
+        without_nodes_since_ = Clock::now();
+    }
+    if (node.has_jobs() || node.is_lost()) return;
+    worker_.counters->nodes_withdrawn.add(1);
+    node.lose("is no longer on the list of nodes");
+}
+
 void Group::on_answer(Node& node, Job job, Stored answer, int64_t service_ns) {
-    demultiplexer_.done(node);
-    worker_.counters->service.add(service_ns);
-    fair_.settle(*job.user, job.reserved, service_ns);
     const Status outcome = answer.header().is(smp::Type::kResponse)
                                ? static_cast<Status>(answer.bytes[smp::kHeaderBytes])
                                : Status::OK;
-    if (outcome == Status::TOO_LARGE) largest_ = std::min(largest_, job.bytes - 1);
-    log_job(node, job, Clock::now() - std::chrono::nanoseconds(service_ns), outcome);
-    if (!job.user->is_gone()) worker_.counters->answered.add(1);
+    if (job.is_part) take_part_answer(node, job, outcome);
+    if (!job.is_ours) {
+        demultiplexer_.done(node);
+        worker_.counters->service.add(service_ns);
+        fair_.settle(*job.user, job.reserved, service_ns);
+        if (outcome == Status::TOO_LARGE) largest_ = std::min(largest_, job.bytes - 1);
+        log_job(node, job, Clock::now() - std::chrono::nanoseconds(service_ns), outcome);
+        if (!job.user->is_gone()) worker_.counters->answered.add(1);
+    }
     end_job(job, std::move(answer));
+    if (node.is_withdrawn()) withdraw(node);
+    wake_blocked();
     dispatch();
 }
 
 void Group::end_job(Job& job, Stored answer) {
-    worker_.counters->in_flight.add(-1);
     --in_flight_;
     --job.user->in_flight;
-    if (job.user->is_gone()) worker_.counters->abandoned.add(1);
-    job.user->deliver(std::move(answer));
+    if (!job.is_ours) {
+        worker_.counters->in_flight.add(-1);
+        if (job.user->is_gone()) worker_.counters->abandoned.add(1);
+    }
+    job.user->deliver(job.is_ours ? Stored{} : std::move(answer));
     update(*job.user);
     if (in_flight_ == 0) changed_.notify();
 }
@@ -99,18 +187,30 @@ void Group::on_lost(Node& node, std::vector<Job> jobs) {
         demultiplexer_.remove(node);
         without_nodes_since_ = Clock::now();
     }
+    if (User* user = node.record_user()) {
+        node.set_record(nullptr);
+        const bool whole = user->record.end_sent;
+        user->record = Record{};
+        if (!whole) break_record(*user, Status::ABORTED);
+    }
     for (auto& job : jobs) {
+        if (job.is_ours) {
+            end_job(job, Stored{});
+            continue;
+        }
         if (!job.user->is_gone()) worker_.counters->aborted.add(1);
         log_job(node, job, job.sent, Status::ABORTED);
         end_job(job, Stored{smp::response_message(Status::ABORTED, job.id), {}, {}});
     }
     std::erase_if(nodes_, [&](const auto& other) { return other.get() == &node; });
     changed_.notify();
+    wake_blocked();
 }
 
 void Group::admit(Node& node) {
     admitted_.insert(&node);
     demultiplexer_.add(node);
+    wake_blocked();
     dispatch();
 }
 
@@ -137,6 +237,7 @@ asio::awaitable<Group::Outcome> Group::configure_nodes(ConfigurationBytes config
     without_nodes_since_ = Clock::now();
     configuration_ = configuration;
     largest_ = worker_.options.largest;
+    takes_streams_ = true;
     refusal_ = worker_.options.own ? Status::BUSY : Status::NO_ANSWER;
     for (const auto& node : nodes_) {
         ++being_configured_;
@@ -160,6 +261,8 @@ asio::awaitable<void> Group::configure_node(std::shared_ptr<Group> self,
     if (status != Status::OK) {
         self->refusal_ = status;
         node->lose(std::string("refused its configuration: ") + status_name(status));
+    } else if (node->is_withdrawn()) {
+        self->withdraw(*node);
     } else if (!node->is_lost()) {
         self->admit(*node);
     }

@@ -33,6 +33,14 @@ class Group : public NodeListener, public std::enable_shared_from_this<Group> {
 
     void join(User& user) { users_.insert(&user); }
     void leave(User& user);
+    // Whether stream messages may come: no node has refused their type.
+    bool takes_streams() const { return takes_streams_; }
+    // The user goes, or wants another configuration: its record, if one is open, ends at its node.
+    void end_record(User& user);
+    // What is still to come of the user's record is answered so.
+    void break_record(User& user, Status status);
+    // Nodes that are no longer on the list have no more jobs, and go when they have done theirs.
+    void withdraw_nodes();
     // A user can, or can no longer, send.
     void update(User& user);
 
@@ -55,6 +63,11 @@ class Group : public NodeListener, public std::enable_shared_from_this<Group> {
 
   private:
     void dispatch();
+    void send(User& user, Node& node);
+    Node* choose_node(const User& user);
+    void wake_blocked();
+    void take_part_answer(Node& node, const Job& job, Status outcome);
+    void withdraw(Node& node);
     void end_job(Job& job, Stored answer);
     void log_job(const Node& node, const Job& job, Clock::time_point started, Status outcome);
     void admit(Node& node);
@@ -70,6 +83,8 @@ class Group : public NodeListener, public std::enable_shared_from_this<Group> {
     Demultiplexer demultiplexer_;
     std::set<User*> users_;
     FairQueue fair_;
+    std::set<User*> blocked_;  // users whose next part of a record no node can have now
+    bool takes_streams_ = true;
     ConfigurationBytes configuration_;
     bool configuring_ = false;
     unsigned being_configured_ = 0;

@@ -1,6 +1,9 @@
 // trebuchet-jobd: spreads users' SMP messages over nodes. docs/jobs.md
+#include <asio/co_spawn.hpp>
+#include <asio/detached.hpp>
 #include <asio/post.hpp>
 #include <asio/signal_set.hpp>
+#include <asio/use_awaitable.hpp>
 
 #include <unistd.h>
 
@@ -48,14 +51,55 @@ void open_ports(const Options& options, std::vector<std::unique_ptr<Thread>>& th
     std::fflush(stdout);
 }
 
-void connect_to_nodes(const Options& options, std::vector<std::unique_ptr<Thread>>& threads) {
-    for (const auto& thread : threads) {
-        thread->server.start();
-        for (const auto& node : options.nodes) thread->server.connect_to(node);
-        if (options.own) break;  // a node that nobody has is every thread's
+using Threads = std::vector<std::unique_ptr<Thread>>;
+
+std::vector<PassiveNode> listed_nodes(const Options& options) {
+    auto nodes = options.nodes;
+    if (options.node_list.empty()) return nodes;
+    for (auto& node : read_node_list(options.node_list)) nodes.push_back(std::move(node));
+    return nodes;
+}
+
+// Each thread connects to all nodes; to those that users have for themselves one alone, since a node
+// that nobody has is every thread's.
+size_t connecting(const Options& options, const Threads& threads) {
+    return options.own ? 1 : threads.size();
+}
+
+// Read the list of nodes again. Names are looked up here, where no job waits for it.
+void reload(const Options& options, const Threads& threads) {
+    if (options.node_list.empty()) return log("SIGHUP", "there is no --nodes FILE to read again");
+    try {
+        const auto nodes = listed_nodes(options);
+        log(options.node_list, "read again: " + std::to_string(nodes.size()) + " nodes");
+        for (size_t i = 0; i < connecting(options, threads); ++i)
+            asio::post(threads[i]->worker.io, [&options, &threads, nodes, i] {
+                threads[i]->server.set_nodes(nodes);
+                if (!options.own) return;
+                for (const auto& other : threads)
+                    asio::post(other->worker.io, [&other] { other->server.withdraw_nodes(); });
+            });
+    } catch (const UsageError& error) {
+        log("--nodes", error.line + "; the nodes are as before");
     }
-    if (options.own)
-        for (size_t i = 1; i < threads.size(); ++i) threads[i]->server.start();
+}
+
+void stop(const Threads& threads) {
+    for (const auto& thread : threads)
+        asio::post(thread->worker.io, [&t = *thread] {
+            t.server.stop();
+            t.worker.io.stop();
+        });
+}
+
+asio::awaitable<void> obey_signals(asio::signal_set& signals, const Options& options,
+                                   const Threads& threads) {
+    for (;;) {
+        const int number = co_await signals.async_wait(asio::use_awaitable);
+        if (number != SIGHUP) break;
+        reload(options, threads);
+    }
+    stop(threads);
 }
 
 void run(const Options& options) {
@@ -63,21 +107,18 @@ void run(const Options& options) {
     Registry registry;
     std::unique_ptr<JobLog> job_log;
     if (!options.job_log.empty()) job_log = std::make_unique<JobLog>(options.job_log);
-    std::vector<std::unique_ptr<Thread>> threads;
+    Threads threads;
     for (unsigned i = 0; i < options.threads; ++i)
         threads.push_back(std::make_unique<Thread>(options, registry, metrics, job_log.get()));
+    const auto nodes = listed_nodes(options);
+    asio::io_context control(1);
+    asio::signal_set signals(control, SIGINT, SIGTERM, SIGHUP);
     open_ports(options, threads);
-    connect_to_nodes(options, threads);
-
-    asio::signal_set signals(threads.front()->worker.io, SIGINT, SIGTERM);
-    signals.async_wait([&](const asio::error_code&, int) {
-        for (const auto& thread : threads)
-            asio::post(thread->worker.io, [&t = *thread] {
-                t.server.stop();
-                t.worker.io.stop();
-            });
-    });
+    for (const auto& thread : threads) thread->server.start();
+    for (size_t i = 0; i < connecting(options, threads); ++i) threads[i]->server.set_nodes(nodes);
+    asio::co_spawn(control, obey_signals(signals, options, threads), asio::detached);
     std::vector<std::jthread> running;
+    running.emplace_back([&control] { control.run(); });
     for (size_t i = 1; i < threads.size(); ++i)
         running.emplace_back([&t = *threads[i]] { t.worker.io.run(); });
     threads.front()->worker.io.run();

@@ -34,7 +34,8 @@ Status judge(const Header& header, const Limits& limits) {
     const bool known = (limits.configuration && header.is(Type::kConfiguration)) ||
                        (limits.response && header.is(Type::kResponse)) ||
                        (limits.data && header.is(Type::kData)) ||
-                       (limits.command && header.is(Type::kCommand));
+                       (limits.command && header.is(Type::kCommand)) ||
+                       (limits.stream && header.is(Type::kStream));
     if (!known) return Status::BAD_TYPE;
     return kHeaderBytes + size_t{header.size} > limits.largest ? Status::TOO_LARGE : Status::OK;
 }
@@ -45,6 +46,14 @@ Bytes response_message(Status status, uint32_t id) {
     store_u32(std::span(message).subspan(4), kResponseBytes - kHeaderBytes);
     message[kHeaderBytes] = static_cast<std::byte>(status);
     store_u32(std::span(message).subspan(kDataHeaderBytes), id);
+    return message;
+}
+
+Bytes end_message(std::byte role) {
+    Bytes message(kDataHeaderBytes, std::byte{0});
+    message[0] = static_cast<std::byte>(Type::kStream);
+    message[1] = role;
+    store_u32(std::span(message).subspan(4), kIdBytes);
     return message;
 }
 

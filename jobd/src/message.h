@@ -2,8 +2,8 @@
 //
 // Source: distributed-fpga-framework, 3.2, and models/smp_framing.py. A message is a header of
 // eight bytes (type, three reserved bytes, size of the payload as u32) and the payload; numbers are
-// little-endian. The payload of a data message begins with an ID. Nothing here does input or
-// output.
+// little-endian. The payload of a data or a stream message begins with an ID. Nothing here does
+// input or output.
 #pragma once
 
 #include <cstddef>
@@ -41,6 +41,7 @@ enum class Type : uint8_t {
     kConfiguration = 1,
     kResponse = 2,
     kData = 3,
+    kStream = 4,
     kCommand = 5,
     kReply = 6,
 };
@@ -57,6 +58,8 @@ struct Header {
     uint16_t epoch = 0;  // of the sender's lease; 0: none
 
     bool is(Type wanted) const { return type == static_cast<uint8_t>(wanted); }
+    // Its payload begins with an ID.
+    bool is_job() const { return is(Type::kData) || is(Type::kStream); }
 };
 
 uint32_t load_u32(std::span<const std::byte> from);
@@ -74,6 +77,7 @@ struct Limits {
     bool response = false;       // messages of type 2
     bool data = true;            // messages of type 3
     bool command = false;        // messages of type 5
+    bool stream = false;         // messages of type 4
 };
 
 // OK, BAD_TYPE or TOO_LARGE. After the last two the place of the next message is unknown.
@@ -81,6 +85,9 @@ Status judge(const Header& header, const Limits& limits);
 
 // A type 2 message of 16 bytes. `id`: of the message in question; 0 if its ID is unknown.
 Bytes response_message(Status status, uint32_t id);
+
+// A stream message with no bytes, which ends a record of this role (the header's second byte).
+Bytes end_message(std::byte role);
 
 // A type 6 message, the answer to a command.
 Bytes reply_message(Status status, std::string_view text);

@@ -44,9 +44,11 @@ struct Counters {
     Number received, answered, aborted, refused, abandoned;
     Number in_flight;
     Number late;                     // answers to no job that is in flight: dropped
+    Number records, records_broken;  // open at nodes; lost with their node, or without one
     Number configurations, configurations_refused;
     Number nodes_lost, node_faults;  // connections that ended; nodes that broke the protocol
     Number nodes_stale;              // nodes given up since their lease has another epoch
+    Number nodes_withdrawn;          // connections ended since the list of nodes has changed
     Number bytes_from_users, bytes_to_users;
     Number pipes, spliced, copied;   // pipes open; bytes stored in pipes and in memory
     Number without_pipe;             // large messages that were copied because there was no pipe

@@ -64,6 +64,7 @@ NodeOptions parse_node_options(int count, char** words) {
     table.values["--lease"] = [&](const auto& v) {
         options.board.lease.epoch = uint16_t(to_number(v, 0, UINT16_MAX));
     };
+    table.flags["--streams"] = [&] { options.board.streams = true; };
     table.flags["--guard"] = [&] { options.board.lease.guard = true; };
     table.parse(count, words);
     if (options.port + options.boards > 65536)

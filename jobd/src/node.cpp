@@ -25,7 +25,7 @@ Node::Node(Worker& worker, tcp::socket socket, std::shared_ptr<Origin> origin)
       origin_(std::move(origin)),
       numbers_(worker.metrics.add_node(origin_->name)),
       channel_(std::move(socket), worker.io, worker.pool(), *worker.counters),
-      slots_(worker.options.window),
+      slots_(worker.options.window + 1),  // one for the end of a record
       configured_event_(worker.io) {
     numbers_->connected.add(1);
 }
@@ -130,6 +130,16 @@ void Node::finish(Slot& slot, Stored answer) {
     if (listener_) listener_->on_answer(*this, std::move(job), std::move(answer), service);
 }
 
+void Node::set_record(User* user) {
+    worker_.counters->records.add(int64_t(user != nullptr) - int64_t(has_record));
+    record_user_ = user;
+    has_record = user != nullptr;
+}
+
+bool Node::has_jobs() const {
+    return std::ranges::any_of(slots_, [](const Slot& slot) { return slot.job.has_value(); });
+}
+
 Node::Slot* Node::find(uint32_t wire_id) {
     const uint32_t number = wire_id & ((1u << kSlotBits) - 1);
     if (number >= slots_.size()) return nullptr;
@@ -231,7 +241,7 @@ void Node::lose(const std::string& reason) {
 
 std::optional<IdleNode> Node::release() {
     if (lost_) return std::nullopt;
-    if (channel_.has_unread() || outstanding > 0) {
+    if (channel_.has_unread() || has_jobs()) {
         lose("was in the middle of an answer when its user left");
         return std::nullopt;
     }

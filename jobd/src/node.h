@@ -24,6 +24,9 @@ struct Job {
     size_t bytes = 0;  // of the message
     Clock::time_point arrived, sent;
     int64_t reserved = 0;  // nanoseconds that the user was charged
+    bool is_part = false;    // of a record: a stream message
+    bool is_end = false;     // the part without bytes
+    bool is_ours = false;    // ends the record of a user who did not; nobody waits for the answer
 };
 
 // What a node tells its group.
@@ -47,6 +50,11 @@ class Node : public Seat, public std::enable_shared_from_this<Node> {
     // Start both loops. `listener` is called until it is set to null or the node is lost.
     void start(NodeListener& listener);
     void send(Job job, Stored request);
+    // Whose record it has; null: nobody's.
+    void set_record(User* user);
+    User* record_user() const { return record_user_; }
+    bool has_jobs() const;
+    bool is_withdrawn() const { return origin_->withdrawn; }
     // With no jobs outstanding: OK if the node took it.
     asio::awaitable<Status> configure(ConfigurationBytes configuration);
     // End it if it has kept us waiting for longer than `patience`.
@@ -93,6 +101,7 @@ class Node : public Seat, public std::enable_shared_from_this<Node> {
     std::optional<Status> configured_;
     std::shared_ptr<Channel> management_;  // while it carries a configuration
     Event configured_event_;
+    User* record_user_ = nullptr;
     bool lost_ = false;
 };
 

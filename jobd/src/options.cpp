@@ -5,6 +5,8 @@
 #include <sys/resource.h>
 
 #include <charconv>
+#include <fstream>
+#include <sstream>
 
 namespace jobd {
 
@@ -19,7 +21,8 @@ PassiveNode to_node(const std::string& text) {
     const auto at = text.find('@');
     const std::string place = text.substr(0, at);
     const auto slash = place.find('/');
-    PassiveNode node{place.substr(0, slash), to_endpoint(place.substr(0, slash)), std::nullopt};
+    PassiveNode node{place.substr(0, slash), to_endpoint(place.substr(0, slash)), std::nullopt, 0,
+                     text};
     if (slash != std::string::npos)
         node.management = tcp::endpoint(node.data.address(), to_port(place.substr(slash + 1)));
     if (at != std::string::npos) {
@@ -94,6 +97,27 @@ void raise_descriptor_limit() {
     ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+std::vector<PassiveNode> read_node_list(const std::string& path) {
+    std::ifstream file(path);
+    if (!file) throw UsageError{"cannot be read: " + path};
+    std::vector<PassiveNode> nodes;
+    std::string line;
+    for (unsigned number = 1; std::getline(file, line); ++number) {
+        std::istringstream words(line.substr(0, line.find('#')));
+        std::string place, more;
+        if (!(words >> place)) continue;
+        const std::string where = path + ", line " + std::to_string(number) + ": ";
+        if (words >> more) throw UsageError{where + "one node a line, not also " + more};
+        try {
+            nodes.push_back(to_node(place));
+        } catch (const UsageError& error) {
+            throw UsageError{where + error.line};
+        }
+    }
+    if (file.bad()) throw UsageError{"cannot be read: " + path};
+    return nodes;
+}
+
 Options parse_options(int count, char** words) {
     constexpr uint64_t kDay = 86'400'000;  // ms
     Options options;
@@ -103,6 +127,7 @@ Options parse_options(int count, char** words) {
     table.values["--node-port"] = [&](const auto& v) { options.node_port = to_port(v); };
     table.values["--metrics-port"] = [&](const auto& v) { options.metrics_port = to_port(v); };
     table.values["--node"] = [&](const auto& v) { options.nodes.push_back(to_node(v)); };
+    table.values["--nodes"] = [&](const auto& v) { options.node_list = v; };
     table.values["--policy"] = [&](const auto& v) { options.policy = to_policy(v); };
     table.values["--window"] = [&](const auto& v) {
         options.window = unsigned(to_number(v, 1, 64));
@@ -127,6 +152,7 @@ Options parse_options(int count, char** words) {
         options.message_timeout = std::chrono::milliseconds(to_number(v, 1, kDay));
     };
     table.flags["--configured"] = [&] { options.configured = true; };
+    table.flags["--streams"] = [&] { options.streams = true; };
     table.flags["--copy"] = [&] { options.copy = true; };
     table.parse(count, words);
     return options;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "worker.h"
 
@@ -31,6 +32,9 @@ asio::ip::tcp::endpoint to_endpoint(const std::string& text);
 
 // As many descriptors as this user may have: two a connection, two a pipe.
 void raise_descriptor_limit();
+
+// Of a file: a node a line, as --node; what is behind a # is a comment. Throws UsageError.
+std::vector<PassiveNode> read_node_list(const std::string& path);
 
 Options parse_options(int count, char** words);
 

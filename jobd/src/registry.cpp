@@ -23,13 +23,13 @@ Registry::~Registry() {
 
 void Registry::put(IdleNode node) {
     const std::lock_guard lock(mutex_);
-    remove_closed();
     idle_.push_back(std::move(node));
+    remove_unusable();
 }
 
 std::vector<IdleNode> Registry::take(size_t most) {
     const std::lock_guard lock(mutex_);
-    remove_closed();
+    remove_unusable();
     std::vector<IdleNode> taken;
     while (!idle_.empty() && taken.size() < most) {
         taken.push_back(std::move(idle_.front()));
@@ -38,9 +38,14 @@ std::vector<IdleNode> Registry::take(size_t most) {
     return taken;
 }
 
-void Registry::remove_closed() {
+void Registry::remove_withdrawn() {
+    const std::lock_guard lock(mutex_);
+    remove_unusable();
+}
+
+void Registry::remove_unusable() {
     std::erase_if(idle_, [](const IdleNode& node) {
-        if (is_usable(node.descriptor)) return false;
+        if (is_usable(node.descriptor) && !node.origin->withdrawn) return false;
         ::close(node.descriptor);
         if (node.origin->ended) node.origin->ended();
         return true;

@@ -23,6 +23,8 @@ struct Origin {
     uint16_t epoch = 0;  // of our lease of the node; 0: none
     // It has answered STALE: it has another lease, and must not be given jobs under this one.
     std::atomic<bool> stale = false;
+    // It is no longer among the nodes: it gets no more jobs.
+    std::atomic<bool> withdrawn = false;
     // May be called by any thread when the connection has ended; empty for nodes that connect to
     // us.
     std::function<void()> ended;
@@ -43,6 +45,8 @@ class Registry {
     ~Registry();
 
     void put(IdleNode node);
+    // Close those that are no longer among the nodes.
+    void remove_withdrawn();
     // Up to `most` of them, the one first that has waited longest.
     std::vector<IdleNode> take(size_t most);
 
@@ -51,7 +55,7 @@ class Registry {
     void release(const void* user);
 
   private:
-    void remove_closed();
+    void remove_unusable();
 
     std::mutex mutex_;
     std::deque<IdleNode> idle_;

@@ -25,9 +25,15 @@ void Demultiplexer::delist(Seat& seat) {
     seat.list = nullptr;
 }
 
-void Demultiplexer::add(Seat& seat) { enlist(seat); }
+void Demultiplexer::add(Seat& seat) {
+    seat.added = true;
+    enlist(seat);
+}
 
-void Demultiplexer::remove(Seat& seat) { delist(seat); }
+void Demultiplexer::remove(Seat& seat) {
+    seat.added = false;
+    delist(seat);
+}
 
 bool Demultiplexer::has_room() const {
     return std::ranges::any_of(lists_, [](const auto& list) { return !list.empty(); });
@@ -35,8 +41,19 @@ bool Demultiplexer::has_room() const {
 
 Seat* Demultiplexer::choose() {
     const auto list = std::ranges::find_if(lists_, [](const auto& l) { return !l.empty(); });
-    if (list == lists_.end()) return nullptr;
-    Seat* seat = list->front();
+    return list == lists_.end() ? nullptr : give(list->front());
+}
+
+Seat* Demultiplexer::choose_for_record() {
+    for (const auto& list : lists_)
+        for (Seat* seat : list)
+            if (!seat->has_record) return give(seat);
+    return nullptr;
+}
+
+Seat* Demultiplexer::choose(Seat& seat) { return seat.list ? give(&seat) : nullptr; }
+
+Seat* Demultiplexer::give(Seat* seat) {
     delist(*seat);
     if (++seat->outstanding < window_) enlist(*seat);
     return seat;
@@ -44,6 +61,7 @@ Seat* Demultiplexer::choose() {
 
 void Demultiplexer::done(Seat& seat) {
     --seat.outstanding;
+    if (!seat.added) return;
     delist(seat);
     enlist(seat);
 }

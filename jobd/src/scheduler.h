@@ -22,14 +22,17 @@ enum class Policy {
 // What a node is to the demultiplexer.
 struct Seat {
     unsigned outstanding = 0;
+    bool has_record = false;  // a user's record goes on there: it can begin no other one
 
   private:
     friend class Demultiplexer;
+    bool added = false;
     std::list<Seat*>* list = nullptr;
     std::list<Seat*>::iterator place;
 };
 
-// All operations take constant time for a given window.
+// All operations take constant time for a given window, but that choose_for_record() looks for a
+// node without a record.
 class Demultiplexer {
   public:
     Demultiplexer(Policy policy, unsigned window);
@@ -39,12 +42,17 @@ class Demultiplexer {
     bool has_room() const;
     // One with room, which has one job more now; null if there is none.
     Seat* choose();
-    // One of its jobs has ended.
+    // The same among those without a record.
+    Seat* choose_for_record();
+    // This one, if it was added and has room.
+    Seat* choose(Seat& seat);
+    // One of its jobs has ended. It may have been removed in the meantime.
     void done(Seat& seat);
 
   private:
     void enlist(Seat& seat);
     void delist(Seat& seat);
+    Seat* give(Seat* seat);
 
     Policy policy_;
     unsigned window_;

@@ -63,8 +63,39 @@ uint16_t Server::serve_metrics(uint16_t port) {
     return port;
 }
 
-void Server::connect_to(const PassiveNode& node) {
-    asio::co_spawn(worker_.io, keep_connected(node), asio::detached);
+Server::Link::Link(asio::io_context& io, const PassiveNode& of)
+    : node(of),
+      origin(std::make_shared<Origin>(of.name, of.management, of.epoch)),
+      rest(io),
+      ended(io) {}
+
+void Server::Link::withdraw() {
+    origin->withdrawn = true;
+    rest.cancel();
+}
+
+void Server::set_nodes(const std::vector<PassiveNode>& nodes) {
+    auto before = std::exchange(links_, {});
+    for (const auto& node : nodes) {
+        const auto same = std::ranges::find_if(
+            before, [&](const auto& link) { return link->node.text == node.text; });
+        if (same != before.end()) {
+            links_.push_back(*same);
+            before.erase(same);
+        } else {
+            links_.push_back(std::make_shared<Link>(worker_.io, node));
+            asio::co_spawn(worker_.io, keep_connected(links_.back()), asio::detached);
+        }
+    }
+    for (const auto& link : before) link->withdraw();
+    withdraw_nodes();
+}
+
+void Server::withdraw_nodes() {
+    worker_.registry.remove_withdrawn();
+    if (shared_) shared_->withdraw_nodes();
+    for (const auto& own : std::vector(own_))
+        if (const auto group = own.lock()) group->withdraw_nodes();
 }
 
 void Server::start() { asio::co_spawn(worker_.io, look_after(), asio::detached); }
@@ -130,37 +161,40 @@ void Server::add_node(tcp::socket socket, std::shared_ptr<Origin> origin) {
         worker_.registry.put({socket.release(), std::move(origin)});
 }
 
-asio::awaitable<void> Server::keep_connected(PassiveNode node) {
-    const auto ended = std::make_shared<Event>(worker_.io);
-    const auto connected = std::make_shared<bool>(false);
-    const auto notify = [&io = worker_.io, ended, connected] {
-        asio::post(io, [ended, connected] {
-            *connected = false;
-            ended->notify();
+asio::awaitable<void> Server::keep_connected(std::shared_ptr<Link> link) {
+    const auto& node = link->node;
+    const auto& origin = link->origin;
+    // Weak: the origin is the link's.
+    origin->ended = [&io = worker_.io, weak = std::weak_ptr(link)] {
+        asio::post(io, [weak] {
+            const auto ended = weak.lock();
+            if (!ended) return;
+            ended->connected = false;
+            ended->ended.notify();
         });
     };
-    const auto origin = std::make_shared<Origin>(node.name, node.management, node.epoch);
-    origin->ended = notify;
     std::chrono::milliseconds retry = kFirstRetry;
-    for (;;) {
+    while (!origin->withdrawn) {
         const auto begin = Clock::now();
         tcp::socket socket(worker_.io, node.data.protocol());
         set_congestion(socket, worker_.options.congestion);
         asio::error_code error;
         co_await socket.async_connect(node.data,
                                       asio::redirect_error(asio::use_awaitable, error));
+        if (origin->withdrawn) co_return;
         if (!error) {
-            *connected = true;
+            link->connected = true;
             add_node(std::move(socket), origin);
-            while (*connected) co_await ended->wait();
-            if (origin->stale) co_return;
+            while (link->connected) co_await link->ended.wait();
+            if (origin->stale || origin->withdrawn) co_return;
         } else {
             if (retry == kFirstRetry) log(node.name, "cannot connect: " + error.message());
             socket.close(error);  // not after the pause
         }
         const bool faulty = std::exchange(origin->faulty, false);
         if (!faulty && Clock::now() - begin > kSettled) retry = kFirstRetry;
-        co_await pause(worker_.io, retry);
+        link->rest.expires_after(retry);
+        co_await link->rest.async_wait(asio::redirect_error(asio::use_awaitable, error));
         retry = std::min<std::chrono::milliseconds>(2 * retry, kLastRetry);
     }
 }

@@ -17,6 +17,8 @@ constexpr size_t kBytesAhead = 1 << 16;
 // with nodes by then.
 constexpr size_t kAnswerBytes = 4 << 20;
 constexpr size_t kLeastAnswers = 16;
+// Refusals are answers to no job: so many may wait to be taken.
+constexpr size_t kMostRefusals = 4096;
 
 }  // namespace
 
@@ -27,7 +29,10 @@ User::User(Worker& worker, tcp::socket socket, std::shared_ptr<Group> group)
       group_(std::move(group)),
       changed_(worker.io) {
     if (worker.options.configured) state_ = State::kDataRouting;
-    channel_.on_sent = [this] { group_->update(*this); };
+    channel_.on_sent = [this] {
+        group_->update(*this);
+        changed_.notify();
+    };
 }
 
 asio::awaitable<void> User::run(std::shared_ptr<User> self) {
@@ -41,6 +46,8 @@ asio::awaitable<void> User::run(std::shared_ptr<User> self) {
     } catch (const std::exception& error) {
         self->leave(error.what());
     }
+    co_await self->drained();
+    self->group_->end_record(*self);
     co_await self->drained();
     try {
         co_await self->finish(ending);
@@ -63,7 +70,8 @@ asio::awaitable<void> User::write_loop(std::shared_ptr<User> self) {
 }
 
 asio::awaitable<User::Ending> User::read_messages() {
-    const smp::Limits limits{worker_.options.largest, true, false, true};
+    smp::Limits limits{worker_.options.largest, true, false, true};
+    limits.stream = worker_.options.streams;
     for (;;) {
         co_await wait_for_room();
         Stored message;
@@ -86,6 +94,9 @@ std::optional<User::Ending> User::take_data(Stored message) {
     } else if (state_ == State::kInitial) {
         worker_.counters->refused.add(1);
         return Ending{Status::STOPPED, message.id()};
+    } else if (message.header().is(smp::Type::kStream) && !group_->takes_streams()) {
+        worker_.counters->refused.add(1);
+        return Ending{Status::BAD_TYPE, 0};
     } else if (message.size() > group_->largest()) {
         refuse(Status::TOO_LARGE, message.id());
     } else {
@@ -105,6 +116,8 @@ asio::awaitable<std::optional<User::Ending>> User::configure(Stored message) {
     if (form == Status::OK) {
         const State before = state_;
         state_ = State::kNodesConfiguration;
+        co_await drained();
+        group_->end_record(*this);
         co_await drained();
         const auto bytes = std::make_shared<const smp::Bytes>(std::move(message.bytes));
         outcome = co_await group_->configure(*this, bytes);
@@ -126,8 +139,11 @@ asio::awaitable<void> User::drained() {
 }
 
 asio::awaitable<void> User::wait_for_room() {
-    while (requests_.size() >= kRequestsAhead && request_bytes_ >= kBytesAhead && !gone_)
-        co_await changed_.wait();
+    const auto is_full = [this] {
+        return (requests_.size() >= kRequestsAhead && request_bytes_ >= kBytesAhead) ||
+               channel_.queued() >= kMostRefusals;
+    };
+    while (is_full() && !gone_) co_await changed_.wait();
 }
 
 asio::awaitable<void> User::finish(Ending ending) {
@@ -147,6 +163,16 @@ bool User::can_send() const {
            channel_.queued_bytes() < kAnswerBytes;
 }
 
+void User::refuse_parts() {
+    while (record.broken != Status::OK && !requests_.empty() && part_is_next()) {
+        const bool aborted = record.broken == Status::ABORTED;
+        const auto request = pop_request();
+        (aborted ? worker_.counters->aborted : worker_.counters->refused).add(1);
+        channel_.post(smp::response_message(record.broken, request.message.id()));
+        if (request.message.header().size == smp::kIdBytes) record.broken = Status::OK;
+    }
+}
+
 Request User::pop_request() {
     Request request = std::move(requests_.front());
     requests_.pop_front();
@@ -156,7 +182,7 @@ Request User::pop_request() {
 }
 
 void User::deliver(Stored answer) {
-    if (!gone_) {
+    if (!gone_ && !answer.bytes.empty()) {
         worker_.counters->bytes_to_users.add(int64_t(answer.size()));
         channel_.post(std::move(answer));
     }
@@ -183,9 +209,15 @@ void User::check_patience(Clock::time_point now) {
         timed_out_ = true;
         channel_.stop_reading();
     }
-    if (requests_.empty() || group_->has_nodes()) return;
-    const auto waiting = std::max(requests_.front().arrived, group_->without_nodes_since());
-    if (now - waiting > worker_.options.patience) refuse_requests(Status::ABORTED);
+    if (requests_.empty()) return;
+    const auto arrived = requests_.front().arrived;
+    if (!group_->has_nodes()) {
+        const auto waiting = std::max(arrived, group_->without_nodes_since());
+        if (now - waiting > worker_.options.patience) refuse_requests(Status::ABORTED);
+    } else if (part_is_next() && !record.node && now - arrived > worker_.options.patience) {
+        log(name_, "no node is free for a record: BUSY");
+        group_->break_record(*this, Status::BUSY);
+    }
 }
 
 void User::leave(const std::string& reason) {

@@ -19,6 +19,20 @@ struct Request {
     Clock::time_point arrived;
 };
 
+// What a user sends in stream messages. All parts of a record go to one node, in order: it keeps
+// what it needs of the parts before. A record ends with a part without bytes, or when a node answers
+// one with an error; then the next part begins another.
+struct Record {
+    Node* node = nullptr;    // that has it; null: none is open
+    unsigned in_flight = 0;  // its parts at the node
+    bool open = false;       // what the node has: a record that has begun and not ended
+    bool end_sent = false;   // of the parts sent to the node the last one was the end
+    std::byte role{};        // of the header
+    // How the parts up to the end are answered, since the node was lost or there was none; OK: they
+    // go to a node.
+    Status broken = Status::OK;
+};
+
 class User : public Share, public std::enable_shared_from_this<User> {
   public:
     User(Worker& worker, tcp::socket socket, std::shared_ptr<Group> group);
@@ -28,8 +42,12 @@ class User : public Share, public std::enable_shared_from_this<User> {
 
     // Whether there is a request, and room for its answer.
     bool can_send() const;
+    // With a request: whether the next one is a part of a record.
+    bool part_is_next() const { return requests_.front().message.header().is(smp::Type::kStream); }
+    // Answer the parts of a broken record that are next.
+    void refuse_parts();
     Request pop_request();
-    // One of its jobs has ended.
+    // One of its jobs has ended; without an answer, if the server began it.
     void deliver(Stored answer);
     // Answer all requests that no node has.
     void refuse_requests(Status status);
@@ -40,6 +58,7 @@ class User : public Share, public std::enable_shared_from_this<User> {
     const std::string& name() const { return name_; }
 
     unsigned in_flight = 0;  // jobs assigned to a node
+    Record record;
 
   private:
     enum class State { kInitial, kNodesConfiguration, kDataRouting };

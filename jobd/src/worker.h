@@ -30,6 +30,7 @@ struct PassiveNode {
     // Where it takes configuration messages; none: on its data connection.
     std::optional<asio::ip::tcp::endpoint> management;
     uint16_t epoch = 0;  // of our lease of it; 0: none
+    std::string text;    // as the user wrote it
 };
 
 struct Options {
@@ -37,12 +38,14 @@ struct Options {
     uint16_t user_port = 4002, node_port = 4003;
     std::optional<uint16_t> metrics_port;
     std::vector<PassiveNode> nodes;
+    std::string node_list;  // file with more of them, which is read again at SIGHUP; empty: none
     Policy policy = Policy::kLeast;
     unsigned window = 2;
     unsigned threads = 1;
     bool own = false;         // each user has nodes of its own
     size_t own_most = SIZE_MAX;
     bool configured = false;  // nodes need no configuration: users begin in Data Routing
+    bool streams = false;     // nodes take stream messages
     bool copy = false;
     size_t largest = 16 << 20;  // bytes of a message with its header
     std::string congestion;     // control of the TCP connections; empty: the system's
