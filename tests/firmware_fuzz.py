@@ -2,7 +2,8 @@
 
 A target is one file ``tests/fuzz/target_NAME.c`` (``fuzz.h`` says what is in it) with its corpus in
 ``tests/fuzz/corpus/NAME``. ``http_model`` is the golden model of the web service's parser against
-two other parsers (``http_fuzz.py``). The same number of inputs and seed give the same inputs.
+two other parsers (``http_fuzz.py``); ``head_parser`` the gateware's parser, in Verilator, against
+that model (``head_cases.py``). The same number of inputs and seed give the same inputs.
 """
 
 import argparse
@@ -14,12 +15,15 @@ import tempfile
 import time
 from pathlib import Path
 
+import head_cases
 import http_fuzz
 from firmware_host import FIRMWARE, WARNINGS, generated
 
 FOLDER = Path(__file__).resolve().parent / "fuzz"
 #: The golden model of the web service's parser, in Python.
 MODEL = "http_model"
+#: The gateware's parser, in Verilator.
+HEADS = "head_parser"
 TARGETS = tuple(sorted(p.stem.removeprefix("target_") for p in FOLDER.glob("target_*.c")))
 
 
@@ -53,20 +57,24 @@ def fuzz(target, inputs, seed, folder):
     return done.returncode, done.stdout + done.stderr, fault
 
 
-def fuzz_model(inputs, seed):
-    """Fuzz the golden model of the web service's parser; exits with the first fault."""
+def fuzz_heads(target, inputs, seed):
+    """Fuzz the web service's parser, its model or gateware; exits with the first fault."""
     start = time.process_time()
-    accepted, fault = http_fuzz.fuzz(inputs, seed)
+    accepted, fault = IN_PYTHON[target](inputs, seed)
     if fault is not None:
-        sys.exit(f"{MODEL}: {fault}")
+        sys.exit(f"{target}: {fault}")
     rate = inputs / max(time.process_time() - start, 1e-9)
-    print(f"{MODEL}: {inputs} heads, {accepted} accepted, no fault, {rate / 1000:.0f} k a second")
+    print(f"{target}: {inputs} heads, {accepted} accepted, no fault, {rate / 1000:.0f} k a second")
+
+
+#: Targets that are no C.
+IN_PYTHON = {MODEL: http_fuzz.fuzz, HEADS: head_cases.fuzz}
 
 
 def main():
     """Fuzz what the command line names."""
     parser = argparse.ArgumentParser(description="Fuzz the parsers.")
-    targets = (*TARGETS, MODEL)
+    targets = (*TARGETS, *IN_PYTHON)
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(targets))
     parser.add_argument("--inputs", type=int, default=10_000_000, help="per target")
     parser.add_argument("--seed", type=int, default=1)
@@ -76,8 +84,8 @@ def main():
         parser.error(f"targets are {', '.join(targets)}, not {', '.join(sorted(unknown))}")
     folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
     for target in options.targets or targets:
-        if target == MODEL:
-            fuzz_model(options.inputs, options.seed)
+        if target in IN_PYTHON:
+            fuzz_heads(target, options.inputs, options.seed)
             continue
         code, text, _ = fuzz(target, options.inputs, options.seed, folder)
         if code:

@@ -50,6 +50,8 @@ REASONS = {
         "tcp.estimator.CongestionWindow": ["tcp_units::test_congestion_window"],
         "tcp.classifier.SegmentClassifier": ["tcp_units::test_judge"],
         "tcp.window.WindowEdge": ["tcp_window"],
+        "web.word_walk.WordWalk": ["web_heads::test_every_line_and_field"],
+        "web.values.FieldValue": ["web_heads::test_every_line_and_field"],
     },
     BOARDS: {
         "priority_arbiter.PriorityArbiter": ["memory_waiting::test_bounds_on_waiting"],
@@ -150,6 +152,8 @@ REASONS = {
         "tcp.places.PlacePools": ["tcp_places::test_pools"],
         "tcp.number_stack.NumberStack": ["tcp_index::test_number_stack", "scale"],
         "tcp.timer.WheelsTimerEngine": ["scale"],
+        "web.finder.HeadFinder": ["web_finder"],
+        "web.scan.EndScan": ["web_finder"],
         "tcp.wheels.Alarm": ["tcp_wheels::test_alarm"],
         "tcp.wheels.TimerWheels": ["tcp_wheels", "scale"],
     },
