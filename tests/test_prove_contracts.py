@@ -16,6 +16,7 @@ ELSEWHERE = {
     "arbiter.StreamArbiter": "stream_arbiter_beats",
     "bridge.fair.FairMux": "bridge_mux",
     "bridge.sender.PortSender": "bridge_sender",
+    "drive.to_memory.DriveDma": "drive_dma_2",
     "engines.crc32c.engine.Crc32cEngine": "engine_crc32c_32",
     "engines.stage.EngineStage": "engine_stage_any_body",
     "roles.loopback.role.Wire": "engine_wire",
