@@ -167,6 +167,10 @@ def sim(
             help="Serve GDB for the firmware on this port (0: any free one); docs/debugging.md.",
         ),
     ] = None,
+    web: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Serve these files over HTTP at port 80; TOP is web."),
+    ] = None,
     busy: Annotated[
         bool, typer.Option("--busy", help="Don't sleep while nothing happens.")
     ] = False,
@@ -191,6 +195,7 @@ def sim(
     check_files(written)
     check_time(time)
     check_uart(uart)
+    top = _web_top("fabric" if fabric else top, web)
     chosen = plan_of(role or (), service or (), plan, roles or (), engine or (), "sim")
     if chosen is not None and chosen.engines and top == "board" and not fabric:
         top = "bridge"  # where they lie
@@ -206,6 +211,7 @@ def sim(
             "--gdb": gdb is not None,
             "--max-rate": max_rate,
             "--tcp": tcp,
+            "--web": web,
         }
         _refuse_for_many("fabric" if fabric else top, one_only, {**links, "delay": delay})
         many = choose(boards, topology)
@@ -232,7 +238,8 @@ def sim(
     arguments += ["--trace-from", str(trace_from)] if trace else []
     uart = uart or ("none" if made.kind == "fabric" else "log" if command else "stdio")
     with ExitStack() as stack:
-        options = {"uart": uart, "time": time, "cwd": made.folder, "flash": flash}
+        folder = stack.enter_context(_files(web, console)) if web else made.folder
+        options = {"uart": uart, "time": time, "cwd": folder, "flash": flash}
         if files and gdb is not None:
             board, server = stack.enter_context(
                 debugged(binary, files, gdb, arguments=arguments, **options)
@@ -258,6 +265,25 @@ def sim(
     if trace:
         require_waves(trace)
     raise typer.Exit(code)
+
+
+def _web_top(top, web):
+    """The top that ``--web`` asks for."""
+    if web is None and top == "web":
+        raise TrebuchetError("the top web serves a folder: name it with --web FOLDER")
+    if web is not None and top not in ("web", "board"):
+        raise TrebuchetError(f"--web is for the top web, not {top}; leave one of them out")
+    return top if web is None else "web"
+
+
+@contextlib.contextmanager
+def _files(folder, console):
+    from .web import web_folder
+
+    with web_folder(folder) as (where, image):
+        for path in sorted(image.left_out):
+            console.print(f"Left out, as its path has more than 96 bytes: {path.decode()}")
+        yield where
 
 
 def _wait_ready(board, port):

@@ -48,6 +48,8 @@ class FabricOptions:
         Of the :class:`MemoryModel`.
     memory_init : dict
         Bytes at power-up by address, a multiple of the data path's width; zero elsewhere.
+    memory_file : str or None
+        A file for ``$readmemh``, in the folder in which the simulator runs, that is read then, too.
     csr : dict
         Values by register name, by the shell's member name of the register block.
     call : bool
@@ -58,6 +60,7 @@ class FabricOptions:
     memory_latency: int = 40
     memory_reorder: bool = True
     memory_init: dict = field(default_factory=dict)
+    memory_file: str | None = None
     csr: dict = field(default_factory=dict)
     call: bool = False
 
@@ -161,6 +164,8 @@ def _ram(top):
         for i in range(0, len(content), width // 8):
             word = int.from_bytes(content[i : i + width // 8], "little")
             lines.append(f"    mem[{(address + i) // (width // 8)}] = {width}'h{word:x};")
+    if options.memory_file:
+        lines.append(f'    $readmemh("{options.memory_file}", mem);')
     anchor = "  integer k;\n"
     assert anchor in EXTERNAL_RAM_VERILOG
     initial = "".join(["  initial begin\n", *(line + "\n" for line in lines), "  end\n"])

@@ -106,5 +106,5 @@ def parse_heads(
             continue
         *fields, size = _RECORD.unpack_from(raw, at)
         at += _RECORD.size + size
-        reports.append(HeadReport(*fields, raw[at - size : at]))
+        reports.append(HeadReport(*fields, raw[at - size : at]))  # type: ignore[call-arg]
     return reports

@@ -8,6 +8,7 @@ bootrom    the same with a boot ROM, and its firmware in flash and external memo
 fabric     the shell and a memory model, without CPU: for long protocol tests and benchmarks
 unmanaged  the SoC of a board without CPU: with LiteX's MAC and memory, which ``fabric`` has not
 mirror     sends back what it gets (:mod:`trebuchet.sim.mirror`): for tests of the simulator
+web        the TCP engine and the web service, which serves a folder (:mod:`trebuchet.sim.web`)
 wire       no board at all; the load generator talks to this machine's kernel
 =========  ======================================================================================
 """
@@ -25,6 +26,7 @@ __all__ = [
     "MAC",
     "PAGE",
     "TOPS",
+    "addresses",
     "board_source",
     "fabric_source",
     "source",
@@ -54,7 +56,7 @@ def _page():
 PAGE = _page()
 
 
-def _addresses():
+def addresses():
     """MAC and IP address as the registers have them."""
     mac = int.from_bytes(bytes.fromhex(MAC.replace(":", "")), "little")
     return mac, int.from_bytes(bytes(map(int, IP.split("."))), "big")
@@ -110,7 +112,7 @@ def fabric_source(tcp=None, csr=None, shell=None, **memory):
     more = {"plan": DEFAULT, "configurable": False, **(shell or {})}  # there is no firmware
     config = ShellConfig(**({"tcp": tcp} if tcp else {}), **more)
     shell = Shell(config)
-    mac, ip = _addresses()
+    mac, ip = addresses()
     registers = {
         "csr_shell": {
             "enable": 1,
@@ -156,7 +158,7 @@ def toe_source(tcp, csr=None, **memory):
             **memory,
         }
     )
-    return dataclasses.replace(emit(Toe(tcp, *_addresses(), page), options), ready_port=8080)  # type: ignore[call-arg]
+    return dataclasses.replace(emit(Toe(tcp, *addresses(), page), options), ready_port=8080)  # type: ignore[call-arg]
 
 
 def fabric_with_plan(plan=None, events=False, tcp=None):
@@ -188,6 +190,12 @@ def _mirror_source():
     return emit(Mirror())
 
 
+def _web_source():
+    from .web import web_source
+
+    return web_source()
+
+
 def _wire_source():
     return Source("wire", "", {})
 
@@ -199,6 +207,7 @@ TOPS: dict[str, Callable] = {
     "bootrom": _boot_rom_source,
     "unmanaged": _unmanaged_source,
     "mirror": _mirror_source,
+    "web": _web_source,
     "wire": _wire_source,
 }
 

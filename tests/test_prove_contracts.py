@@ -95,6 +95,9 @@ EXCEPTIONS = {
     "tcp.receive.ReceiveEngine": _STATES,
     "tcp.sender.Sender": _STATES,
     "tcp.timer.WheelsTimerEngine": _PARTS,
+    "web.finder.HeadFinder": _STATES,
+    "web.lane.Lane": _PARTS,
+    "web.service.Web": _STATES,
 }
 
 #: Components that no stream leaves.
@@ -135,6 +138,7 @@ WITHOUT = {
     *("tcp.store.SessionStore", "tcp.table.SessionTable", "tcp.timer.TimerEngine"),
     "tcp.wheels.Alarm",
     "tcp.window.WindowEdge",
+    *("web.scan.EndScan", "web.values.FieldValue", "web.word_walk.WordWalk"),
 }
 
 

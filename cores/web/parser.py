@@ -70,7 +70,7 @@ class HeadParser(wiring.Component):
     Parameters
     ----------
     head, target, path : int
-        Limits as in :class:`trebuchet.models.http.limits.Limits`; ``head`` only sizes counters.
+        Limits as in :class:`trebuchet.models.http.limits.Limits`.
 
     ============  ===  ========================================================================
     member        dir  meaning
@@ -81,6 +81,9 @@ class HeadParser(wiring.Component):
     ``path``      Out  1: ``path_byte`` is a byte of the path; in their order, each for one
                        cycle, all before ``o.valid`` rises
     ``new_path``  Out  1: this path byte is the first one of a head
+    ``path_end``  Out  1 in the cycles after a path's last byte, and at least in one:
+                       ``path_length`` and ``path_crc`` are those of the whole path. A target that
+                       is none may have it, too
     ============  ===  ========================================================================
 
     ``verdict`` is a number of :class:`~trebuchet.models.http.request.Verdict`. Of a head ended by
@@ -94,8 +97,9 @@ class HeadParser(wiring.Component):
     first byte is taken, and the next head may follow a cycle after the verdict is taken.
     Back-pressure: while
     a verdict waits no byte is taken. Reset: at the start of a head. Bad input: what is no head
-    gets ``BAD_REQUEST``; bytes without an end keep it waiting; a head longer than ``head`` + 2
-    bytes without an end has a wrong ``length``.
+    gets ``BAD_REQUEST``; bytes without an end keep it waiting; a head of more than ``head`` bytes
+    (an empty line before it does not count) gets ``FIELDS_TOO_LARGE``, or what comes before that;
+    of one longer than ``head`` + 2 ``length`` is wrong.
     """
 
     def __init__(self, head=LIMITS.head, target=LIMITS.target, path=LIMITS.path):
@@ -108,6 +112,9 @@ class HeadParser(wiring.Component):
                 "path": Out(1),
                 "new_path": Out(1),
                 "path_byte": Out(8),
+                "path_end": Out(1),
+                "path_length": Out(range(path + 2)),
+                "path_crc": Out(32),
             }
         )
         # No ports: for proofs.
@@ -287,7 +294,6 @@ class HeadParser(wiring.Component):
         c, facts, state, works = self.classes, self.facts, self.state, self.works
         self.length = Signal(range(self.head_limit + 3))
         self.target_length = Signal(range(self.target_limit + 2))
-        self.path_length = Signal(range(self.path_limit + 2))
         self.crc = Signal(32, init=CRC_INIT)
         self.in_target = in_target = Signal()
         with m.Switch(state):
@@ -301,12 +307,16 @@ class HeadParser(wiring.Component):
                 State.ESCAPE_2,
             ):
                 m.d.comb += in_target.eq(1)
+        with m.Switch(state):
+            with m.Case(State.QUERY, State.VERSION):
+                m.d.comb += self.path_end.eq(1)
         in_path = works & ((state == State.TARGET) | ((state == State.PATH) & ~c.query & ~c.sp))
         after = crc_step(m, self.crc, self.byte, "crc")
         m.d.comb += [
             self.path.eq(in_path & (self.path_length < self.path_limit)),
             self.new_path.eq(self.path_length == 0),
             self.path_byte.eq(self.byte),
+            self.path_crc.eq(~self.crc),
         ]
         with m.If(works):
             m.d.sync += self.length.eq(self.length + 1)
@@ -343,7 +353,7 @@ class HeadParser(wiring.Component):
                 o.payload.tag.eq(self.field.tag),
                 o.payload.path_offset.eq(Mux(facts.method == Word.HEAD, 5, 4) + (facts.empty << 1)),
                 o.payload.path_length.eq(self.path_length),
-                o.payload.path_crc.eq(~self.crc),
+                o.payload.path_crc.eq(self.path_crc),
                 o.payload.length.eq(self.length),
                 o.valid.eq(self.end != End.CUT),
             ]
@@ -363,11 +373,15 @@ class HeadParser(wiring.Component):
         framed = said.codings & (said.length | http10)
         expects = said.expect & (~said.continues | (content & ~http10))
         odd = facts.odd | said.odd | content | (self.path_length > self.path_limit)
-        whole = state == State.DONE
+        whole, fits = Signal(), Signal()
+        m.d.comb += [
+            whole.eq(state == State.DONE),
+            fits.eq(self.length <= self.head_limit + (facts.empty << 1)),
+        ]
         cases = (
             ((state == State.BAD) | (~whole & (self.end != End.LONG)), Verdict.BAD_REQUEST),
             (~whole & (self.in_target | facts.long), Verdict.URI_TOO_LONG),
-            (~whole, Verdict.FIELDS_TOO_LARGE),
+            (~whole | ~fits, Verdict.FIELDS_TOO_LARGE),
             (~facts.major, Verdict.VERSION_NOT_SUPPORTED),
             (~said.host & ~http10, Verdict.BAD_REQUEST),
             (framed, Verdict.BAD_REQUEST),
