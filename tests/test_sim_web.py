@@ -80,6 +80,24 @@ def test_clients_get_every_byte(binary, folder, link):
         assert not failures, failures
 
 
+@needs_network
+@pytest.mark.parametrize("size", [(1 << 19) - 1, 1 << 19, (1 << 19) + 1, 1 << 20])
+def test_objects_in_pieces_close_behind_the_last(binary, tmp_path, size):
+    """Of whole pieces, too: nothing behind a close is answered."""
+    content = random.Random(size).randbytes(size)
+    (tmp_path / "x").write_bytes(content)
+    with web_folder(tmp_path) as (where, _), Board(binary, [], cwd=where) as board:
+        first = b"GET /x HTTP/1.1\r\nHost: h\r\n"
+        out = converse(board, first + b"\r\n" + first + b"Connection: close\r\n\r\n" + first)
+        assert out.count(b"HTTP/1.1 200 OK\r\n") == 2
+        assert out.endswith(b"\r\n\r\n" + content)
+        assert len(out) < 2 * size + 400
+        with board.connect(80) as s:
+            s.sendall(first + b"Connection: close\r\n\r\n")
+            while s.recv(1 << 16):
+                pass
+
+
 def converse(board, data):
     """Send ``data`` in one go; returns all that comes until the board closes."""
     with board.connect(80) as s:

@@ -271,7 +271,7 @@ class Web(wiring.Component):
         """Do the first that there is to do; with nothing, the session was listed in vain."""
         machine, slots = self.machine, self.slots
         last = Signal()
-        m.d.comb += last.eq(state.rest < PIECE)
+        m.d.comb += last.eq(state.rest <= PIECE)
         with m.If(~machine.more):
             pass
         with m.Elif(state.dead):
@@ -281,7 +281,7 @@ class Web(wiring.Component):
         with m.Elif(state.rest.any()):
             left = Mux(last, 0, state.rest - PIECE)
             m.d.comb += [new.rest.eq(left), new.rest_addr.eq(state.rest_addr + PIECE)]
-            length = Mux(last, state.rest[: PIECE.bit_length() - 1], PIECE)
+            length = Mux(last, state.rest[: PIECE.bit_length()], PIECE)
             self._post(m, state, new, state.rest_addr, length, last & state.rest_close)
         with m.Elif(self.starts):
             whole = self.full & (~self.fresh | (state.scanned == 0))
@@ -291,7 +291,7 @@ class Web(wiring.Component):
                 slots.begin.eq(1),
                 new.busy.eq(slots.free),  # else it goes back to the end of the list
             ]
-        with m.Elif(state.late):
+        with m.Elif(state.late & ~state.eof):
             place = PLACES[Verdict.TIMEOUT, True]
             self._post(m, state, new, self.csr.base + place.offset, place.whole, 1)
             self._count(m, "timeouts")
