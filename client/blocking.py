@@ -134,6 +134,7 @@ class _Wires:
         The dispatcher was polled before, and has a call that is not done.
         """
         dispatcher = self.dispatcher
+        self._drop_closed()  # a poll closes links, of which some are opened again at once
         opening = dispatcher.openable()
         for link in opening:
             self.wires[link] = wire = _Wire(link)

@@ -131,7 +131,8 @@ class Link:
         lost = self.session.lost() if self.state == LinkState.OPEN else []
         self.dropped += self.session.duplicates
         self.session.duplicates = 0
-        self.state, self._deadline, self.error = LinkState.CLOSED, None, error
+        self.error = error
+        self._closed()
         rest = min(_REST * 2**self.failures, _LONGEST_REST)
         self.failures += 1
         self._rest = Deadline(rest)
@@ -176,9 +177,13 @@ class Link:
         self.session.lost()
         self.dropped += self.session.duplicates
         self.session.duplicates = 0
-        self.state, self._deadline = LinkState.CLOSED, None
+        self._closed()
         if rests:
             self._rest = Deadline(_REST)
+
+    def _closed(self) -> None:
+        self.state, self._deadline = LinkState.CLOSED, None
+        self._unacknowledged = lambda: 0  # the driver's holds its socket
 
     def _answered(self, outcome: Outcome) -> None:
         self.failures, self.error = 0, None

@@ -55,6 +55,21 @@ def test_each_status_is_an_exception(connect, status):
     assert DESCRIPTIONS[status] in made.__doc__
 
 
+def test_a_connection_that_is_replaced_is_closed_first():
+    """Not when its socket is collected: until then the peer waits for what it would still say."""
+    with FakeBoard(types=()) as fake:
+        with Board(fake.address, **fake.options()) as board:
+            for _ in range(3):
+                with pytest.raises(client.BadType):
+                    board.role().call(b"x")
+                used = {wire.socket for wire in board._wires.wires.values()}
+                with pytest.raises(client.BadType):
+                    board.role().call(b"x")
+                now = {wire.socket for wire in board._wires.wires.values()}
+                assert used - now, "a message of a wrong type ends its connection"
+                assert all(each.fileno() < 0 for each in used - now)
+
+
 def test_a_status_that_is_not_known_is_refused_too(connect):
     def answer(connection, message, said):
         return b"\2\0\0\0\10\0\0\0" + bytes((200, 0, 0, 0, 1, 0, 0, 0))
