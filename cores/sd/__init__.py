@@ -1,0 +1,1 @@
+"""SD memory cards: a host controller behind the drive port."""
