@@ -93,11 +93,11 @@ static bool is_value(struct slice piece)
 	return true;
 }
 
-/* RFC 3986, 6.2.2.2: compare a path, its percent-encoded octets decoded, with that of the page. */
-static enum http_status judge_path(struct slice path)
+/* RFC 3986, 6.2.2.2: compare a path, its percent-encoded octets decoded, with those of the pages. */
+static enum http_status judge_path(struct slice path, enum http_page *page)
 {
-	const char *wanted = "/status";
-	bool same = true;
+	char decoded[sizeof("/status")];
+	size_t length = 0;
 
 	while (path.at < path.end) {
 		unsigned octet = (unsigned char)*path.at++;
@@ -111,10 +111,15 @@ static enum http_status judge_path(struct slice path)
 			octet = (unsigned)(high << 4 | low);
 			path.at += 2;
 		}
-		same = same && octet != 0 && octet == (unsigned char)*wanted;
-		wanted += same;
+		if (length < sizeof(decoded))
+			decoded[length++] = (char)octet;
 	}
-	return same && *wanted == '\0' ? HTTP_OK : HTTP_NOT_FOUND;
+	/* An empty path is that of the front page (RFC 9110, 4.2.3). */
+	if (length == 0 || (length == 1 && decoded[0] == '/'))
+		*page = HTTP_PAGE_FRONT;
+	else if (length != sizeof("/status") - 1 || memcmp(decoded, "/status", length) != 0)
+		return HTTP_NOT_FOUND;
+	return HTTP_OK;
 }
 
 /*
@@ -122,7 +127,7 @@ static enum http_status judge_path(struct slice path)
  * scheme in either case). An empty path is "/" (RFC 9110, 4.2.3); without a host, or with user
  * information, a target is invalid (4.2.1, 4.2.4).
  */
-static enum http_status judge_target(struct slice target)
+static enum http_status judge_target(struct slice target, enum http_page *page)
 {
 	struct slice path = target, authority;
 
@@ -137,11 +142,11 @@ static enum http_status judge_target(struct slice target)
 		if (authority.at == authority.end || *authority.at == ':' || !is_visible(authority, "@"))
 			return HTTP_BAD_REQUEST;
 		if (path.at == path.end)
-			return HTTP_NOT_FOUND;
+			return judge_path(path, page);
 	}
 	if (path.at == path.end || *path.at != '/')
 		return HTTP_BAD_REQUEST;
-	return judge_path(path);
+	return judge_path(path, page);
 }
 
 /* RFC 9110, 9.1: a method that exists, but not for the page, is not an unknown one. */
@@ -158,7 +163,7 @@ static enum http_status judge_method(struct slice method)
 	return HTTP_NOT_IMPLEMENTED;
 }
 
-static enum http_status judge_request_line(struct slice line, bool *needs_host)
+static enum http_status judge_request_line(struct slice line, bool *needs_host, enum http_page *page)
 {
 	struct slice method, target;
 	enum http_status status;
@@ -173,7 +178,7 @@ static enum http_status judge_request_line(struct slice line, bool *needs_host)
 		return HTTP_BAD_REQUEST;
 	*needs_host = line.end[-1] != '0';
 	status = judge_method(method);
-	return status == HTTP_OK ? judge_target(target) : status;
+	return status == HTTP_OK ? judge_target(target, page) : status;
 }
 
 /* Judge a field's value, and count lines of Host. */
@@ -197,7 +202,7 @@ static bool take_field(struct slice name, struct slice value, unsigned *hosts)
 	return is_value(value);
 }
 
-enum http_status http_judge(const char *data, size_t length)
+enum http_status http_judge(const char *data, size_t length, enum http_page *page)
 {
 	struct slice rest = { data, data + length };
 	struct slice line, name;
@@ -209,7 +214,8 @@ enum http_status http_judge(const char *data, size_t length)
 		if (!next_line(&rest, &line))
 			return length > HTTP_MAX_HEAD ? HTTP_HEAD_TOO_LARGE : HTTP_INCOMPLETE;
 	} while (line.at == line.end);
-	status = judge_request_line(line, &needs_host);
+	*page = HTTP_PAGE_STATUS;
+	status = judge_request_line(line, &needs_host, page);
 	if (status == HTTP_BAD_REQUEST)
 		return status;
 	while (next_line(&rest, &line)) {
@@ -274,7 +280,7 @@ const char *http_error_body(enum http_status status)
 	}
 }
 
-void http_head(struct text *out, enum http_status status, size_t length)
+void http_head(struct text *out, enum http_status status, enum http_page page, size_t length)
 {
 	char buffer[20];
 	struct text digits = text_in(buffer, sizeof(buffer));
@@ -283,7 +289,9 @@ void http_head(struct text *out, enum http_status status, size_t length)
 	text_unsigned(out, status);
 	text_char(out, ' ');
 	text_plain(out, reason(status));
-	text_plain(out, "\r\nContent-Type: application/json\r\nCache-Control: no-store\r\n");
+	text_plain(out, "\r\nContent-Type: ");
+	text_plain(out, status == HTTP_OK && page == HTTP_PAGE_FRONT ? "text/html" : "application/json");
+	text_plain(out, "\r\nCache-Control: no-store\r\n");
 	if (status == HTTP_METHOD_NOT_ALLOWED)
 		text_plain(out, "Allow: GET, HEAD\r\n");
 	text_plain(out, "Connection: close\r\nContent-Length:");

@@ -1,4 +1,4 @@
-/* The part of HTTP/1.1 (RFC 9110, RFC 9112) that a status page needs: one GET or HEAD a connection. */
+/* The part of HTTP/1.1 (RFC 9110, RFC 9112) that two pages need: one GET or HEAD a connection. */
 #ifndef TREBUCHET_HTTP_H
 #define TREBUCHET_HTTP_H
 
@@ -22,21 +22,28 @@ enum http_status {
 	HTTP_NOT_IMPLEMENTED = 501,
 };
 
+/* What is asked for. */
+enum http_page {
+	HTTP_PAGE_STATUS, /* /status: JSON */
+	HTTP_PAGE_FRONT, /* /: HTML, which shows what /status says */
+};
+
 /*
- * Judge the bytes received so far, whose lines end with CR LF. HTTP_OK means GET or HEAD of /status; a query
+ * Judge the bytes received so far, whose lines end with CR LF. HTTP_OK means GET or HEAD of `page`; a query
  * after the path, a body and all fields but Host and Content-Length are ignored.
  * Nothing past `length` is read. A wrong request line is reported as soon as it is complete.
  */
-enum http_status http_judge(const char *data, size_t length);
+enum http_status http_judge(const char *data, size_t length, enum http_page *page);
 
 /* Is the method HEAD? Then the response has no body, whatever its status (RFC 9110, 9.3.2). */
 bool http_is_head(const char *data, size_t length);
 
 /*
- * Append the head of a response whose body is `length` bytes of JSON and ends the connection. Its
- * length is a multiple of four, so that the body begins on a word.
+ * Append the head of a response whose body is `length` bytes and ends the connection: the front page's HTML if
+ * that is the `page` and the status HTTP_OK, else JSON. Its length is a multiple of four, so that the body
+ * begins on a word.
  */
-void http_head(struct text *out, enum http_status status, size_t length);
+void http_head(struct text *out, enum http_status status, enum http_page page, size_t length);
 
 /* No head is longer. */
 #define HTTP_MAX_RESPONSE_HEAD 192

@@ -24,6 +24,7 @@ from ..cores.stream import PacketSignature
 from ..cores.tcp.config import TcpConfig
 from ..cores.tcp.engine import TcpEngine
 from ..cores.tcp.line_side import LineSide, line_side_blocks
+from ..cores.web.desk import DESK_REGISTERS
 from ..cores.web.service import Web
 from ..models.errors import TrebuchetError
 from ..models.http.folder import objects_of
@@ -57,11 +58,12 @@ class WebTop(wiring.Component):
     ==========================  =============================================================
 
     Parameters: ``config``, a TcpConfig with the ports 9 and 80; ``mac`` and ``ip`` as numbers, as
-    registers of the shell have them; ``image``, as :class:`Web` has it; ``lanes``.
+    registers of the shell have them; ``image``, as :class:`Web` has it; ``lanes``; ``keeper``, a
+    :class:`~trebuchet.sim.web_misses.Keeper` that answers what gateware does not, or None.
     """
 
-    def __init__(self, config, mac, ip, image, lanes=LANES):
-        self.config, self.mac, self.ip = config, mac, ip
+    def __init__(self, config, mac, ip, image, lanes=LANES, keeper=None):
+        self.config, self.mac, self.ip, self._keeper = config, mac, ip, keeper
         self._engine = TcpEngine(config)
         self._web = Web(
             config.width,
@@ -71,13 +73,16 @@ class WebTop(wiring.Component):
             unread=config.unread,
             rest=bool(config.places),
             image=image,
+            desk=keeper is not None,
         )
         tags = [self._web.mem.signature.tag_width, config.tag_width]
         tags += [self._engine.state.signature.tag_width] if config.cache else []
         # Receive DMA and session store before the sender's and the web service's reads.
-        classes = (0, 1, 1, 0) if config.cache else (0, 1, 1)
+        classes: tuple[int, ...] = (0, 1, 1, 0) if config.cache else (0, 1, 1)
+        prompt = range(len(classes))  # all but the DMA of a drive
+        classes += (1,) if keeper else ()
         self._arbiter = MemoryArbiter(
-            len(classes), config.width, max(tags), priority=classes, prompt=range(len(classes))
+            len(classes), config.width, max(tags), priority=classes, prompt=prompt
         )
         blocks = line_side_blocks(config) | {"web": self._web.block}
         super().__init__(
@@ -109,6 +114,7 @@ class WebTop(wiring.Component):
             wiring.connect(m, engine.services[k], service.service)
         memories = [engine.mem, side.sender.mem, web.mem]
         memories += [engine.state] if config.cache else []
+        memories += [self._keeper.mem] if self._keeper else []
         for k, mem in enumerate(memories):
             connect_narrow(m, mem, arbiter.ports[k])
         wiring.connect(m, arbiter.mem, wiring.flipped(self.mem))
@@ -121,7 +127,18 @@ class WebTop(wiring.Component):
             clock.period.eq(SWEEP),
             web.sweep.eq(clock.sweep),
         ]
+        if self._keeper:
+            self._connect_keeper(m)
         return m
+
+    def _connect_keeper(self, m):
+        m.submodules.keeper = self._keeper
+        for register in DESK_REGISTERS:
+            web, keeper = (
+                getattr(part, register.name) for part in (self._web.csr, self._keeper.desk)
+            )
+            # The last assignment counts: not those of the top's registers.
+            m.d.comb += keeper.eq(web) if register.access == "ro" else web.eq(keeper)
 
 
 def web_source(config=CONFIG, lanes=LANES, **memory):

@@ -8,7 +8,7 @@
 static FILE *image;
 static const char *const *bad_blocks;
 
-static bool read_block(void *context, uint32_t lba, uint8_t *block)
+static enum fat_block read_block(void *context, uint32_t lba, uint8_t *block)
 {
 	(void)context;
 	for (const char *const *bad = bad_blocks; *bad != NULL; bad++)

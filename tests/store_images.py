@@ -63,8 +63,12 @@ def listed(lister, image, *bad):
 def content(image, entry):
     """The bytes of a file by its extents."""
     _, size, extents = entry
-    data = image.read_bytes()
-    return b"".join(data[lba * 512 : (lba + n) * 512] for lba, n in extents)[:size]
+    pieces = []
+    with image.open("rb") as file:
+        for lba, count in extents:
+            file.seek(lba * 512)
+            pieces.append(file.read(count * 512))
+    return b"".join(pieces)[:size]
 
 
 class Volume:

@@ -40,7 +40,9 @@ class Info(ctypes.Structure):
         ("uptime_ms", ctypes.c_uint32),
         ("start", ctypes.c_char_p),
         ("restarts", ctypes.c_uint32),
+        ("memory_test", ctypes.c_char_p),
         ("registers", ctypes.c_char_p),
+        ("more", ctypes.c_void_p),
     ]
 
 
@@ -57,12 +59,17 @@ def lib(root, tmp_path_factory):
     flags += ["-static-libubsan"]
     subprocess.run(["gcc", *flags, "-o", path, *sources], check=True)
     library = ctypes.CDLL(str(path))
-    library.http_judge.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+    pages = ctypes.POINTER(ctypes.c_int)
+    library.http_judge.argtypes = [ctypes.c_char_p, ctypes.c_size_t, pages]
     return library
 
 
+#: ``enum http_page``.
+STATUS_PAGE, FRONT_PAGE = 0, 1
+
+
 def _judge(lib, request):
-    return lib.http_judge(request, len(request))
+    return lib.http_judge(request, len(request), ctypes.byref(ctypes.c_int()))
 
 
 @pytest.mark.parametrize(
@@ -81,7 +88,10 @@ def _judge(lib, request):
         (b"GET /status HTTP/1.1\r\nHost: b\r\r\n\r\n", BAD),
         (b"\nGET /status HTTP/1.1\r\nHost: b\r\n\r\n", BAD),
         (b"\r\n\r\n", INCOMPLETE),
-        (b"GET / HTTP/1.1\r\nHost: b\r\n\r\n", NOT_FOUND),
+        (b"GET / HTTP/1.1\r\nHost: b\r\n\r\n", OK),
+        (b"GET // HTTP/1.1\r\nHost: b\r\n\r\n", NOT_FOUND),
+        (b"GET /index.html HTTP/1.1\r\nHost: b\r\n\r\n", NOT_FOUND),
+        (b"GET %2F HTTP/1.1\r\nHost: b\r\n\r\n", BAD),
         (b"GET /statusx HTTP/1.1\r\nHost: b\r\n\r\n", NOT_FOUND),
         (b"GET /STATUS HTTP/1.1\r\nHost: b\r\n\r\n", NOT_FOUND),
         (b"POST /status HTTP/1.1\r\nHost: b\r\n\r\n", METHOD),
@@ -120,9 +130,9 @@ def _judge(lib, request):
         # RFC 9110, 4.2.3: schemes are case-insensitive, an empty path is "/".
         (b"GET HTTP://b/status HTTP/1.1\r\nHost: b\r\n\r\n", OK),
         (b"GET hTTp://b:80/status?x HTTP/1.1\r\nHost: b\r\n\r\n", OK),
-        (b"GET http://b HTTP/1.1\r\nHost: b\r\n\r\n", NOT_FOUND),
-        (b"GET http://b?x HTTP/1.1\r\nHost: b\r\n\r\n", NOT_FOUND),
-        (b"GET http://b?/status HTTP/1.1\r\nHost: b\r\n\r\n", NOT_FOUND),
+        (b"GET http://b HTTP/1.1\r\nHost: b\r\n\r\n", OK),
+        (b"GET http://b?x HTTP/1.1\r\nHost: b\r\n\r\n", OK),
+        (b"GET http://b?/status HTTP/1.1\r\nHost: b\r\n\r\n", OK),
         (b"GET http://[::1]:80/status HTTP/1.1\r\nHost: b\r\n\r\n", OK),
         # 4.2.1, 4.2.4: without a host, and with user information, a target is invalid.
         (b"GET http:///status HTTP/1.1\r\nHost: b\r\n\r\n", BAD),
@@ -231,7 +241,7 @@ def _text(lib, room):
 )
 def test_response_heads(lib, status, extra):
     buffer, text = _text(lib, 192)
-    lib.http_head(ctypes.byref(text), status, ctypes.c_size_t(1234))
+    lib.http_head(ctypes.byref(text), status, STATUS_PAGE, ctypes.c_size_t(1234))
     head = buffer.raw[: text.length].decode()
     assert not text.overflow
     assert head.startswith(f"HTTP/1.1 {status} ")
@@ -240,10 +250,39 @@ def test_response_heads(lib, status, extra):
     assert len(head) % 4 == 0
 
 
+@pytest.mark.parametrize(
+    ("target", "page"),
+    [
+        (b"/", FRONT_PAGE),
+        (b"/?/status", FRONT_PAGE),
+        (b"/%73tatus", STATUS_PAGE),
+        (b"/status?/", STATUS_PAGE),
+        (b"http://b", FRONT_PAGE),
+        (b"http://b/", FRONT_PAGE),
+        (b"http://b?/status", FRONT_PAGE),
+        (b"http://b/status", STATUS_PAGE),
+    ],
+)
+def test_pages(lib, target, page):
+    request, found = b"GET " + target + b" HTTP/1.1\r\nHost: b\r\n\r\n", ctypes.c_int(-1)
+    assert lib.http_judge(request, len(request), ctypes.byref(found)) == OK
+    assert found.value == page
+
+
+@pytest.mark.parametrize("status", [OK, NOT_FOUND])
+@pytest.mark.parametrize("page", [STATUS_PAGE, FRONT_PAGE])
+def test_errors_are_json_whatever_the_page(lib, status, page):
+    buffer, text = _text(lib, 192)
+    lib.http_head(ctypes.byref(text), status, page, ctypes.c_size_t(9))
+    html = (status, page) == (OK, FRONT_PAGE)
+    kind = b"text/html" if html else b"application/json"
+    assert b"\r\nContent-Type: " + kind + b"\r\n" in buffer.raw[: text.length]
+
+
 def _status(lib, entries, room=4096):
     words = {0x100: 7, 0x104: 1 << 31, 0x108: 5, 0x10C: 2, 0x110: 2**32 - 1}
     table = (Entry * max(1, len(entries)))(*(Entry(*entry) for entry in entries))
-    info = Info(b"0.1.0", b'si"m\n', 123456, b"power", 0, b"0123456789abcdef")
+    info = Info(b"0.1.0", b'si"m\n', 123456, b"power", 0, b"good", b"0123456789abcdef")
     buffer, text = _text(lib, room)
     lib.status_write(
         ctypes.byref(text), ctypes.byref(info), table, len(entries), READ(lambda a: words[a])
@@ -266,6 +305,7 @@ def test_status_page_lists_every_entry(lib):
         "uptime_ms": 123456,
         "start": "power",
         "restarts": 0,
+        "memory_test": "good",
         "registers": "0123456789abcdef",
         "sessions": 7,
         "engines": {

@@ -136,6 +136,40 @@ def test_a_head_that_does_not_end_is_late(binary, folder):
             assert s.recv(1) == b""
 
 
+@needs_network
+def test_late_behind_what_was_answered(binary, folder):
+    """A pipeline that ends within a head: its requests are answered, then 408, and FIN."""
+    whole = b"GET /1.bin HTTP/1.1\r\nHost: h\r\n\r\n"
+    with web_folder(folder) as (where, _), Board(binary, [], cwd=where) as board:
+        with board.connect(80) as s:
+            s.sendall(3 * whole + whole[:-1])
+            out = b""
+            while block := s.recv(1 << 16):
+                out += block
+        assert out.count(b"HTTP/1.1 ") == 4
+        assert out.count(b"HTTP/1.1 200 OK\r\n") == 3
+        assert out.partition(b"HTTP/1.1 408 ")[2].count(b"\r\nConnection: close\r\n") == 1
+
+
+@needs_network
+def test_what_comes_behind_a_close_is_not_answered(binary, folder):
+    """More of it than a ring holds, before and after the board's FIN; the board serves on."""
+    request = b"GET /1460.bin HTTP/1.1\r\nHost: h\r\n"
+    closing = request + b"Connection: close\r\n\r\n"
+    with web_folder(folder) as (where, _), Board(binary, [], cwd=where) as board:
+        with board.connect(80) as s:
+            s.sendall(closing + 4000 * (request + b"\r\n"))
+            out = b""
+            while block := s.recv(1 << 16):
+                out += block
+            assert out.count(b"HTTP/1.1 ") == 1
+            assert out.endswith((folder / "1460.bin").read_bytes())
+            s.sendall(request + b"\r\n")  # behind the board's FIN
+            s.shutdown(socket.SHUT_WR)
+            assert s.recv(1) == b""
+        assert converse(board, request + b"\r\n").startswith(b"HTTP/1.1 200 ")
+
+
 @pytest.mark.parametrize(
     ("top", "web", "message"),
     [("web", None, "name it with --web"), ("fabric", "x", "--web is for the top web, not fabric")],

@@ -34,9 +34,9 @@ class Fast(Server):
         return prepared(Verdict.UNAVAILABLE).sent(request.head)
 
 
-def expected(payload, objects=OBJECTS, limits=LIMITS):
+def expected(payload, objects=OBJECTS, limits=LIMITS, server=Fast, cold=frozenset()):
     """All that a connection gets, and whether the server closes by itself."""
-    server = Fast(objects, limits)
+    server = server(objects, limits, cold)
     out = server.receive(payload)
     return out, server.closed
 
@@ -56,9 +56,12 @@ class WebBench:
         latency=(2, 40),
         stall=0.3,
         limits=LIMITS,
+        desk=False,
+        cold=frozenset(),
     ):
         self.seed, self.rng = seed, make_rng(seed, "bench")
-        self.image = image = Image(objects, BASE)
+        self.image = image = Image(objects, BASE, cold=cold)
+        self.cold = cold
         self.objects, self.sessions, self.stall = objects, sessions, stall
         self.memory = bytearray(self.rng.randbytes(BASE) + image.bytes)
         self.memory += bytes(-len(self.memory) % 4096)
@@ -70,7 +73,9 @@ class WebBench:
             rest=rest,
             image=(BASE, image.index, image.buckets),
             limits=limits,
+            desk=desk,
         )
+        self.server = Server if desk else Fast
         self.limits = self.dut.limits
         self.model = PlacedModel if rest else EngineModel
         self.responder = MemoryResponder(
@@ -104,7 +109,7 @@ class WebBench:
         run(self.dut, main, self.responder, *others, limit=limit, seed=self.seed)
 
     def check(self, conn):
-        out, _ = expected(conn.payload, self.objects, self.limits)
+        out, _ = expected(conn.payload, self.objects, self.limits, self.server, self.cold)
         if conn.ok:
             assert conn.received == out, conn.payload
             assert conn.got_fin

@@ -1,6 +1,6 @@
 """From what is known of a request to the bytes in memory that answer it."""
 
-from amaranth import Module, Mux, Signal, unsigned
+from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -11,10 +11,15 @@ from ..memory import ADDR_WIDTH
 from ..tcp.service import LENGTH_WIDTH, SESSION_WIDTH
 from .lane import parsed_layout
 
-__all__ = ["PIECE", "Answer", "Kind", "answer_layout"]
+__all__ = ["OFFSET_BITS", "PIECE", "Answer", "Kind", "answer_layout"]
 
 #: Content from this size on is sent in pieces of it, so that each fits a descriptor.
 PIECE = 1 << (LENGTH_WIDTH - 1)
+#: The prepared responses lie within so many bytes from the image's address on, which is a multiple.
+OFFSET_BITS = 12
+_PlaceLayout = data.StructLayout({"offset": OFFSET_BITS, "header": 8, "whole": 8})
+if any(p.offset >= 1 << OFFSET_BITS or p.whole >= 1 << 8 for p in PLACES.values()):
+    raise ValueError("Prepared responses must begin within 4,096 bytes and be shorter than 256")
 
 
 class Kind(enum.Enum, shape=3):
@@ -25,6 +30,7 @@ class Kind(enum.Enum, shape=3):
     NOT_FOUND = 2
     REJECTED = 3
     UNUSUAL = 4  # the firmware's, for whom the answer 503 stands in
+    BY_FIRMWARE = 5  # its answer
 
 
 def answer_layout(head=LIMITS.head):
@@ -61,7 +67,7 @@ class Answer(wiring.Component):
 
     Parameters: ``head``, largest head. Latency 1 cycle, one a cycle. Back-pressure: ``o`` is a
     register; ``i`` waits while it is full. Reset: empty. Bad input: an entry with garbage yields
-    an answer of garbage, of at most 4 GiB.
+    an answer of garbage, of at most 4 GiB; the low 12 bits of ``base`` are ignored.
     """
 
     def __init__(self, head=LIMITS.head):
@@ -95,55 +101,41 @@ class Answer(wiring.Component):
                 m.d.comb += kind.eq(Mux(said.same, Kind.NOT_MODIFIED, Kind.FOUND))
         with m.If(i.ready):
             m.d.sync += o.valid.eq(i.valid)
+        entry, place = said.entry, self._prepared(m, verdict, close)
+        found, same = kind == Kind.FOUND, kind == Kind.NOT_MODIFIED
+        chained, content, header = Signal(), Signal(LENGTH_WIDTH - 1), Signal(10)
+        m.d.comb += chained.eq((close & ~entry.whole_close) | (entry.length >= PIECE))
+        with m.If(found):
+            m.d.comb += header.eq(Mux(close, entry.close_header, entry.found_header))
+            with m.If(~said.head & ~chained):
+                m.d.comb += content.eq(entry.length)
+        with m.Elif(same):
+            m.d.comb += header.eq(Mux(close, entry.same_close_header, entry.same_header))
+        with m.Else():
+            m.d.comb += header.eq(Mux(said.head, place.header, place.whole))
         with m.If(i.valid & i.ready):
             m.d.sync += [
                 o.payload.session.eq(said.session),
                 o.payload.bytes.eq(said.bytes),
                 o.payload.kind.eq(kind),
                 o.payload.close.eq(close),
-                o.payload.rest.eq(0),
-                o.payload.rest_addr.eq(said.entry.found + said.entry.found_header),
+                o.payload.length.eq(header + content),
+                o.payload.rest.eq(Mux(found & ~said.head & chained, entry.length, 0)),
+                o.payload.rest_addr.eq(entry.found + entry.found_header),
             ]
-            with m.If(kind == Kind.FOUND):
-                self._found(m, close)
-            with m.Elif(kind == Kind.NOT_MODIFIED):
-                self._same(m, close)
+            with m.If(found):
+                m.d.sync += o.payload.addr.eq(Mux(close, entry.close, entry.found))
+            with m.Elif(same):
+                m.d.sync += o.payload.addr.eq(entry.same + Mux(close, SAME_ROOM, 0))
             with m.Else():
-                self._prepared(m, verdict, close)
+                m.d.sync += o.payload.addr.eq(Cat(place.offset, self.base[OFFSET_BITS:]))
         return m
 
-    def _found(self, m, close):
-        said, o, entry = self.i.payload, self.o.payload, self.i.payload.entry
-        header = Signal(10)
-        m.d.comb += header.eq(Mux(close, entry.close_header, entry.found_header))
-        m.d.sync += [o.addr.eq(Mux(close, entry.close, entry.found)), o.length.eq(header)]
-        with m.If(~said.head):
-            with m.If((close & ~entry.whole_close) | (entry.length >= PIECE)):
-                m.d.sync += o.rest.eq(entry.length)
-            with m.Else():
-                m.d.sync += o.length.eq(header + entry.length[:LENGTH_WIDTH])
-
-    def _same(self, m, close):
-        o, entry = self.o.payload, self.i.payload.entry
-        m.d.sync += [
-            o.addr.eq(entry.same + Mux(close, SAME_ROOM, 0)),
-            o.length.eq(Mux(close, entry.same_close_header, entry.same_header)),
-        ]
-
     def _prepared(self, m, verdict, close):
-        with m.Switch(verdict):
-            for (of, closes), place in PLACES.items():
-                if not closes:
-                    continue
-                with m.Case(of):
-                    self._place(m, place)
-        still_open = PLACES[Verdict.NOT_FOUND, False]
-        with m.If((verdict == Verdict.NOT_FOUND) & ~close):
-            self._place(m, still_open)
-
-    def _place(self, m, place):
-        o, head = self.o.payload, self.i.payload.head
-        m.d.sync += [
-            o.addr.eq(self.base + place.offset),
-            o.length.eq(Mux(head, place.header, place.whole)),
-        ]
+        """The place of the prepared response to a verdict."""
+        place = Signal(_PlaceLayout)
+        with m.Switch(Cat(verdict, close | (verdict != Verdict.NOT_FOUND))):
+            for (of, closes), values in PLACES.items():
+                with m.Case(of | closes << 4):
+                    m.d.comb += [getattr(place, k).eq(v) for k, v in values._asdict().items()]
+        return place

@@ -103,9 +103,9 @@ class HeadFinder(wiring.Component):
 
     Throughput: a beat a cycle, bursts of up to ``slots`` jobs outstanding. Latency: 6 cycles and
     the memory's from an idle finder. Back-pressure: while ``result`` waits no beat is taken from
-    ``mem``. Reset: forgets all jobs; the memory must be reset with it. Bad input: a ``length`` of 0
-    or beyond the ring, or a second job of a slot: results are undefined, but nothing is read
-    outside the ring.
+    ``mem``; so where others share the memory, results must have a place each. Reset: forgets all
+    jobs; the memory must be reset with it. Bad input: a ``length`` of 0 or beyond the ring, or a
+    second job of a slot: results are undefined, but nothing is read outside the ring.
     """
 
     def __init__(self, width=64, segment_log2=15, slots=4, burst=16):
@@ -117,7 +117,7 @@ class HeadFinder(wiring.Component):
         if not isinstance(segment_log2, int) or not 1 << segment_log2 >= width // 8 * 2:
             raise ValueError(f"A ring must have at least two beats, not 2**{segment_log2!r} bytes")
         self.segment_log2, self.slots, self.burst = segment_log2, slots, burst
-        self.job_layout = job_layout(slots, segment_log2)
+        self.job_layout, self.result_layout = job_layout(slots, segment_log2), result_layout(slots)
         self.beat_layout = data.StructLayout(
             {**head_beat_layout(width).members, "slot": range(max(2, slots))}
         )
@@ -127,7 +127,7 @@ class HeadFinder(wiring.Component):
                 "room": In(slots),
                 "beat_valid": Out(1),
                 "beat": Out(self.beat_layout),
-                "result": Out(stream.Signature(result_layout(slots))),
+                "result": Out(stream.Signature(self.result_layout)),
                 "mem": Out(MemorySignature(width, 0)),
             }
         )
@@ -173,13 +173,17 @@ class HeadFinder(wiring.Component):
         n, log2 = self.width // 8, self.segment_log2
         shift = (n - 1).bit_length()
         pending, flight, cmd, job = self.pending, self.flight, self.mem.cmd, self.pending.o.payload
-        to_ring, most, fits = (Signal(log2 + 1, name=s) for s in ("to_ring", "most", "fits"))
-        count, beats = Signal(log2 + 1), Signal(log2 + 1)
+        # In all but the ring's last span of a burst's bytes there is room for a burst.
+        span = min(log2, (self.burst * n - 1).bit_length())
+        to_ring, most, fits = (Signal(span + 1, name=s) for s in ("to_ring", "most", "fits"))
+        count, beats, last_span = Signal(span + 1), Signal(span + 1), Signal()
+        more = job.length[span + 1 :].any() | (job.length[: span + 1] > fits)
         m.d.comb += [
-            to_ring.eq((1 << log2) - job.position),
+            last_span.eq(job.position[span:] == (1 << (log2 - span)) - 1),
+            to_ring.eq((1 << span) - job.position[:span]),
             most.eq(self.burst * n - job.position[:shift]),
-            fits.eq(Mux(to_ring > most, most, to_ring)),
-            count.eq(Mux(job.length > fits, fits, job.length)),
+            fits.eq(Mux(last_span & (to_ring < most), to_ring, most)),
+            count.eq(Mux(more, fits, job.length)),
             beats.eq((job.position[:shift] + count - 1) >> shift),
         ]
         looks, fit, rotates = Signal(), Signal(), Signal()

@@ -72,9 +72,11 @@ class Lane(wiring.Component):
     ``mem``          Out  memory port that reads, tag width 0
     ===============  ===  ========================================================================
 
-    ``verdict``, ``head``, ``close`` and ``bytes`` as :class:`~.parser.HeadParser` gives them.
+    ``verdict``, ``head``, ``close`` and ``bytes`` as :class:`~.parser.HeadParser` gives them, but
+    as below.
     ``found`` and, with it, ``entry`` hold for the verdict ``OK``; ``same``: the client has the
-    object already (its If-None-Match names this tag, or any).
+    object already (its If-None-Match names this tag, or any). An object that is not in memory
+    (:class:`~.lookup.Lookup`, ``cold``) is firmware's: verdict ``FIRMWARE``.
 
     The path is looked up as soon as it has been parsed, while the rest of the head is; of a head
     that is rejected in the end the look-up is of no use, and its end is waited for.
@@ -169,14 +171,15 @@ class Lane(wiring.Component):
     def _say(self, m):
         said, o, lookup = self.parser.o, self.o, self.lookup
         entry = lookup.entry
-        waits, fits = Signal(), Signal()
+        waits, fits, cold = Signal(), Signal(), Signal()
         m.d.comb += waits.eq((said.payload.verdict == Verdict.OK) & lookup.busy)
+        m.d.comb += cold.eq((said.payload.verdict == Verdict.OK) & lookup.cold)
         m.d.comb += fits.eq(said.payload.tagged & (said.payload.tag == entry.tag))
         m.d.comb += [
             o.valid.eq(said.valid & ~waits),
             said.ready.eq(o.ready & ~waits),
             o.payload.session.eq(self.session),
-            o.payload.verdict.eq(said.payload.verdict),
+            o.payload.verdict.eq(Mux(cold, Verdict.FIRMWARE, said.payload.verdict)),
             o.payload.head.eq(said.payload.head),
             o.payload.close.eq(said.payload.close),
             o.payload.bytes.eq(said.payload.length),

@@ -39,13 +39,15 @@ class Lookup(wiring.Component):
     ``mask``      In   number of buckets - 1; both constant while ``busy``
     ``busy``      Out  a look-up is under way
     ``found``     Out  of the last look-up, constant until the next
+    ``cold``      Out  likewise: the path's entry is not ready
     ``entry``     Out  with ``found``: :data:`EntryLayout`; likewise
     ``mem``       Out  memory port that reads, tag width 0
     ============  ===  ===========================================================================
 
     ``found``: an entry to which a slot of the path's bucket points, with the path's CRC in that
     slot, is ready and has exactly the path's bytes; the first such slot counts. So an equal CRC
-    alone finds nothing, whatever the client sends.
+    alone finds nothing, whatever the client sends. ``cold`` says that the entry that counts is not
+    ready: the object exists, but is not in memory.
 
     Latency: two memory latencies and 8 + 4 + length / 8 words, about 10 cycles more; a slot with an
     equal CRC whose path differs costs the same again, at most 7 times. One look-up at a time.
@@ -69,22 +71,21 @@ class Lookup(wiring.Component):
                 "mask": In(ADDR_WIDTH),
                 "busy": Out(1),
                 "found": Out(1),
+                "cold": Out(1),
                 "entry": Out(EntryLayout),
                 "mem": Out(MemorySignature(width, 0)),
             }
         )
         # No ports: for proofs.
         self.words = Memory(shape=unsigned(64), depth=16, init=[])
-        self.at = Signal(3)  # bytes of `part`
-        self.word_at = Signal(4)  # the word of the path that `part` is
-        self.part = Signal(64)
+        self.had = Signal(7)  # bytes of the path so far
         self.first = Signal(range(SLOTS))  # slots before it have been tried
         self.has, self.place = Signal(), Signal(range(SLOTS))  # a slot with the path's CRC
         self.pointer = Signal(ADDR_WIDTH)
         self.equal = Signal()  # the entry, as far as it has been read, is that of the path
 
-    # The path is collected in words of eight bytes, the last one filled up with zeros. Every byte
-    # writes the word that it belongs to, so the last one needs no special care.
+    # The path is collected in words of eight bytes. The first byte of a word writes zeros behind
+    # itself, each other one only itself, so the last word is filled up with zeros.
     def elaborate(self, platform):
         m = Module()
         m.submodules.words = self.words
@@ -98,7 +99,7 @@ class Lookup(wiring.Component):
             with m.State("IDLE"):
                 m.d.sync += self.first.eq(0)
                 with m.If(self.start):
-                    m.d.sync += self.found.eq(0)
+                    m.d.sync += [self.found.eq(0), self.cold.eq(0)]
                     m.next = "ASK_BUCKET"
             with m.State("ASK_BUCKET"):
                 self._ask_bucket(m)
@@ -113,22 +114,17 @@ class Lookup(wiring.Component):
         return m
 
     def _collect(self, m):
-        write = self.words.write_port()
-        part, at, number = Signal(64), Signal(3), Signal(4)
+        write = self.words.write_port(granularity=8)
+        had, opens = Signal.like(self.had), Signal()
         m.d.comb += [
-            at.eq(Mux(self.new, 0, self.at)),
-            number.eq(Mux(self.new, 0, self.word_at)),
-            part.eq(Mux(at == 0, 0, self.part)),
-            write.addr.eq(number),
-            write.data.eq(part | Cat(Mux(at == k, self.byte, C(0, 8)) for k in range(8))),
-            write.en.eq(self.path),
+            had.eq(Mux(self.new, 0, self.had)),
+            opens.eq(had[:3] == 0),
+            write.addr.eq(had[3:]),
+            write.data.eq(Cat(self.byte, (self.byte & ~opens.replicate(8)).replicate(7))),
+            write.en.eq(Cat(self.path & (opens | (had[:3] == k)) for k in range(8))),
         ]
         with m.If(self.path):
-            m.d.sync += [
-                self.part.eq(write.data),
-                self.at.eq(at + 1),
-                self.word_at.eq(number + (at == 7)),
-            ]
+            m.d.sync += self.had.eq(had + 1)
 
     def _gather(self, m):
         """Words of 64 bits from the beats of the memory port."""
@@ -139,7 +135,8 @@ class Lookup(wiring.Component):
         if self.width == 64:
             m.d.comb += [self.word.eq(rdata.payload.data), self.word_comes.eq(rdata.valid)]
         else:
-            low, half = Signal(32), Signal()
+            low = Signal(32)
+            half = Signal()
             m.d.comb += self.word.eq(Cat(low, rdata.payload.data))
             m.d.comb += self.word_comes.eq(rdata.valid & half)
             with m.If(rdata.valid):
@@ -194,8 +191,7 @@ class Lookup(wiring.Component):
         m.d.comb += [self.busy.eq(1), read.addr.eq(self.count - head)]
         with m.If(self.count == 0):
             head_word = data.View(_FirstWordLayout, self.word)
-            wrong = ~head_word.ready | (head_word.path_length != self.length)
-            m.d.comb += differs.eq(wrong)
+            m.d.comb += differs.eq(head_word.path_length != self.length)
         with m.Elif(self.count >= head):
             m.d.comb += differs.eq(self.word != read.data)
         with m.If(self.word_comes):
@@ -207,7 +203,7 @@ class Lookup(wiring.Component):
             with m.If(self.last):
                 m.next = "IDLE"
                 with m.If(self.equal & ~differs):
-                    m.d.sync += self.found.eq(1)
+                    m.d.sync += [self.found.eq(entry.ready), self.cold.eq(~entry.ready)]
                 with m.Elif(self.place != SLOTS - 1):
                     m.d.sync += self.first.eq(self.place + 1)
                     m.next = "ASK_BUCKET"

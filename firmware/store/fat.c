@@ -6,6 +6,8 @@
 #define FAT16_CLUSTERS 4085
 #define FAT32_CLUSTERS 65525
 #define FAT32_MOST_CLUSTERS 0x0ffffff5
+/* Bytes of the table of partitions. */
+#define PARTS 64
 
 static bool has_signature(const uint8_t *block)
 {
@@ -67,6 +69,7 @@ static enum fat_status take_volume(struct fat *fat, const uint8_t *block, uint32
 	fat->root_blocks = root_entries / (FAT_BLOCK / 32);
 	fat->data_lba = begin + (uint32_t)data;
 	fat->root_cluster = fat->wide ? fat_u32(block + 44) : 0;
+	fat->serial = fat_u32(block + (fat->wide ? 67 : 39));
 	return fat->wide && !fat_is_cluster(fat, fat->root_cluster) ? FAT_NO_VOLUME : FAT_OK;
 }
 
@@ -75,30 +78,57 @@ static bool is_fat_type(uint8_t type)
 	return type == 0x04 || type == 0x06 || type == 0x0b || type == 0x0c || type == 0x0e;
 }
 
+static enum fat_status read_status(enum fat_block got)
+{
+	return got == FAT_BLOCK_READ ? FAT_OK : got == FAT_BLOCK_LATER ? FAT_PENDING : FAT_READ_ERROR;
+}
+
+/* The first FAT partition of an MBR, whose table is `parts`. */
+static enum fat_status mount_partition(struct fat *fat, const uint8_t parts[PARTS], uint32_t blocks)
+{
+	for (const uint8_t *entry = parts; entry < parts + PARTS; entry += 16) {
+		uint32_t begin = fat_u32(entry + 8), count = fat_u32(entry + 12);
+		enum fat_status status;
+
+		if (!is_fat_type(entry[4]) || begin == 0 || begin >= blocks || count > blocks - begin)
+			continue;
+		status = read_status(fat->read(fat->context, begin, fat->table));
+		if (status != FAT_OK)
+			return status;
+		if (is_boot_block(fat->table) && take_volume(fat, fat->table, begin, count) == FAT_OK)
+			return FAT_OK;
+	}
+	return FAT_NO_VOLUME;
+}
+
 enum fat_status fat_mount(struct fat *fat, fat_read read, void *context, uint32_t blocks)
 {
-	uint8_t first[FAT_BLOCK], block[FAT_BLOCK];
+	uint8_t parts[PARTS];
+	enum fat_status status;
 
 	memset(fat, 0, sizeof(*fat));
 	fat->read = read;
 	fat->context = context;
-	if (blocks == 0 || !read(context, 0, first))
-		return FAT_READ_ERROR;
-	if (is_boot_block(first))
-		return take_volume(fat, first, 0, blocks);
-	if (!has_signature(first))
+	fat->budget = FAT_UNLIMITED;
+	/* `table` is of no other use yet: a stack has little room. */
+	status = blocks == 0 ? FAT_READ_ERROR : read_status(read(context, 0, fat->table));
+	if (status != FAT_OK)
+		return status;
+	if (is_boot_block(fat->table))
+		return take_volume(fat, fat->table, 0, blocks);
+	if (!has_signature(fat->table))
 		return FAT_NO_VOLUME;
-	for (const uint8_t *entry = first + 446; entry < first + 510; entry += 16) {
-		uint32_t begin = fat_u32(entry + 8), count = fat_u32(entry + 12);
+	memcpy(parts, fat->table + 446, PARTS);
+	return mount_partition(fat, parts, blocks);
+}
 
-		if (!is_fat_type(entry[4]) || begin == 0 || begin >= blocks || count > blocks - begin)
-			continue;
-		if (!read(context, begin, block))
-			return FAT_READ_ERROR;
-		if (is_boot_block(block) && take_volume(fat, block, begin, count) == FAT_OK)
-			return FAT_OK;
-	}
-	return FAT_NO_VOLUME;
+bool fat_spend(struct fat *fat)
+{
+	if (fat->budget == 0)
+		return false;
+	if (fat->budget != FAT_UNLIMITED)
+		fat->budget--;
+	return true;
 }
 
 bool fat_is_cluster(const struct fat *fat, uint32_t cluster)
@@ -119,12 +149,14 @@ static enum fat_status table_entry(struct fat *fat, uint32_t cluster, uint32_t *
 	const uint8_t *at;
 
 	if (!fat->cached || fat->table_lba != offset) {
-		fat->cached = fat->read(fat->context, fat->fat_lba + offset, fat->table) ||
-			      (fat->mirror_lba != 0 &&
-			       fat->read(fat->context, fat->mirror_lba + offset, fat->table));
+		enum fat_status status = read_status(fat->read(fat->context, fat->fat_lba + offset, fat->table));
+
+		if (status == FAT_READ_ERROR && fat->mirror_lba != 0)
+			status = read_status(fat->read(fat->context, fat->mirror_lba + offset, fat->table));
+		fat->cached = status == FAT_OK;
 		fat->table_lba = offset;
 		if (!fat->cached)
-			return FAT_READ_ERROR;
+			return status;
 	}
 	at = fat->table + cluster % each * (fat->wide ? 4 : 2);
 	*value = fat->wide ? fat_u32(at) & 0x0fffffff : fat_u16(at);
@@ -138,6 +170,8 @@ void fat_chain_start(struct fat_chain *chain, uint32_t cluster)
 
 enum fat_status fat_chain_next(struct fat *fat, struct fat_chain *chain, uint32_t *cluster)
 {
+	if (!fat_spend(fat))
+		return FAT_PENDING;
 	if (chain->cluster == 0) {
 		uint32_t value;
 		enum fat_status status = table_entry(fat, chain->previous, &value);
@@ -161,14 +195,21 @@ enum fat_status fat_chain_next(struct fat *fat, struct fat_chain *chain, uint32_
 	return FAT_OK;
 }
 
+enum fat_status fat_open_at(const struct fat *fat, struct fat_file *file, uint32_t cluster, uint32_t size)
+{
+	file->blocks = size / FAT_BLOCK + (size % FAT_BLOCK != 0);
+	file->held = 0;
+	file->most = UINT32_MAX;
+	file->run.blocks = 0;
+	fat_chain_start(&file->chain, cluster);
+	return file->blocks == 0 || fat_is_cluster(fat, cluster) ? FAT_OK : FAT_DAMAGED;
+}
+
 enum fat_status fat_open(const struct fat *fat, struct fat_file *file, const struct fat_entry *entry)
 {
-	file->blocks = entry->size / FAT_BLOCK + (entry->size % FAT_BLOCK != 0);
-	file->held = 0;
-	fat_chain_start(&file->chain, entry->cluster);
-	if (file->blocks == 0)
-		return FAT_OK;
-	return entry->folder || !fat_is_cluster(fat, entry->cluster) ? FAT_DAMAGED : FAT_OK;
+	enum fat_status status = fat_open_at(fat, file, entry->cluster, entry->size);
+
+	return entry->folder && file->blocks != 0 ? FAT_DAMAGED : status;
 }
 
 /* A chain may be longer than its file. If it loops beyond the file's end, it does so before that, too. */
@@ -183,30 +224,42 @@ static enum fat_status check_rest(struct fat *fat, struct fat_chain *chain)
 	return status == FAT_END ? FAT_OK : status;
 }
 
+static enum fat_status hand_out(struct fat_file *file, struct fat_extent *extent)
+{
+	*extent = file->run;
+	file->run.blocks = 0;
+	return FAT_OK;
+}
+
 enum fat_status fat_extent(struct fat *fat, struct fat_file *file, struct fat_extent *extent)
 {
+	struct fat_extent *run = &file->run;
+	enum fat_status status;
+
 	extent->blocks = 0;
 	while (file->blocks > 0) {
 		uint32_t cluster = file->held, count;
 
 		if (cluster == 0) {
-			enum fat_status status = fat_chain_next(fat, &file->chain, &cluster);
-
+			status = fat_chain_next(fat, &file->chain, &cluster);
 			if (status == FAT_END) /* the size is beyond the chain */
 				return FAT_DAMAGED;
 			if (status != FAT_OK)
 				return status;
 		}
 		file->held = 0;
-		if (extent->blocks == 0) {
-			extent->lba = fat_cluster_lba(fat, cluster);
-		} else if (fat_cluster_lba(fat, cluster) != extent->lba + extent->blocks) {
+		if (run->blocks == 0) {
+			run->lba = fat_cluster_lba(fat, cluster);
+		} else if (fat_cluster_lba(fat, cluster) != run->lba + run->blocks) {
 			file->held = cluster;
-			return FAT_OK;
+			return hand_out(file, extent);
 		}
 		count = file->blocks < fat->cluster_blocks ? file->blocks : fat->cluster_blocks;
-		extent->blocks += count;
+		run->blocks += count;
 		file->blocks -= count;
+		if (run->blocks >= file->most && file->blocks > 0)
+			return hand_out(file, extent);
 	}
-	return extent->blocks == 0 ? FAT_END : check_rest(fat, &file->chain);
+	status = run->blocks == 0 ? FAT_END : check_rest(fat, &file->chain);
+	return status == FAT_OK ? hand_out(file, extent) : status;
 }

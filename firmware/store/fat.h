@@ -5,6 +5,10 @@
  * Nothing on the drive is trusted: all arithmetic is checked, a chain that ends early, leaves the volume
  * or loops is FAT_DAMAGED, no loop is without a bound, and there is no recursion. Of two FATs that differ
  * the first (or the active one of FAT32) is right; a second is read where the first has a bad block.
+ *
+ * Nothing waits: a block that the drive does not give at once is FAT_PENDING, and so is whatever needs more
+ * steps than `budget` has left. The same call again goes on from there, if `read` keeps the last five blocks,
+ * those that cannot be read included.
  */
 #ifndef TREBUCHET_STORE_FAT_H
 #define TREBUCHET_STORE_FAT_H
@@ -32,10 +36,28 @@ enum fat_status {
 	FAT_NO_VOLUME, /* neither FAT16 nor FAT32, or beyond the drive's end */
 	FAT_DAMAGED, /* a chain or an entry is wrong, or there are too many */
 	FAT_TOO_DEEP, /* more than FAT_DEPTH levels, or a longer path than FAT_PATH_ROOM */
+	FAT_PENDING, /* call again */
 };
 
-/* Read block `lba` of the drive into `block`; false: it cannot be read. */
-typedef bool (*fat_read)(void *context, uint32_t lba, uint8_t *block);
+enum fat_block {
+	FAT_BLOCK_FAILED = 0,
+	FAT_BLOCK_READ = 1,
+	FAT_BLOCK_LATER,
+};
+
+/* Read block `lba` of the drive into `block`, at a multiple of 4, or ask for it and have it later. */
+typedef enum fat_block (*fat_read)(void *context, uint32_t lba, uint8_t *block);
+
+/* A long name as its slots come, the last part first; `next` is the number of the slot that must follow. */
+struct fat_long_name {
+	uint16_t units[20 * 13];
+	unsigned slots, next;
+	uint8_t checksum;
+	bool whole;
+};
+
+/* Without a limit to the steps of a call. */
+#define FAT_UNLIMITED 0xffffffffu
 
 struct fat {
 	fat_read read;
@@ -47,10 +69,13 @@ struct fat {
 	uint32_t data_lba; /* of cluster 2 */
 	uint32_t clusters; /* numbers are 2 to clusters + 1 */
 	uint32_t cluster_blocks;
+	uint32_t serial; /* of the volume */
 	bool wide; /* FAT32 */
+	uint32_t budget; /* slots and clusters until FAT_PENDING; fat_mount sets FAT_UNLIMITED */
+	struct fat_long_name name; /* of the folder that is `within` an entry */
 	bool cached; /* `table` has block `table_lba` */
 	uint32_t table_lba;
-	uint8_t table[FAT_BLOCK];
+	_Alignas(4) uint8_t table[FAT_BLOCK];
 };
 
 /* A position in a chain of clusters, with what finds loops (Brent's algorithm). */
@@ -67,7 +92,8 @@ struct fat_folder {
 	uint32_t entries; /* seen so far */
 	bool ended; /* nothing follows */
 	bool loaded; /* `block` is that of `lba` */
-	uint8_t block[FAT_BLOCK];
+	bool within; /* an entry: goes on with fat.name; one folder of a volume at a time */
+	_Alignas(4) uint8_t block[FAT_BLOCK];
 };
 
 struct fat_entry {
@@ -78,15 +104,17 @@ struct fat_entry {
 	uint32_t modified; /* date << 16 | time, as FAT has them */
 };
 
+struct fat_extent {
+	uint32_t lba, blocks;
+};
+
 /* The extents of a file that are still to come. */
 struct fat_file {
 	struct fat_chain chain;
 	uint32_t blocks; /* left */
 	uint32_t held; /* cluster that begins the next extent, or 0 */
-};
-
-struct fat_extent {
-	uint32_t lba, blocks;
+	uint32_t most; /* an extent is handed out when it has so many blocks, though more may follow */
+	struct fat_extent run; /* the extent as far as it is known */
 };
 
 /* A walk over all files of a volume; `path` begins with a slash. */
@@ -111,13 +139,15 @@ enum fat_status fat_next(struct fat *fat, struct fat_folder *folder, struct fat_
 
 /* Begin with a file's extents; the last block of the last one may be used in part. */
 enum fat_status fat_open(const struct fat *fat, struct fat_file *file, const struct fat_entry *entry);
+/* The same of a file of which only this is known: an entry is large, and a stack has little room. */
+enum fat_status fat_open_at(const struct fat *fat, struct fat_file *file, uint32_t cluster, uint32_t size);
 
 /* The next extent, as long as it can be; FAT_END after the last. Extents are within the drive. */
 enum fat_status fat_extent(struct fat *fat, struct fat_file *file, struct fat_extent *extent);
 
 /*
- * Walk over all files: `walk->path` and `walk->entry` are those of the next one. Any status but FAT_OK and FAT_END
- * is that of a folder, `walk->path`, which is left; the walk may go on, and comes to its end.
+ * Walk over all files: `walk->path` and `walk->entry` are those of the next one. Any status but FAT_OK, FAT_END and
+ * FAT_PENDING is that of a folder, `walk->path`, which is left; the walk may go on, and comes to its end.
  */
 void fat_walk_start(const struct fat *fat, struct fat_walk *walk);
 enum fat_status fat_walk_next(struct fat *fat, struct fat_walk *walk);
@@ -125,6 +155,8 @@ enum fat_status fat_walk_next(struct fat *fat, struct fat_walk *walk);
 /* For fat_folder.c: the next cluster of a chain into `cluster`, or FAT_END. */
 void fat_chain_start(struct fat_chain *chain, uint32_t cluster);
 enum fat_status fat_chain_next(struct fat *fat, struct fat_chain *chain, uint32_t *cluster);
+/* One step less of the budget; false: it is spent. */
+bool fat_spend(struct fat *fat);
 bool fat_is_cluster(const struct fat *fat, uint32_t cluster);
 uint32_t fat_cluster_lba(const struct fat *fat, uint32_t cluster);
 

@@ -7,17 +7,9 @@
 #define ATTRIBUTE_LABEL 0x08
 #define ATTRIBUTE_FOLDER 0x10
 #define ATTRIBUTE_LONG 0x0f
-#define LONG_SLOTS 20
+#define LONG_SLOTS 20 /* as those of fat_long_name */
 #define SLOT_UNITS 13
 #define LONG_UNITS 255
-
-/* A long name as its slots come, the last part first; `next` is the number of the slot that must follow. */
-struct long_name {
-	uint16_t units[LONG_SLOTS * SLOT_UNITS];
-	unsigned slots, next;
-	uint8_t checksum;
-	bool whole;
-};
 
 void fat_root(const struct fat *fat, struct fat_folder *folder)
 {
@@ -62,9 +54,13 @@ static enum fat_status next_slot(struct fat *fat, struct fat_folder *folder, con
 	}
 	if (folder->entries >= FAT_FOLDER_ENTRIES)
 		return FAT_DAMAGED;
+	if (!fat_spend(fat))
+		return FAT_PENDING;
 	if (!folder->loaded) {
-		if (!fat->read(fat->context, folder->lba, folder->block))
-			return FAT_READ_ERROR;
+		enum fat_block got = fat->read(fat->context, folder->lba, folder->block);
+
+		if (got != FAT_BLOCK_READ)
+			return got == FAT_BLOCK_LATER ? FAT_PENDING : FAT_READ_ERROR;
 		folder->loaded = true;
 	}
 	folder->entries++;
@@ -73,7 +69,7 @@ static enum fat_status next_slot(struct fat *fat, struct fat_folder *folder, con
 }
 
 /* Take a slot of a long name; one that does not continue what came before makes it unusable. */
-static void take_slot(struct long_name *name, const uint8_t *slot)
+static void take_slot(struct fat_long_name *name, const uint8_t *slot)
 {
 	static const uint8_t places[SLOT_UNITS] = { 1, 3, 5, 7, 9, 14, 16, 18, 20, 22, 24, 28, 30 };
 	unsigned number = slot[0] & 0x3f;
@@ -130,7 +126,7 @@ static size_t put_utf8(char *at, uint32_t code)
 }
 
 /* UTF-16 to UTF-8; false for what no name may have: half a pair, a control character, a slash. */
-static bool put_long(char *name, const struct long_name *source)
+static bool put_long(char *name, const struct fat_long_name *source)
 {
 	unsigned count = 0;
 	size_t length = 0;
@@ -178,7 +174,7 @@ static void put_short(char *name, const uint8_t *slot)
 }
 
 /* Forget what came of a long name: the entry that it belongs to is not there. */
-static void drop(struct long_name *name)
+static void drop(struct fat_long_name *name)
 {
 	name->whole = false;
 	name->next = 0;
@@ -186,31 +182,33 @@ static void drop(struct long_name *name)
 
 static enum fat_status find_next(struct fat *fat, struct fat_folder *folder, struct fat_entry *entry)
 {
-	struct long_name name = { .whole = false };
+	struct fat_long_name *name = &fat->name;
 	const uint8_t *slot;
 	enum fat_status status;
 
+	if (!folder->within)
+		*name = (struct fat_long_name){ .whole = false };
 	while ((status = next_slot(fat, folder, &slot)) == FAT_OK) {
 		uint8_t attributes = slot[11];
 
 		if (slot[0] == 0)
 			return FAT_END;
 		if (slot[0] != DELETED && (attributes & 0x3f) == ATTRIBUTE_LONG) {
-			take_slot(&name, slot);
+			take_slot(name, slot);
 			continue;
 		}
 		if (slot[0] == DELETED || attributes & ATTRIBUTE_LABEL || slot[0] == '.') {
-			drop(&name);
+			drop(name);
 			continue;
 		}
-		if (!name.whole || name.checksum != checksum(slot) || !put_long(entry->name, &name))
+		if (!name->whole || name->checksum != checksum(slot) || !put_long(entry->name, name))
 			put_short(entry->name, slot);
 		entry->folder = attributes & ATTRIBUTE_FOLDER;
 		entry->cluster = fat_u16(slot + 26) | (fat->wide ? fat_u16(slot + 20) << 16 : 0);
 		entry->size = entry->folder ? 0 : fat_u32(slot + 28);
 		entry->modified = fat_u16(slot + 24) << 16 | fat_u16(slot + 22);
 		if (entry->name[0] == '\0') { /* a name of spaces */
-			drop(&name);
+			drop(name);
 			continue;
 		}
 		return FAT_OK;
@@ -222,7 +220,8 @@ enum fat_status fat_next(struct fat *fat, struct fat_folder *folder, struct fat_
 {
 	enum fat_status status = folder->ended ? FAT_END : find_next(fat, folder, entry);
 
-	folder->ended = status != FAT_OK;
+	folder->within = status == FAT_PENDING;
+	folder->ended = status != FAT_OK && status != FAT_PENDING;
 	return status;
 }
 
@@ -274,6 +273,8 @@ enum fat_status fat_walk_next(struct fat *fat, struct fat_walk *walk)
 		}
 		if (status != FAT_OK) {
 			walk->path[length] = '\0';
+			if (status == FAT_PENDING)
+				return status;
 			if (walk->depth > 0)
 				walk->depth--;
 			else if (status == FAT_END)

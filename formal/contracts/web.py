@@ -47,6 +47,17 @@ PROOFS = (
         size="heads of 12,288 bytes",
     ),
     contract(
+        "web.desk.Desk",
+        lambda cls: cls(14),
+        (
+            Mutant("withdraws", "with m.If(o.ready):", "with m.If(1):"),
+            Mutant(
+                "replies_on", "pending.eq(queue.o.valid & ~o.valid)", "pending.eq(queue.o.valid)"
+            ),
+        ),
+        size="14, heads of 12,288 bytes",
+    ),
+    contract(
         "web.lookup.Lookup",
         lambda cls: cls(64),
         (

@@ -8,7 +8,7 @@ from pathlib import Path
 from ..errors import TrebuchetError
 from .response import Object
 
-__all__ = ["INDEX", "media_type", "objects_of"]
+__all__ = ["INDEX", "media_type", "media_types", "objects_of"]
 
 #: The file that is served for its folder.
 INDEX = "index.html"
@@ -27,6 +27,12 @@ def media_type(name):
         return _BINARY
     texts = found.startswith("text/") or found in ("application/json", "application/javascript")
     return f"{found}; charset=utf-8" if texts else found
+
+
+def media_types():
+    """Return :func:`media_type` of all extensions that have one, by extension, without its dot."""
+    names = sorted(name.removeprefix(".") for name in _TYPES.types_map[True])
+    return {name: media_type(f"x.{name}") for name in names}
 
 
 def _object(path, name):

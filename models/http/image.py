@@ -26,8 +26,11 @@ __all__ = [
     "BUCKET_BYTES",
     "ENTRY",
     "ENTRY_BYTES",
+    "INDEX_OFFSET",
+    "LAYOUT",
     "PATH_OFFSET",
     "PLACES",
+    "SAME_ROOM",
     "SEGMENT",
     "SLOTS",
     "Image",
@@ -84,6 +87,10 @@ def _places():
 
 #: Places of the prepared responses by verdict and whether the connection closes; their bytes.
 PLACES, _PREPARED_BYTES = _places()
+#: Where the index begins, from the image's address on.
+INDEX_OFFSET = -(-_PREPARED_BYTES // BUCKET_BYTES) * BUCKET_BYTES
+#: A number that differs between layouts of images: gateware, firmware and host must agree on it.
+LAYOUT = zlib.crc32(repr((ENTRY, [tuple(place) for place in PLACES.values()])).encode()) >> 1
 
 
 def _up(at, unit):
@@ -112,6 +119,8 @@ class Image:
         Address of the image, a multiple of 4,096.
     size : int
         Bytes that there are for it.
+    cold : set of bytes
+        Paths whose entries are not ready: their objects are not in memory yet (the firmware's).
     buckets : int or None
         Their number, a power of two; None: as few as are enough.
 
@@ -129,19 +138,22 @@ class Image:
         Address of the first bucket.
     buckets : int
         Their number, a power of two.
+    paths : int
+        Paths that are found.
     left_out : set of bytes
         Paths that are too long.
     """
 
-    def __init__(self, objects, base=0, size=1 << 31, buckets=None):
+    def __init__(self, objects, base=0, size=1 << 31, buckets=None, cold=frozenset()):
         if base % 4096 or base < 0:
             raise ValueError(f"Address of an image must be a multiple of 4096, not {base!r}")
         self.base = base
         given = objects.keys()
         objects = {p: o for p, o in objects.items() if 0 < len(p) <= LIMITS.path}
         self.left_out = given - objects.keys()
+        self.paths = len(objects)
         self.buckets = buckets or self._fitting_buckets(objects)
-        self.index = base + _up(_PREPARED_BYTES, BUCKET_BYTES)
+        self.index = base + INDEX_OFFSET
         at = _up(self.index + self.buckets * BUCKET_BYTES, ENTRY_BYTES)
         entries = {path: at + k * ENTRY_BYTES for k, path in enumerate(objects)}
         self._end = at + len(entries) * ENTRY_BYTES
@@ -154,7 +166,7 @@ class Image:
             found = objects[path]
             if id(found) not in stored:
                 stored[id(found)] = self._store(found)
-            values = {"ready": 1, "path_length": len(path), **stored[id(found)]}
+            values = {"ready": int(path not in cold), "path_length": len(path), **stored[id(found)]}
             self._parts.append((address, _entry_bytes(values, path)))
         self._parts += self._index_parts(entries)
         content = bytearray(self._end - base)

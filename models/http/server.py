@@ -24,6 +24,8 @@ class Connection:
     objects : mapping of bytes to Object
         By canonical name (:func:`.slow.canonical`).
     limits : Limits
+    cold : set of bytes
+        Names of objects that are not in memory: the firmware answers, which has them loaded.
 
     Attributes
     ----------
@@ -31,8 +33,8 @@ class Connection:
         The last response has been sent: nothing that arrives is parsed, all of it is discarded.
     """
 
-    def __init__(self, objects, limits=LIMITS):
-        self.objects = objects
+    def __init__(self, objects, limits=LIMITS, cold=frozenset()):
+        self.objects, self.cold = objects, cold
         self.limits = limits
         self.closed = False
         self._scan = START
@@ -76,8 +78,10 @@ class Connection:
         if request.verdict is not Verdict.OK:
             self.closed = True
             return prepared(request.verdict).sent(request.head)
-        self.closed = request.close
         path = head[request.path_offset :][: request.path_length]
+        if path in self.cold:
+            return self._unusual(head)
+        self.closed = request.close
         found = self.objects.get(path)
         if found is None:
             return prepared(Verdict.NOT_FOUND, request.close).sent(request.head)

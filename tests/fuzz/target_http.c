@@ -4,13 +4,14 @@
 #include "http.h"
 
 const char *const fuzz_dictionary[] = {
-	"GET ", "HEAD ", "POST ", "/status", "/status?", "/%73tatus", "http://", "HTTP://", " HTTP/1.1\r\n",
+	"GET ", "HEAD ", "POST ", "/", "/status", "/status?", "/%73tatus", "http://", "HTTP://", " HTTP/1.1\r\n",
 	" HTTP/1.0\n", "Host: b\r\n", "Content-Length: 1\r\n", "host:", "\r\n\r\n", "\r\n", "\n\n", ": ", " ", NULL,
 };
 
 void fuzz_one(const char *data, size_t length)
 {
-	enum http_status status = http_judge(data, length);
+	enum http_page page = HTTP_PAGE_STATUS;
+	enum http_status status = http_judge(data, length, &page);
 
 	require(!http_is_head(data, length) || length >= sizeof("HEAD ") - 1);
 	switch (status) {

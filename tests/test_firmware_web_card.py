@@ -1,0 +1,232 @@
+"""The firmware's files of a card: a slow drive, one with faults, media that come and go."""
+
+import ctypes
+
+import pytest
+from streams import make_rng, seeds
+from trebuchet.models.http.image import Image
+from trebuchet.models.http.load import pack
+from trebuchet.models.http.request import Verdict
+from trebuchet.models.http.response import Object, prepared
+from trebuchet.models.status import Status
+from web_card_lib import BUSY, HALF, MEMORY, Board, build_card, some_files, volume
+
+
+@pytest.fixture(scope="module")
+def library(root, tmp_path_factory):
+    return build_card(root, tmp_path_factory.mktemp("card"))
+
+
+@pytest.fixture
+def board(library):
+    return Board(library)
+
+
+@pytest.fixture(scope="module")
+def cards(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cards")
+    made = [(some_files(k), f"card{k}") for k in range(2)]
+    return [(files, volume(folder, name, files)) for files, name in made]
+
+
+@seeds(3)
+def test_files_are_loaded_when_they_are_asked_for(board, cards, seed):
+    """In any order, several at a time, from a drive of any speed; gateware lags, too."""
+    rng = make_rng(seed, "requests")
+    files, image = cards[0]
+    board.set("latency", rng.choice([0, 3, 40]))
+    board.insert(image)
+    board.until("serving")
+    paths = sorted(files.keys() - {b"/large.txt"})
+    for _ in range(30):
+        some = rng.choices(paths, k=rng.randint(1, 8))
+        board.registers["held"] = rng.choice([0, 0, 1])
+        for path, out in zip(some, hold(board, rng, some), strict=True):
+            assert out.endswith(b"\r\n\r\n" + files[path]), path
+    assert board.content(b"/") == files[b"/index.html"]
+    said = board.command()
+    assert int(said["evictions"]) > 0
+    assert int(said["errors"]) == 0
+    assert board.get("outside") == 0
+    assert board.ask(b"/none", b"/none/") == [prepared(Verdict.NOT_FOUND, False).sent()] * 2
+
+
+def hold(board, rng, paths):
+    """Ask while responses of the epoch before are not acknowledged, and then are."""
+    board.answers = {}
+    for session, path in enumerate(paths):
+        board.waiting.append((session, b"GET %s HTTP/1.1\r\nHost: h\r\n\r\n" % path, 1))
+    for _ in range(rng.randint(0, 300)):
+        board.turn()
+    board.registers["held"] = 0
+    turns = 30_000
+    while board.waiting:
+        board.turn()
+        turns -= 1
+        assert turns, board.command()
+    return [board.answers[k] for k in range(len(paths))]
+
+
+def test_more_requests_than_can_wait(board, cards):
+    files, image = cards[0]
+    board.set("latency", 50)
+    board.insert(image)
+    board.until("serving")
+    answers = board.ask(*[b"/data/%02d" % k for k in range(11)])
+    good = [out.endswith(files[b"/data/%02d" % k]) for k, out in enumerate(answers)]
+    assert good.count(True) == 8
+    assert answers.count(BUSY) == 3
+    head = b"HEAD /data/11 HTTP/1.1\r\nHost: h\r\n\r\n"
+    board.answers = {}
+    board.waiting = [(0, head, 1)]
+    while board.waiting:
+        board.turn()
+    assert board.answers[0].endswith(b"\r\n\r\n")
+    assert b"Content-Length: %d\r\n" % len(files[b"/data/11"]) in board.answers[0]
+
+
+def test_a_request_is_not_kept_for_ever(board, cards):
+    """A drive that hangs: 503 after thirty seconds, and the connection's place is free."""
+    _, image = cards[0]
+    board.insert(image)
+    board.until("serving")
+    board.set("latency", 0xFFFFFFFF)
+    assert board.ask(b"/one", b"/page.html", turns=80_000) == [BUSY, BUSY]
+    assert board.get("ms") >= 30_000
+
+
+def test_a_sector_that_cannot_be_read(board, cards):
+    """503 for its file, all others are served; when it can be read again, so is the file."""
+    files, image = cards[0]
+    board.insert(image)
+    board.until("serving")
+    bad = image.index(files[b"/data/04"][:512]) // 512
+    board.set("bad", bad)
+    assert board.ask(b"/data/04", b"/data/05", b"/data/04")[0] == BUSY
+    assert board.content(b"/data/05") == files[b"/data/05"]
+    assert int(board.command()["errors"]) >= 1
+    board.set("bad", 0xFFFFFFFF)
+    assert board.content(b"/data/04") == files[b"/data/04"]
+
+
+def check_files(board, files):
+    """All are served, and nothing was written elsewhere."""
+    for path in files:
+        assert board.content(path) == files[path]
+    assert board.get("outside") == 0
+
+
+def test_media_come_and_go(board, cards):
+    files, image = cards[0]
+    board.set("latency", 5)
+    assert board.until("empty")["files"] == "0"
+    board.insert(image)
+    board.until("serving")
+    first = board.registers["base"]
+    assert board.content(b"/one") == files[b"/one"]
+    board.insert(None)
+    board.until("empty")
+    assert board.content(b"/one") == files[b"/one"]
+    assert board.ask(b"/page.html") == [BUSY]
+    board.insert(image)  # the same again: what is in memory stays
+    board.until("serving")
+    assert board.registers["base"] == first
+    assert board.content(b"/page.html") == files[b"/page.html"]
+    files, image = cards[1]
+    board.insert(image)
+    board.turn()
+    board.until("serving")
+    assert board.registers["base"] != first
+    check_files(board, files)
+
+
+@seeds(4)
+def test_removed_at_any_time(board, cards, seed):
+    """And inserted, the same or another, while it is read or files are loaded."""
+    rng = make_rng(seed, "media")
+    board.set("latency", rng.choice([0, 7]))
+    for _ in range(12):
+        which = rng.randrange(2)
+        board.insert(cards[which][1])
+        for _ in range(rng.choice([0, 10, 200, 1000])):
+            board.turn()
+        for _ in range(rng.randrange(3) if board.registers["enable"] else 0):
+            path = b"/data/%02d" % rng.randrange(12)
+            out = board.ask(path)[0]
+            known = [files[path] for files, _ in cards]
+            served = out == BUSY or out.startswith(b"HTTP/1.1 404 ") or not out
+            assert served or out.partition(b"\r\n\r\n")[2] in known
+        if rng.random() < 0.5:
+            board.insert(None)
+            for _ in range(rng.choice([0, 1, 50])):
+                board.turn()
+    files, image = cards[0]
+    board.insert(image)
+    board.turn()
+    board.until("serving")
+    check_files(board, files)
+
+
+@seeds(4)
+def test_damaged_volumes(board, cards, seed):
+    """A status and a log line, whatever is on the medium; then a good one is served."""
+    rng = make_rng(seed, "damage")
+    files, image = cards[1]
+    for _ in range(5):
+        damaged = bytearray(image)
+        for _ in range(rng.choice([1, 20, 400])):
+            damaged[rng.randrange(min(len(image), 1 << 16))] = rng.randrange(256)
+        board.insert(bytes(damaged))
+        board.turn()
+        turns = 100_000
+        while board.command()["state"] not in ("serving", "fault"):
+            board.turn()
+            turns -= 1
+            assert turns
+        if board.command()["state"] == "serving":
+            board.ask(*rng.sample(sorted(files), 5))
+    board.insert(image)
+    board.turn()
+    board.until("serving")
+    assert board.content(b"/data/03") == files[b"/data/03"]
+    assert board.get("outside") == 0
+
+
+def load(board, objects):
+    base = board.registers["base"]
+    data = pack(Image(objects, MEMORY + HALF if base == MEMORY else MEMORY, HALF))
+    for at in range(0, len(data), 1012):
+        part = data[at : at + 1012]
+        kept = (ctypes.c_uint32 * (len(part) // 4 + 1))()
+        ctypes.memmove(kept, part, len(part))
+        if at == 0:
+            assert board.library.web_begins(kept, ctypes.c_size_t(len(part)))
+        board.library.web_take(ctypes.c_uint32(at), kept, ctypes.c_size_t(len(part)))
+        board.turn()
+    status = Status(board.library.web_finish(ctypes.c_size_t(len(data))))
+    while status == Status.OK and not board.library.web_step():
+        board.turn()
+    return status
+
+
+@pytest.mark.parametrize("turns", [0, 3, 60, 400, 3000])
+def test_an_image_that_is_loaded(board, cards, turns):
+    """It is served instead, whatever the card's state; until the card is asked for."""
+    files, image = cards[0]
+    objects = {b"/page": Object(b"of the image" * 300, b"text/plain", 1)}
+    board.insert(image)
+    for _ in range(turns):
+        board.turn()
+    status = load(board, objects)
+    assert status == (Status.OK if board.registers["base"] else status)
+    if status == Status.OK:
+        served = board.command()["state"]
+        assert served in ("displaced", "mounting", "waiting", "empty", "serving")
+    board.command(b"on")
+    board.until("serving")
+    assert board.content(b"/data/01") == files[b"/data/01"]
+    assert load(board, objects) == Status.OK
+    board.until("displaced")
+    assert board.content(b"/page") == b"of the image" * 300
+    board.command(b"off")
+    assert board.command()["state"] == "off"
