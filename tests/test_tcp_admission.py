@@ -3,8 +3,11 @@
 from dataclasses import replace
 
 import pytest
-from streams import make_rng, seeds
+from part_sizes import at_sizes
+from streams import make_rng, run, seeds
 from tcp_bench import ACK, RST, SMALL, Peer, Service, World
+from test_sizes_tcp import config_of
+from trebuchet.cores.tcp.admission import Admission
 from trebuchet.cores.tcp.config import FULL, TINY, TcpConfig
 from trebuchet.cores.tcp.config import SMALL as BLOCK_RAM
 
@@ -269,3 +272,41 @@ def test_default_reserve(config, reserve):
 def test_a_reserve_that_cannot_be_is_refused(reserve):
     with pytest.raises(ValueError, match="Reserve of a service must be 0 to 16"):
         TcpConfig(reserve=reserve)
+
+
+@at_sizes("tcp.admission.Admission")
+def test_admission(size):
+    filled(config_of(size))
+
+
+@pytest.mark.parametrize("config", [BLOCK_RAM, pytest.param(FULL, marks=pytest.mark.nightly)])
+def test_admission_of_many(config):
+    filled(config)
+
+
+def filled(config):
+    """All slots but the reserves of others are taken by one service, and one is given back."""
+    dut = Admission(config)
+    n = len(config.ports)
+    most = config.usable - 3 * (n - 1)
+    everybody, others = (1 << n) - 1, (1 << n) - 2
+
+    async def script(ctx):
+        for k in range(n):
+            ctx.set(dut.settings[f"reserve_{k}"], 3)
+        await ctx.tick().repeat(8)
+        assert ctx.get(dut.admits) == everybody
+        ctx.set(dut.taken, 1)
+        await ctx.tick().repeat(most)
+        ctx.set(dut.taken, 0)
+        await ctx.tick().repeat(8)
+        assert ctx.get(dut.used[0]) == most
+        assert (ctx.get(dut.admits), ctx.get(dut.below)) == (others, others)
+        assert ctx.get(dut.above) == 1
+        ctx.set(dut.freed, 1)
+        await ctx.tick()
+        ctx.set(dut.freed, 0)
+        await ctx.tick().repeat(8)
+        assert ctx.get(dut.admits) == everybody
+
+    run(dut, script, limit=config.sessions + 100)

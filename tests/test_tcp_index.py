@@ -1,7 +1,7 @@
 """The session index and the stack of free numbers, against a dict and a list."""
 
 import pytest
-from streams import MemoryResponder, make_rng, run, seeds, stream_checker, stream_get, stream_put
+from streams import MemoryResponder, make_rng, run, seeds, stream_checker, stream_put
 from trebuchet.cores.tcp.index import SessionIndex
 from trebuchet.cores.tcp.index_cache import TupleCache
 from trebuchet.cores.tcp.index_layout import IndexLayout
@@ -347,82 +347,6 @@ def test_latencies():
         "removal from memory": 124,
         "hit meanwhile": 19,
     }
-
-
-@pytest.mark.parametrize(("width", "numbers"), [(32, None), (64, None), (64, 31)])
-@seeds(2)
-def test_number_stack(width, numbers, seed):
-    """Each number is out once; all can be out; what came back last goes out first."""
-    dut = NumberStack(32, 0x40, width, numbers=numbers, depth=16, burst=2)
-    count = numbers or 32
-    rng = make_rng(seed, "stack")
-    memory = bytearray(rng.randbytes(0x40 + dut.size))
-    before, responder = bytes(memory), MemoryResponder(dut.mem, memory, rng=rng, latency=(2, 20))
-    out = []
-
-    async def script(ctx):
-        for aim in (count, 0, 20, 4, count, 3):
-            while len(out) != aim:
-                if len(out) > aim or rng.random() < 0.3 and out:
-                    number = out.pop(rng.randrange(len(out)))
-                    await stream_put(ctx, dut.give, number, rng=rng)
-                    if rng.random() < 0.3 and len(out) < count - 1:  # there are two
-                        again = [await stream_get(ctx, dut.take), await stream_get(ctx, dut.take)]
-                        assert number in again
-                        out.extend(again)
-                else:
-                    assert not ctx.get(dut.none)
-                    number = await stream_get(ctx, dut.take, rng=rng)
-                    assert number not in out
-                    assert number < count
-                    out.append(number)
-            if aim == count:
-                await ctx.tick().repeat(3)
-                assert ctx.get(dut.none)
-                assert not ctx.get(dut.take.valid)
-
-    run(dut, script, responder, stream_checker(dut.take), limit=6000, seed=seed)
-    assert memory[:0x40] == before[:0x40]
-    assert any(burst.write for burst in responder.log)
-    assert any(not burst.write for burst in responder.log)
-
-
-@seeds(2)
-def test_tuple_cache(seed):
-    """Two tuples a set, the newest; none that was dropped, none twice."""
-    dut, rng = TupleCache(4, sets=2), make_rng(seed, "cache")
-    codes = [k << 40 | (k & 1) << 32 | k for k in range(6)]
-    model = [[], []]  # of each set: code, number, the newest first
-
-    async def script(ctx):
-        while not ctx.get(dut.ready):
-            await ctx.tick()
-        for _ in range(300):
-            code, number = rng.choice(codes), rng.randrange(3)
-            entries = model[code >> 32 & 1]
-            ctx.set(dut.code, code)
-            ctx.set(dut.number, number)
-            ctx.set(dut.where, {"side": number & 1, "index": code & 7})
-            await ctx.tick()
-            known = dict(entries)
-            assert ctx.get(dut.hit) == (code in known)
-            if code in known:
-                assert ctx.get(dut.its_number) == known[code]
-                assert ctx.get(dut.its_where.side) == known[code] & 1
-                assert ctx.get(dut.its_where.index) == code & 7
-            kind = rng.choice(("put", "drop", None))
-            if kind == "put":
-                entries[:] = [(code, number)] + [e for e in entries if e[0] != code][:1]
-            elif kind == "drop" and (code, number) in entries:
-                # Its place stays empty until something is put: the newer one does not move up.
-                entries.remove((code, number))
-            if kind:
-                ctx.set(getattr(dut, kind), 1)
-            await ctx.tick()
-            ctx.set(dut.put, 0)
-            ctx.set(dut.drop, 0)
-
-    run(dut, script, limit=3000, seed=seed)
 
 
 @pytest.mark.parametrize(

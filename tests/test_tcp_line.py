@@ -8,7 +8,8 @@ from net_frames import MAC, OUR_IP, PEER_IP, icmp_error, tcp_frame
 from scapy.layers.inet import TCP
 from scapy.layers.l2 import Ether
 from streams import MemoryResponder, packet_get, packet_put, run
-from trebuchet.cores.shell import Shell, ShellConfig
+from trebuchet.cores.shell import Shell
+from trebuchet.cores.shell_config import ShellConfig
 from trebuchet.cores.tcp.config import TINY
 from trebuchet.models.net import with_tag, without_tag
 from trebuchet.models.plan import Plan

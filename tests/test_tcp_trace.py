@@ -109,4 +109,4 @@ def test_tops_without_an_engine_have_no_events():
         source("mirror", events=True)
     done = CliRunner().invoke(app, ["sim", "--gdb", "0", "--events", "x"])
     assert done.exit_code != 0
-    assert str(done.exception) == "--gdb and --events exclude each other"
+    assert str(done.exception) == "--gdb and --events exclude each other; leave one of them out"

@@ -5,6 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from ..buffers import StreamFifo
 from ..memory import MemorySignature
 from .evict import Evictor
 from .number_lists import NumberList, placed
@@ -25,6 +26,8 @@ __all__ = ["COUNTS", "TimerEngine", "WheelsTimerEngine", "writes"]
 WRITES = (*KILL_WRITES, "deadline", "retries", "rto", "snd_nxt", "ahead", "blocked", "rtt_on")
 WRITES += ("cwnd", "ssthresh", "credit", "recover", "recovering", "dup_acks", "on_wheel")
 COUNTS = ("rto", "timeouts", "aborts", "time_wait_reused", "evicted")
+#: Sessions that may wait for a place on the wheels.
+PLACINGS = 16
 
 
 def writes(config):
@@ -320,9 +323,12 @@ class WheelsTimerEngine(TimerEngine):
     """:class:`TimerEngine` with :class:`~trebuchet.cores.tcp.wheels.TimerWheels`.
 
     The store asks for each place: ``place`` and ``place_session`` with ``place_wake`` and
-    ``place_linked`` stay until ``place_taken``. ``mem`` is the wheels' memory port. A visit hands
-    the session back without a place, and so the store asks for the next one. Exact to a tick
-    whatever the time-outs.
+    ``place_linked`` stay until ``place_taken``. Up to :data:`PLACINGS` wait for the wheels, which
+    may take a memory access or two for each, so that the store, which everybody waits for, does
+    not. They stay in order, and the wheels compare ticks when a placing's turn comes, so none of
+    their rules is touched: a visit that overtook a placing leaves it nothing to do. ``mem`` is the
+    wheels' memory port. A visit hands the session back without a place, and so the store asks for
+    the next one. Exact to a tick whatever the time-outs.
 
     A visit may be half a minute ahead, which is too long for ``abort_all``: while that is set, the
     engine also goes through all numbers below ``high``, those that were ever used, again and again,
@@ -342,7 +348,11 @@ class WheelsTimerEngine(TimerEngine):
         port, r = self.port, self.port.record
         m.submodules.wheels = wheels = self.wheels
         wiring.connect(m, wheels.mem, wiring.flipped(self.mem))
-        place = wheels.place
+        m.submodules.placings = placings = StreamFifo(
+            wheels.place.payload.shape(), PLACINGS, registered=False
+        )
+        wiring.connect(m, placings.o, wheels.place)
+        place = placings.i
         self.w = Handback(m, port)
         distance = Signal(TIME_WIDTH)
         step, walks = Signal.like(port.session), Signal()  # next of the walk; this visit is its

@@ -1,4 +1,4 @@
-"""Proofs of the acceptability tests of TCP in ``cores/tcp/classifier.py`` and of its window's edge.
+"""Proofs of the acceptability tests of TCP in ``cores/tcp/classifier.py``.
 
 The specification is in wide integers, which never wrap: distances from RCV.NXT and from SND.UNA,
 both of which are arbitrary. The core sees the low 32 bits of the sums. It is written from RFC 9293,
@@ -26,7 +26,7 @@ from trebuchet.cores.tcp.record import Phase, run_names
 from ..kit.proof import Mutant, Proof
 from ..stream import new_harness
 
-__all__ = ["PROOFS", "ALL", "SMALL", "Numbers", "kinds", "matured"]
+__all__ = ["PROOFS", "ALL", "SMALL", "Numbers", "constant", "kinds", "matured"]
 
 #: Nothing here depends on how many services and sessions there are.
 SMALL = TcpConfig(sessions=2, ports=(7, 80), segments=2, programmable=False)
@@ -225,35 +225,6 @@ class ClassifierProof(Elaboratable):
         return m
 
 
-class WindowEdgeProof(Elaboratable):
-    """Of a segment that is larger than a window, and of one that is not.
-
-    Distances from the first byte that is not consumed, as above.
-    """
-
-    def __init__(self, duts):
-        self.duts = duts
-
-    def elaborate(self, platform):
-        m = new_harness()
-        mature, cons = matured(m, 2), constant(m, "base", 32)
-        for k, dut in enumerate(self.duts):
-            m.submodules[f"dut{k}"] = dut
-            size, window = dut.config.segment_size, min(dut.config.segment_size, 65535)
-            pub, edge = constant(m, f"d_pub{k}", 18), Signal(19, name=f"d_edge{k}")
-            m.d.comb += [
-                Assume(pub <= size),
-                edge.eq(Mux(size < pub + window, size, pub + window)),
-                dut.cons.eq(cons),
-                dut.pub.eq((cons + pub)[:32]),
-                Cover(mature & (dut.edge < dut.pub)),
-                Cover(mature & (edge == pub) & (pub != 0)),
-            ]
-            with m.If(mature):
-                m.d.comb += Assert(dut.edge == (cons + edge)[:32])
-        return m
-
-
 _RULES = "a sound record: RCV.NXT < kept <= edge <= RCV.NXT + 65535, SND.NXT <= SND.MAX <= end"
 
 PROOFS = (
@@ -295,23 +266,5 @@ PROOFS = (
             Mutant("window_is_open", "(off[n:31] == 0) & (room == 0)", "(off[n:31] == 0)"),
         ),
         assumes=_RULES,
-    ),
-    Proof(
-        name="tcp_window_edge",
-        quick=True,
-        core="cores.tcp.window.WindowEdge, segments of 2**17 and 2**12 bytes",
-        says="the edge is the nearer of: room in the ring, the largest window from what arrived",
-        module="trebuchet.cores.tcp.window",
-        build=lambda cores: WindowEdgeProof(
-            [cores.WindowEdge(replace(SMALL, segment_log2=log2)) for log2 in (17, 12)]
-        ),
-        depth=3,
-        cover_depth=4,
-        mutants=(
-            Mutant("never_full", "unread > size - window", "unread > size"),
-            Mutant("too_narrow", "self.config.segment_log2 + 1", "self.config.segment_log2"),
-            Mutant("one_too_far", "self.pub + window", "self.pub + window + 1"),
-        ),
-        assumes="what is unread fits the segment; inputs are stable",
     ),
 )
