@@ -28,10 +28,28 @@ def _table(results: dict[str, dict[str, Any]]) -> Table:
             "-" if value is None else number(value),
             f"{budgets[name].bound} {number(result['budget'])}",
             result["unit"],
-            "[green]kept[/]" if result["kept"] else "[red]missed[/]",
+            _verdict(result),
             _measured(result),
         )
     return table
+
+
+def _verdict(result: dict[str, Any]) -> str:
+    if not result["kept"]:
+        return "[red]missed[/]"
+    if result.get("reached", True):
+        return "[green]kept[/]"
+    return "[yellow]kept*[/]"
+
+
+def _requirements(results: dict[str, dict[str, Any]]) -> list[str]:
+    """Return a line for each requirement beside a budget that is not reached."""
+    budgets = load_budgets()
+    return [
+        f"* {name}: {budgets[name].bound} {number(row['required'])} is required; {row['missed']}"
+        for name, row in results.items()
+        if not row.get("reached", True)
+    ]
 
 
 def _measured(result: dict[str, Any]) -> str:
@@ -82,6 +100,8 @@ def bench(
         typer.echo(json.dumps(results, indent=2))
     else:
         Console().print(_table(results))
+        for line in _requirements(results):
+            Console().print(line, highlight=False, soft_wrap=True)
     faults = [] if accept else _faults(results)
     for fault in faults:
         console.print(fault, highlight=False, soft_wrap=True)

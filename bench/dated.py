@@ -44,6 +44,7 @@ def known(groups: Iterable[Group], ledger: Ledger) -> dict[str, dict[str, Any]]:
                 "unit": budget.unit,
                 "budget": budget.budget,
                 "kept": bool(row) and budget.kept_by(row["median"] if row else 0),
+                **(budget.requirement(row["median"]) if row else {}),
                 "seeds": seeds_of(row) if row else [],
                 "age": gateware_commits_since(row["commit"]) if row else None,
                 **(row or {}),
@@ -67,6 +68,8 @@ def faults(figure: str, row: dict[str, Any] | None, budget: Budget) -> list[str]
             f"{figure} must be {budget.bound} {budget.budget:,} {budget.unit}, "
             f"not {row['median']:,} (seeds {', '.join(map(str, seeds_of(row)))})"
         )
+    if budget.missed and budget.reached_by(row["median"]):
+        found.append(f"{figure} reaches what is required: make that its budget")
     clock = _clock_of(figure)
     least = row["minimum"]
     if clock is not None and least is not None and least < clock:

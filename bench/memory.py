@@ -17,7 +17,8 @@ from amaranth.hdl import UnusedElaboratable
 from amaranth.sim import Simulator
 
 from ..cores.memory_arbiter import MemoryArbiter
-from ..cores.shell import Shell, ShellConfig
+from ..cores.shell import Shell
+from ..cores.shell_config import ShellConfig
 from ..models.plan import Plan
 from .area import area_job
 from .job import Job, Netlist, Values

@@ -62,7 +62,7 @@ def due(only: Sequence[str] = ()) -> list[Work]:
     """Return what is to be done, the oldest first; ``only``: jobs whose names begin so."""
     known = [*(g.name for g in GROUPS.values() if g.dated), *_proof_names(), "tests"]
     for start in only:
-        if not any(name.startswith(start) for name in known):
+        if not start or not any(name.startswith(start) for name in known):
             raise TrebuchetError(
                 f"there is no nightly work whose name begins with {start!r}; there are dated "
                 "groups (trebuchet bench), prove:NAME, mutants:NAME and tests"

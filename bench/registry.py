@@ -11,7 +11,6 @@ row has a date, and `make test` holds row and age against budget and :data:`MAX_
 A group's function returns a :class:`~.job.Job`, for dated figures a :class:`~.job.Sampled`.
 """
 
-import importlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import Any
 from ..boards import BUILT
 from ..models.errors import TrebuchetError
 from ..models.ledger import unique_json
-from .job import Job, Sampled, Values
+from .group import Group
 
 __all__ = ["BOARD_FIGURES", "BUDGETS", "COLLECTIONS", "GROUPS", "LEDGER", "LOSSES", "MAX_AGE"]
 __all__ += ["UNITS", "Budget", "Group", "load_budgets"]
@@ -46,44 +45,6 @@ LOSSES = {"area": 0.03}
 
 
 @dataclass(frozen=True)
-class Group:
-    """Figures that one function measures together."""
-
-    name: str
-    #: ``"module:function"`` of the function that returns the job.
-    target: str
-    #: What is measured and how long it takes, for `trebuchet bench`.
-    description: str
-    figures: tuple[str, ...]
-    #: The function's argument, if it takes one.
-    argument: str = ""
-    dated: bool = False
-
-    def job(self) -> Job:
-        """Return the measurement, ready to be made; its inputs are generated here."""
-        module_name, _, function = self.target.partition(":")
-        make = getattr(importlib.import_module(module_name), function)
-        job = make(self.argument) if self.argument else make()
-        if isinstance(job, Sampled) != self.dated:
-            kind = "a Sampled" if self.dated else "a Job"
-            raise RuntimeError(f"{self.target} must return {kind}, not {type(job).__name__}")
-        return job
-
-    def check(self, values: Values) -> Values:
-        """Return ``values``; refuse them if they are not of the group's figures."""
-        if sorted(values) != sorted(self.figures):
-            raise RuntimeError(
-                f"{self.target} must measure {sorted(self.figures)}, not {sorted(values)}"
-            )
-        return values
-
-    @property
-    def part(self) -> str:
-        """Name of the ledger's file that has its rows."""
-        return self.figures[0].partition(".")[0]
-
-
-@dataclass(frozen=True)
 class Budget:
     """The bound that a figure has to keep."""
 
@@ -92,14 +53,38 @@ class Budget:
     better: str
     #: Why there is no figure yet; its tests are skipped with this reason.
     pending: str = ""
+    #: What is wanted, if the budget is weaker: then that only keeps the figure from getting worse.
+    required: float | None = None
+    #: Why what is wanted is not reached; with ``required`` only.
+    missed: str = ""
 
     def __post_init__(self) -> None:
         if self.better not in ("lower", "higher"):
             raise ValueError(f"better must be 'lower' or 'higher', not {self.better!r}")
+        if (self.required is None) != (not self.missed):
+            raise ValueError("required and missed must be there both, or neither")
+        if self.required is not None and not self.kept_by(self.required):
+            raise ValueError(f"required must be stricter than the budget, not {self.required}")
 
     def kept_by(self, value: float) -> bool:
         """Return whether ``value`` is within the budget."""
         return value <= self.budget if self.better == "lower" else value >= self.budget
+
+    @property
+    def wanted(self) -> float:
+        """What is required: the budget itself, if it is not known to be missed."""
+        return self.budget if self.required is None else self.required
+
+    def reached_by(self, value: float) -> bool:
+        """Return whether ``value`` is all that is required."""
+        return value <= self.wanted if self.better == "lower" else value >= self.wanted
+
+    def requirement(self, value: float) -> dict[str, Any]:
+        """Return what results say of a requirement beside the budget; empty if there is none."""
+        if self.required is None:
+            return {}
+        reached = self.reached_by(value)
+        return {"required": self.required, "reached": reached, "missed": self.missed}
 
     @property
     def bound(self) -> str:
@@ -265,6 +250,28 @@ _GATING = (
         "the same on an ECP5; a minute",
         ("router.lut4",),
     ),
+    *(
+        Group(
+            f"probe_{size}",
+            "trebuchet.bench.probe:cells",
+            f"cells of the trace core on an ECP5, size {size}; half a minute",
+            tuple(f"probe.{size}_{cell}" for cell in ("lut4", "ff", "bram18")),
+            size,
+        )
+        for size in ("tutorial", "deep", "wide")
+    ),
+    Group(
+        "sd_read",
+        "trebuchet.bench.sd:share",
+        "share of a 4-bit bus that a long read from an SD card carries; under a minute",
+        ("sd.read_share",),
+    ),
+    Group(
+        "sd_area",
+        "trebuchet.bench.sd:area",
+        "area of the SD host on an ECP5; half a minute",
+        ("sd.lut4",),
+    ),
     Group(
         "ltl",
         "trebuchet.bench.ltl:cycles",
@@ -276,6 +283,35 @@ _GATING = (
         "trebuchet.bench.ltl:area",
         "area of the LTL engine, 64 connections, 64 bits; about a minute",
         ("ltl.lut6", "ltl.bram36"),
+    ),
+    Group(
+        "web_rates",
+        "trebuchet.bench.web:rates",
+        "cycles of a request to the web service on open connections, large files; some minutes",
+        (
+            "web.keepalive_1k_cycles",
+            "web.keepalive_64_cycles",
+            "web.keepalive_64_pipelined_cycles",
+            "web.large_share",
+        ),
+    ),
+    Group(
+        "web_latency",
+        "trebuchet.bench.web:latency",
+        "cycles from a request's last byte to its answer's first; a minute",
+        ("web.hit_latency_cycles",),
+    ),
+    Group(
+        "web_area",
+        "trebuchet.bench.web:area",
+        "area of the web service with four lanes, 64 bits; two minutes",
+        ("web.lut6", "web.bram36"),
+    ),
+    Group(
+        "web_area_ecp5",
+        "trebuchet.bench.web:area_ecp5",
+        "area of the web service with one lane and 64 sessions on an ECP5; a minute",
+        ("web.lut4", "web.bram18"),
     ),
     Group(
         "firmware",
@@ -315,6 +351,48 @@ _GATING = (
     ),
 )
 
+
+def _web(name: str, target: str, description: str, *figures: str) -> Group:
+    """Return a dated group of the web service."""
+    figures = tuple(f"web.{figure}" for figure in figures)
+    return Group(f"web_{name}", f"trebuchet.bench.{target}", description, figures, dated=True)
+
+
+#: Objects' sizes (:data:`.web.SIZES`).
+_SIZES = ("64", "1k", "16k", "256k", "4m")
+_WEB = (
+    _web(
+        "full",
+        "web:beside_many",
+        "cycles of a connection with one request beside 100,000 idle ones; a quarter of an hour",
+        *("http_1k_100k_cycles", "idle_100k_share", "churn_100k_leaks"),
+    ),
+    _web(
+        "misses",
+        "web:beside_misses",
+        "rate of hits while misses wait for a drive; a minute",
+        "hits_beside_misses",
+    ),
+    _web(
+        "incomplete",
+        "web:beside_incomplete",
+        "rate of new requests beside 100,000 that never end; a quarter of an hour",
+        *("incomplete_100k_share", "incomplete_100k_leaks"),
+    ),
+    _web(
+        "sizes",
+        "web:sizes",
+        "transactions with objects of 64 bytes to 4 MB; some minutes",
+        *(f"size_{name}_{what}" for what in ("cycles", "share") for name in _SIZES),
+    ),
+    _web(
+        "servers",
+        "web_servers:servers",
+        "nginx and lighttpd on this machine, under wrk; half a minute a seed",
+        *(f"{name}_1k{kind}_rate" for name in ("nginx", "lighttpd") for kind in ("", "_each")),
+    ),
+)
+
 _DATED = (
     Group(
         "ecg_training",
@@ -342,17 +420,21 @@ _DATED = (
         ("tcp.http_1k_100k_cycles", "tcp.churn_100k_leaks"),
         dated=True,
     ),
+    *_WEB,
     Group(
         "jobs",
         "trebuchet.bench.jobs:jobs",
-        "the job server on this machine, beside an echo server; two minutes a seed",
+        "the job server on this machine, beside an echo server and HAProxy; four minutes a seed",
         (
             "jobs.cpu_ratio_echo",
             "jobs.cpu_ratio_copying",
+            "jobs.throughput_ratio_haproxy",
             "jobs.small_ratio_echo",
             "jobs.latency_added_p50_us",
             "jobs.latency_added_p99_us",
+            "jobs.latency_unlimited",
             "jobs.fairness_64",
+            "jobs.stalled_effect",
             "jobs.linear_44",
         ),
         dated=True,

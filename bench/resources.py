@@ -32,15 +32,18 @@ with their vendors' tools; a LUT of theirs is comparable to a LUT6, an ALM to mo
 _PARTS = {
     "board": "Boards",
     "tcp": "TCP engine",
+    "web": "Web service",
     "shell": "Complete shell",
     "ecg": "ECG role",
     "matmul": "Matrix multiply role",
     "memory": "Memory arbiter",
+    "sd": "SD host",
     "gowin": "TCP engine on a Gowin GW2A-18",
     "router": "Elastic router",
     "ltl": "LTL transport",
     "cluster": "Node of a cluster of four: router, LTL, callers, server",
     "bridge": "Bridge",
+    "probe": "Trace core",
     "firmware": "Firmware",
     "boot": "Start and interrupts of the firmware",
 }
@@ -66,6 +69,8 @@ def _rows(
         theirs = references.get(figure)
         source = f"{number(theirs[0])}, {theirs[1]}" if theirs else ""
         bound = f"{sign} {number(budget.budget)} {budget.unit}"
+        if budget.missed:
+            bound += f"; **required: {sign} {number(budget.wanted)}**, missed: {budget.missed}"
         yield f"| `{figure}` | {value} | {bound} | {source} | {_origin(row) if row else ''} |"
 
 

@@ -214,6 +214,7 @@ def figures(
                 "unit": budget.unit,
                 "budget": budget.budget,
                 "kept": budget.kept_by(value),
+                **budget.requirement(value),
                 "inputs": outcome.inputs,
             }
         result |= mine
