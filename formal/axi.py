@@ -1,16 +1,15 @@
-"""Memory ports on AXI4, and registers behind AXI4-Lite.
+"""Memory ports on AXI4.
 
 Of :class:`~trebuchet.cores.axi.AxiMaster`, for commands of any place and length: the parts of a
 burst follow one another from its first address on and have as many beats as it has; none crosses a
 multiple of 4 KiB; each comes with as many beats of write data as its address says, the last one
-marked. And for both components that every stream keeps the ready/valid contract, as AXI asks.
+marked. And that every stream keeps the ready/valid contract, as AXI asks.
 
-Not proved: that tags and answers belong together, which rests on Amaranth's FIFO, and what a
-register's access does; both are tested (``tests/test_axi.py``).
+Not proved: that tags and answers belong together, which rests on Amaranth's FIFO and is tested
+(``tests/test_axi.py``).
 """
 
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Fragment, Signal
-from trebuchet.cores.csr import Register, RegisterBlock
 
 from .kit.contracts import contract
 from .kit.proof import Mutant, Proof
@@ -88,18 +87,6 @@ class AxiBursts(Elaboratable):
         ]
 
 
-def _registers():
-    return RegisterBlock(
-        "few",
-        (
-            Register("level", "rw", 16, reset=5),
-            Register("start", "stb", 40),
-            Register("alarm", "w1c", 8),
-            Register("done", "ro", 1),
-        ),
-    )
-
-
 PROOFS = (
     Proof(
         name="axi_bursts",
@@ -133,14 +120,5 @@ PROOFS = (
         ),
         size="32, 1, 4",
         cover_depth=10,
-    ),
-    contract(
-        "axi_lite.AxiLiteRegisters",
-        lambda cls: cls([_registers()]),
-        (
-            Mutant("overwrites", "aw.valid & w.valid & ~b.valid", "aw.valid & w.valid"),
-            Mutant("reads_on", "ar.ready.eq(~pending & ~r.valid)", "ar.ready.eq(~pending)"),
-        ),
-        size="four registers",
     ),
 )

@@ -1,10 +1,8 @@
 """`trebuchet prove`."""
 
-import warnings
 from typing import Annotated
 
 import typer
-from amaranth.hdl import UnusedElaboratable
 
 from ..models.ending import catch_termination
 from ..models.errors import TrebuchetError
@@ -58,8 +56,6 @@ def prove(
     covered, or if a mutant is missed. With --all or --record, good results go into the ledger of
     formal/ and onto the page docs/proofs.md.
     """
-    # Harnesses take cores apart, and leave parts of them out.
-    warnings.simplefilter("ignore", UnusedElaboratable)
     for name in set(engine or []) - set(SOLVERS):
         raise TrebuchetError(f"there is no engine {name!r}; there are: {', '.join(SOLVERS)}")
     with catch_termination(), Report(as_json) as report:

@@ -7,8 +7,8 @@ never holds one up; the board's addresses and the tick reach all who need them; 
 part is one of the shell's. The parts are built with the sizes and addresses of the shell's
 configuration, services in the order of their TCP ports.
 
-Two plans are built: two roles with a TCP port each, and with peers none. Not proved: the parts,
-which have proofs of their own; a reset while running.
+Two plans are built: two roles with a TCP port each and a drive, and with peers none. Not proved:
+the parts, which have proofs of their own; a reset while running.
 """
 
 from amaranth.hdl import Assert, Const, Cover, Elaboratable, Value
@@ -34,7 +34,7 @@ PORTS = {0: (7, 9, 80, 4000, 4001, 8080), 2: (7, 9, 80, 4000, 8080)}
 PARTS = (
     *("Classifier", "Parser", "TcpEngine", "Sender", "PacketArbiter"),
     *("Echo", "Discard", "Mailbox", "SmpFramer", "Responder", "ServiceMerge"),
-    "BoardWindow",
+    *("BoardWindow", "DriveRegisters", "DriveDma"),
 )
 
 
@@ -65,7 +65,9 @@ class ShellProof(Elaboratable):
     def elaborate(self, platform):
         m = new_harness()
         plan = PLANS[self.peers]
-        config = self.cores.ShellConfig(tcp=TCP, base=BASE, plan=plan, peers=self.peers)
+        config = self.cores.ShellConfig(
+            tcp=TCP, base=BASE, plan=plan, peers=self.peers, drive=not self.peers
+        )
         self.config, self.dut = config, self.cores.Shell(config)
         dut = self.dut
         self.roles, self.arbiter = hollow(dut._roles), hollow(dut._arbiter)
@@ -82,6 +84,8 @@ class ShellProof(Elaboratable):
         self._settings(m)
         if self.cluster is not None:
             self._cluster(m)
+        else:
+            self._drive(m)
         return m
 
     def _line(self, m):
@@ -156,8 +160,7 @@ class ShellProof(Elaboratable):
             Assert(page.length == self.dut.csr_shell.page_length),
         ]
         irq = mailbox.irq | roles.irq | window.irq
-        if self.cluster is not None:
-            irq = irq | self.cluster.irq
+        irq = irq | (self.cluster if self.peers else part("DriveRegisters")).irq
         m.d.comb += [Assert(self.dut.irq == irq), Cover(self.dut.irq & ~mailbox.irq)]
 
     def _memory(self, m):
@@ -167,6 +170,8 @@ class ShellProof(Elaboratable):
         users += [self.roles.mems[k] for k in range(len(self.roles.slots))]
         if self.cluster is not None:
             users += [self.cluster.mems[k] for k in range(self.peers + 1)]
+        else:
+            users.append(part("DriveDma").mem)
         m.d.comb += Assert(Const(len(ports)) == len(users))
         for user, port in zip(users, ports, strict=True):
             memory(m, user, port)
@@ -195,6 +200,19 @@ class ShellProof(Elaboratable):
             all_of(m, getattr(dut, f"csr_{name}"), unit.csr)
         for name in self.roles.blocks:
             all_of(m, getattr(dut, f"csr_{name}"), getattr(self.roles, f"csr_{name}"))
+
+    def _drive(self, m):
+        dut, part = self.dut, self.core.part
+        registers, dma = part("DriveRegisters"), part("DriveDma")
+        same(m, registers.job, dma.job)
+        same(m, dma.done, registers.done)
+        all_of(m, dut.drive, dma.drive)
+        all_of(m, dut.csr_drive, registers.csr)
+        m.d.comb += [
+            Assert(registers.sectors == dut.drive.sectors),
+            Assert(registers.ready == dut.drive.ready),
+            Assert(registers.present == dut.drive.present),
+        ]
 
     def _cluster(self, m):
         dut, cluster, shell = self.dut, self.cluster, self.dut.csr_shell
@@ -236,12 +254,25 @@ def _mutants(peers):
             ),
             Mutant(
                 "lost_interrupt",
-                "(mailbox, roles, cluster)",
-                "(mailbox, cluster)",
+                "(mailbox, self._web, roles, cluster)",
+                "(mailbox, self._web, cluster)",
                 4,
                 within="elaborate",
             ),
-            Mutant("silent_window", "self._irqs.append(window.irq)", "pass", 4),
+            Mutant(
+                "silent_drive",
+                "self._irqs.append(registers.irq)",
+                "pass",
+                4,
+                within="_connect_drive",
+            ),
+            Mutant(
+                "medium_always_ready",
+                "registers.ready.eq(self.drive.ready)",
+                "registers.ready.eq(1)",
+                4,
+            ),
+            Mutant("silent_window", "self._irqs.append(window.irq)", "pass", 4, within="_window"),
             Mutant("door_of_nobody", "framer.door.eq(window.door)", "framer.door.eq(1)", 4),
             Mutant(
                 "page_of_the_slots",
@@ -260,7 +291,11 @@ def _mutants(peers):
             4,
         ),
         Mutant(
-            "lost_interrupt", "(mailbox, roles, cluster)", "(mailbox, roles)", 4, within="elaborate"
+            "lost_interrupt",
+            "(mailbox, self._web, roles, cluster)",
+            "(mailbox, self._web, roles)",
+            4,
+            within="elaborate",
         ),
         Mutant(
             "no_tick",

@@ -7,7 +7,7 @@ import sys
 import time
 
 from patience import Patience, wait_until
-from trebuchet.cores.shell import ShellConfig
+from trebuchet.cores.shell_config import ShellConfig
 from trebuchet.cores.tcp.config import TcpConfig
 from trebuchet.sim.build import build
 from trebuchet.sim.run import Board
@@ -88,9 +88,9 @@ def fabric_in_simulation(*arguments, impatient=False):
 
 
 @contextlib.contextmanager
-def board_in_simulation(*arguments):
-    """The whole SoC, once its firmware says that it is ready."""
-    made = source("board")
+def board_in_simulation(*arguments, plan=None, **options):
+    """The whole SoC, once its firmware is ready; ``plan`` and ``options``: of its source."""
+    made = source("board", plan, **options)
     with Board(build(made), arguments, cwd=made.folder, ready="ready") as board:
         know_address(board)
         yield board

@@ -43,7 +43,8 @@ static void status_case(struct text *text, struct input *data, unsigned count)
 		{ "ltl", "frames", 0x200, 1 }, { "ecg", "jobs", 0x300, 2 },
 	};
 	char version[32] = "";
-	struct status_info info = { .version = version, .board = "sim", .start = "power", .registers = "0123" };
+	struct status_info info = { .version = version, .board = "sim", .start = "power",
+		.memory_test = "good", .registers = "0123" };
 
 	info.uptime_ms = (uint32_t)take(data, 4);
 	for (unsigned k = 0; k + 1 < sizeof(version) && data->at < data->end; k++)
@@ -59,7 +60,7 @@ static void text_case(struct text *text, unsigned what, unsigned number, struct 
 	if (what == HEAD) {
 		enum http_status status = (enum http_status)take(data, 2);
 
-		http_head(text, status, (size_t)take(data, 4));
+		http_head(text, status, (enum http_page)(number & 1), (size_t)take(data, 4));
 	} else if (what == UNSIGNED) {
 		text_unsigned(text, take(data, 8));
 	} else if (what == HEX) {
@@ -99,7 +100,10 @@ size_t run_cases(const uint8_t *input, size_t length, uint8_t *output)
 
 		rest.at += bytes;
 		if (what == JUDGE) {
-			out = put(put(out, 2), (uint32_t)http_judge((const char *)data.at, bytes));
+			enum http_page page = HTTP_PAGE_STATUS;
+			uint32_t status = (uint32_t)http_judge((const char *)data.at, bytes, &page);
+
+			out = put(put(out, 2), status | (uint32_t)page << 15);
 			continue;
 		}
 

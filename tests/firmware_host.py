@@ -4,7 +4,13 @@ import ctypes
 import subprocess
 from pathlib import Path
 
-from trebuchet.soc.firmware import build_header, status_codes_header
+from trebuchet.models.http.c_header import store_header
+from trebuchet.soc.firmware import (
+    build_header,
+    front_page_header,
+    status_codes_header,
+    web_header,
+)
 
 FIRMWARE = Path(__file__).resolve().parent.parent / "firmware"
 WARNINGS = ("-std=gnu11", "-Wall", "-Wextra", "-Werror")
@@ -32,6 +38,9 @@ def generated(folder):
     (folder / "generated").mkdir(parents=True, exist_ok=True)
     (folder / "generated" / "trebuchet_status_codes.h").write_text(status_codes_header())
     (folder / "generated" / "trebuchet_build.h").write_text(build_header([]))
+    (folder / "generated" / "trebuchet_front_page.h").write_text(front_page_header())
+    (folder / "generated" / "trebuchet_store.h").write_text(store_header())
+    (folder / "generated" / "trebuchet_web.h").write_text(web_header())
     (folder / "generated" / "soc.h").touch()
     return folder
 

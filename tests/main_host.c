@@ -109,6 +109,10 @@ void mailbox_start(void)
 {
 }
 
+void web_serve(void)
+{
+}
+
 void mailbox_serve(void)
 {
 }

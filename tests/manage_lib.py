@@ -39,6 +39,8 @@ SOURCES = (
     "manage",
     "node",
     "update",
+    "web",
+    "web_image",
     "smp",
     "lease",
     "http",

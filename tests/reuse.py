@@ -39,7 +39,7 @@ COMMON = ("conftest.py", "limits.py", "native.py", "reuse.py")
 #: Strings in a test that stand for the whole project.
 COMMANDS = ("trebuchet", "make", "trebuchet.host.cli")
 #: Programs whose version can change a result.
-COMPILERS = ("g++", "gcc", "riscv64-unknown-elf-gcc", "cargo")
+COMPILERS = ("clang++", "g++", "gcc", "riscv64-unknown-elf-gcc", "cargo")
 #: Variables of the project that change no result.
 UNRELATED = ("TREBUCHET_BUILD", "TREBUCHET_DEBUG")
 #: Of a module that was compiled before, Python opens this alone.

@@ -118,6 +118,7 @@ class EngineModel:
         self.pool_end = pool + (sessions + 1) * self.segment
         self.responder, self.writable = responder, writable
         self.latency, self.stall, self.pause = latency, stall, stall
+        self.refuse = stall  # the same of `tx` and `free`
         self.now = 0
         self.finished = 0
         self.events = 0
@@ -298,7 +299,7 @@ class EngineModel:
         self._event_valid.set(ctx, self._told is not None)
         if self._told is not None:
             self._event_payload.set(ctx, self._told)
-        self._tx_taken, self._free_taken = (self.rng.random() >= self.stall for _ in range(2))
+        self._tx_taken, self._free_taken = (self.rng.random() >= self.refuse for _ in range(2))
         self._tx_ready.set(ctx, self._tx_taken)
         self._free_ready.set(ctx, self._free_taken)
 

@@ -63,7 +63,7 @@ def lab(tmp_path, monkeypatch):
     lab = Lab(group, Ledger(tmp_path / "ledger"))
     monkeypatch.setattr(runner, "BUILD", tmp_path / "figures")
     monkeypatch.setattr(runner, "_sources_state", lambda: lab.text)
-    monkeypatch.setattr(registry.importlib, "import_module", lambda name: lab)
+    monkeypatch.setattr("trebuchet.bench.group.importlib.import_module", lambda name: lab)
     monkeypatch.setattr(dated, "load_budgets", lambda: {"t.mhz": MHZ, "t.cells": MHZ})
     return lab
 

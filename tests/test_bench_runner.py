@@ -7,7 +7,7 @@ import sys
 
 import pytest
 import typer
-from trebuchet.bench import registry, runner
+from trebuchet.bench import cli, registry, runner
 from trebuchet.bench.cli import bench
 from trebuchet.bench.job import Job
 from trebuchet.bench.needs import Unmeasurable
@@ -25,12 +25,15 @@ def lab(tmp_path, monkeypatch):
     budgets.write_text(json.dumps({"t.one": entry, "t.two": entry, "other.x": entry}))
     group = Group("t", "trebuchet.bench.job:job", "", ("t.one", "t.two"))
     lab = Lab(group, Ledger(tmp_path / "ledger"))
+    page = tmp_path / "resources.md"
+    page.touch()
+    monkeypatch.setattr(cli, "PAGE", page)
     monkeypatch.setattr(registry, "BUDGETS", budgets)
     monkeypatch.setattr(runner, "LEDGER", lab.ledger.folder)
     monkeypatch.setattr(runner, "BUILD", tmp_path / "figures")
     monkeypatch.setattr(runner, "GROUPS", {"t": group})
     monkeypatch.setattr(runner, "_sources_state", lambda: lab.sources)
-    monkeypatch.setattr(registry.importlib, "import_module", lambda name: lab)
+    monkeypatch.setattr("trebuchet.bench.group.importlib.import_module", lambda name: lab)
     return lab
 
 
@@ -339,3 +342,28 @@ def test_command_shows_dated_rows_with_commit_date_and_seeds():
             "tools",
             "inputs",
         }
+
+
+def test_a_requirement_beside_the_budget():
+    area = Budget(900, "LUT4", "lower", required=500, missed="two lanes")
+    assert area.kept_by(880)
+    assert not area.kept_by(901)
+    assert area.requirement(880) == {"required": 500, "reached": False, "missed": "two lanes"}
+    assert area.requirement(500)["reached"]
+    assert Budget(900, "LUT4", "lower").requirement(1000) == {}
+    share = Budget(0.8, "share", "higher", required=0.9, missed="idle sessions")
+    assert not share.requirement(0.85)["reached"]
+    assert share.requirement(0.9)["reached"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "fault"),
+    [
+        ({"required": 500}, "both, or neither"),
+        ({"missed": "why"}, "both, or neither"),
+        ({"required": 901, "missed": "why"}, "must be stricter than the budget, not 901"),
+    ],
+)
+def test_requirements_that_say_nothing(entry, fault):
+    with pytest.raises(ValueError, match=fault):
+        Budget(900, "LUT4", "lower", **entry)

@@ -108,5 +108,8 @@ def test_the_commands_list_them():
     runner = CliRunner()
     rows = json.loads(runner.invoke(app, ["board", "candidates", "--json"]).output)
     assert {row["platform"] for row in rows} == {e.platform for e in candidates() if not e.lacks}
-    assert candidate("logicbone").platform in runner.invoke(app, ["board", "candidates"]).output
+    table = runner.invoke(app, ["board", "candidates"], env={"COLUMNS": "80"}).output
+    words = [line.split() for line in table.splitlines()]
+    assert ["trellisboard", "LFE5UM5G-85F-8BG756C", "DDR3", "x32", "rgmii", "yes"] in words
+    assert [candidate("machdyne_kopflos").platform, "LFE5U-", "DDR3", "x16", "rmii", "-"] in words
     assert "hackaday_hadbadge" in runner.invoke(app, ["board", "candidates", "--all"]).output

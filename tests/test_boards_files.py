@@ -48,7 +48,7 @@ def test_a_boards_own_file_is_that_board(root):
 
 def test_two_boards_cannot_have_one_name(written):
     path = written(GOOD.replace('name="mine"', 'name="ulx3s"'))
-    with pytest.raises(TrebuchetError, match="there is a board called 'ulx3s' already$"):
+    with pytest.raises(TrebuchetError, match="there is a board called 'ulx3s' already; give "):
         load_board(path)
 
 
@@ -61,10 +61,10 @@ def test_two_boards_cannot_have_one_name(written):
         ("\n\nimport nothing_like_this\n", r"my_board\.py:3: ModuleNotFoundError: No module named"),
         (
             GOOD.replace("title=", "tittle="),
-            r"my_board\.py:5: TypeError: .*unexpected keyword argument 'tittle'$",
+            r"my_board\.py:5: TypeError: .*unexpected keyword argument 'tittle'; docs/",
         ),
         (GOOD.replace("50_000_000", "50"), "^Board 'mine': sys_clk_hz must be an integer from "),
-        (GOOD.replace('"45F"', '"44F"'), r"my_board\.py:\d+: KeyError: '44F'$"),
+        (GOOD.replace('"45F"', '"44F"'), r"my_board\.py:\d+: KeyError: '44F'; docs/"),
         (
             GOOD.replace("lut4_budget", 'tcp="huge", lut4_budget'),
             r"^Board 'mine': tcp must be one of \('lean', 'tiny', 'small', .*\), not 'huge'$",
@@ -72,19 +72,19 @@ def test_two_boards_cannot_have_one_name(written):
         (GOOD.replace("32 << 20", '"32M"'), "^Board 'mine': dram_bytes must be an integer from "),
         (GOOD.replace("lambda: None", "None"), "^Board 'mine': platform must be a function, not N"),
         ("", r"my_board\.py must define BOARD, a "),
-        ("import sys\nsys.exit(3)\n", r"my_board\.py:2: SystemExit: 3$"),
-        ("\nraise GeneratorExit\n", r"my_board\.py:2: GeneratorExit$"),
+        ("import sys\nsys.exit(3)\n", r"my_board\.py:2: SystemExit: 3; docs/"),
+        ("\nraise GeneratorExit\n", r"my_board\.py:2: GeneratorExit; docs/"),
         (
             "def __getattr__(name):\n    raise ValueError(name)\n",
-            r"my_board\.py:2: ValueError: BOARD$",
+            r"my_board\.py:2: ValueError: BOARD; docs/",
         ),
-        ("\nraise RuntimeError('a\\nb')\n", r"my_board\.py:2: RuntimeError: a b$"),
-        ("raise RuntimeError\n", r"my_board\.py:1: RuntimeError$"),
+        ("\nraise RuntimeError('a\\nb')\n", r"my_board\.py:2: RuntimeError: a b; docs/"),
+        ("raise RuntimeError\n", r"my_board\.py:1: RuntimeError; docs/"),
         # Python 3.11.4 has made a SyntaxError of it.
-        ("x\0y\n", r"my_board\.py: (Syntax|Value)Error: source code .* contain null bytes$"),
+        ("x\0y\n", r"my_board\.py: (Syntax|Value)Error: source code .* contain null bytes; docs/"),
         (
             "class Odd(Exception):\n    def __str__(self):\n        return 1 / 0\n\n\nraise Odd\n",
-            r"my_board\.py:6: Odd$",
+            r"my_board\.py:6: Odd; docs/",
         ),
     ],
 )
@@ -130,7 +130,7 @@ def test_a_file_outside_the_tree_is_remembered(written, root):
 
 
 def test_a_folder_is_no_board_file(tmp_path):
-    with pytest.raises(TrebuchetError, match=r" is a folder, not a board file$"):
+    with pytest.raises(TrebuchetError, match=r" is a folder, not a board file; name a file in it$"):
         load_board(f"{tmp_path}/")
 
 

@@ -9,7 +9,7 @@ from trebuchet.boards.flash import Flash, flash_layout
 from trebuchet.boards.presets import TCP_FIELDS, TCP_PRESETS
 from trebuchet.boards.schema import BoardError
 from trebuchet.cores.services.mailbox import Mailbox
-from trebuchet.cores.shell import ShellConfig
+from trebuchet.cores.shell_config import ShellConfig
 from trebuchet.cores.shell_memory import MAILBOX_SLOT, RESULT_SLOT
 from trebuchet.cores.tcp import config
 from trebuchet.cores.tcp.config import TcpConfig
@@ -49,7 +49,7 @@ def test_every_board_loads_under_its_name(name):
         ({"sys_clk_hz": 5e7}, "sys_clk_hz must be an integer from 1000000 to 500000000, "),
         (
             {"plan": Plan.of_roles("webserver")},
-            "plan.roles must be of benchmark, ecg, loopback, matmul, verilog_example, not 'webs",
+            "plan.roles must be of benchmark, burnin, ecg, loopback, matmul, verilog_example, ",
         ),
         ({"plan": "ecg"}, "plan must be a Plan of roles and services, not 'ecg'"),
         ({"data_width": 48}, "data_width must be one of (32, 64), not 48"),
@@ -81,6 +81,11 @@ def test_every_board_loads_under_its_name(name):
         ),
         ({"bridge": 1}, "bridge must be one of (False, True), not 1"),
         ({"external_tick": 2}, "external_tick must be one of (False, True), not 2"),
+        ({"drive": "card"}, "drive must be one of ('none', 'stream', 'sd'), not 'card'"),
+        (
+            {"drive": "stream", "flow": "trellis", "device": "LFE5U-25F", "lut4_budget": None},
+            "drive must be 'none' or, with a processor, 'sd' or (if simulated) 'stream', not",
+        ),
         ({"data_width": 32.0}, "data_width must be one of (32, 64), not 32.0"),
         (
             {"dram_bytes": None},

@@ -43,6 +43,7 @@ from trebuchet.cores.tcp.sender import SENDER_BLOCK
 from trebuchet.models.smp_framing import TYPE_DATA, data_message, error_message
 from trebuchet.models.status import Status
 from trebuchet.sim.tops import MAC
+from trebuchet.soc.firmware import FIRMWARE_DIR
 
 pytestmark = [pytest.mark.slow, needs_network]
 
@@ -158,6 +159,15 @@ def test_client_that_resets_while_its_page_is_written(board):
             connection.sendall(GET_STATUS[:length])
             reset(connection)
     assert status(board)["board"] == "sim"
+
+
+def test_front_page(board):
+    page = (FIRMWARE_DIR / "front.html").read_bytes()
+    head, _, body = ask(board, 80, b"GET / HTTP/1.1\r\nHost: b\r\n\r\n").partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n")
+    assert body == page
+    again, _, body = ask(board, 80, b"HEAD / HTTP/1.1\r\nHost: b\r\n\r\n").partition(b"\r\n\r\n")
+    assert (again, body) == (head, b"")
 
 
 def test_fixed_page(board):

@@ -4,7 +4,6 @@ ECG (two instances), matrix multiply and loopback, each with clients of its own.
 clients get is byte-exact; loopback's get their bytes, or ``ABORTED`` for what a reset has ended.
 """
 
-import contextlib
 import json
 import random
 import sys
@@ -12,7 +11,13 @@ import threading
 from pathlib import Path
 
 import pytest
-from e2e_board import assert_drained, know_address, quiet_counters, status, status_counters
+from e2e_board import (
+    assert_drained,
+    board_in_simulation,
+    quiet_counters,
+    status,
+    status_counters,
+)
 from e2e_clients import read_all, read_message, run_clients
 from patience import PATIENCE
 from sim_tops import needs_network
@@ -20,9 +25,6 @@ from trebuchet.client.status import roles_of
 from trebuchet.models.plan import Plan
 from trebuchet.models.smp_framing import TYPE_DATA, TYPE_RESPONSE, data_message, error_message
 from trebuchet.models.status import Status
-from trebuchet.sim.build import build
-from trebuchet.sim.run import Board
-from trebuchet.sim.tops import source
 
 pytestmark = [pytest.mark.slow, needs_network]
 
@@ -33,17 +35,9 @@ LOSSY = ("--loss", "2%", "--reorder", "2%", "--duplicate", "1%", "--seed", str(S
 TREBUCHET = [sys.executable, "-m", "trebuchet.host.cli"]
 
 
-@contextlib.contextmanager
-def simulated(*arguments):
-    made = source("board", PLAN)
-    with Board(build(made), arguments, cwd=made.folder, ready="ready") as board:
-        know_address(board)
-        yield board
-
-
 @pytest.fixture(scope="module")
 def board():
-    with simulated() as board:
+    with board_in_simulation(plan=PLAN) as board:
         yield board
 
 
@@ -143,7 +137,7 @@ def loopback(board, rng, over, seen):
 def test_all_roles_under_load(minutes, products):
     print(f"seed {SEED}")
     over, seen = threading.Event(), []
-    with simulated(*LOSSY) as board:
+    with board_in_simulation(*LOSSY, plan=PLAN) as board:
         fresh = quiet_counters(board)
         reports = {}
 

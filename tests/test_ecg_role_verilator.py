@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from streams import make_rng
-from test_ecg_role import checksum, configuration
 from test_ecg_stream import cut
-from test_roles_ecg import heart
+from test_roles_ecg_pipeline import heart
+from test_roles_ecg_role import checksum, configuration
 from trebuchet.bench.ecg import block_of
 from trebuchet.cores.roles.contract import JobKind
 from trebuchet.cores.roles.ecg.load import STORE_LOG2

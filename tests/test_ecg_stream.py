@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 from ecg_lane_bench import Work, play
-from streams import make_rng, packet_get, run, seeds, stream_put
-from test_roles_ecg import heart
+from streams import make_rng, seeds
+from test_roles_ecg_pipeline import heart
 from trebuchet.cores.roles.contract import JobKind
-from trebuchet.cores.roles.ecg.load import PairPacker, RecordLoader
 from trebuchet.models.ecg import model
-from trebuchet.models.ecg.record import KEPT, MAX_PART, RecordStream
+from trebuchet.models.ecg.record import MAX_PART, RecordStream
 from trebuchet.models.status import Status
 
 pytestmark = pytest.mark.slow
@@ -114,37 +113,3 @@ def test_lengths():
     works += [Work(quiet, b"", JobKind.STREAM, 1), Work(bytes(2 * 65), b"")]
     works += record_work([np.zeros(MAX_PART, np.int16)])
     play(4, [works])
-
-
-@pytest.mark.parametrize("width", [32, 64, 128])
-def test_packer(width):
-    """Pairs in, whole packets out, for every number of pairs at the end."""
-    rng = make_rng(0, f"packer {width}")
-    dut = PairPacker(width)
-    packets = [rng.randbytes(4 * n) for n in range(1, 10)]
-
-    async def put(ctx):
-        for packet in packets:
-            for at in range(0, len(packet), 4):
-                values = [
-                    int.from_bytes(packet[at + i : at + i + 2], "little", signed=True)
-                    for i in (0, 2)
-                ]
-                pair = {"even": values[0], "odd": values[1], "last": at + 4 == len(packet)}
-                await stream_put(ctx, dut.i, pair, rng=rng)
-
-    async def get(ctx):
-        for packet in packets:
-            assert await packet_get(ctx, dut.o, rng=make_rng(0, "get")) == (packet, False)
-
-    run(dut, put, get, limit=2000)
-
-
-def test_bad_parameters():
-    for options, message in [
-        ({"scratch": 0x100}, "Scratch memory must begin at a multiple of 2048, not 256"),
-        ({"scratch": 0, "tail": 30}, "Tail must be a multiple of 4, 32 to 700, not 30"),
-        ({"scratch": 0, "tail": KEPT}, "Tail must be a multiple of 4, 32 to 700, not 704"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            RecordLoader(sessions=4, **options)

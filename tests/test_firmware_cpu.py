@@ -126,7 +126,7 @@ def expected(root, sources, tmp_path_factory):
 def test_the_cases_reach_every_answer(expected):
     assert len(expected) == len(all_cases()) > 500
     judged = {
-        struct.unpack("<H", a)[0]
+        struct.unpack("<H", a)[0] & 0x7FFF  # the highest bit is the page
         for a, c in zip(expected, all_cases(), strict=True)
         if c[0] == JUDGE
     }

@@ -20,10 +20,10 @@ from manage_lib import (
 )
 from service_model import Connection
 from streams import seeds
-from test_services_board import Bench, configuration
 from test_services_fence import stamped
 from test_services_framer import SEGMENT, work
 from test_services_late import sweeping
+from test_services_smp_board import Bench, configuration
 from trebuchet.client.smp import Configuration, Core
 from trebuchet.cores.services.smp_board import BOARD_BLOCK
 from trebuchet.cores.services.smp_registers import SMP_BLOCK

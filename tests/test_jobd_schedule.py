@@ -4,6 +4,7 @@ import subprocess
 
 import pytest
 from jobd_bench import build
+from trebuchet.host.measure.figures import jain
 
 
 def schedule(policy, nodes, jobs, *users, window=2):
@@ -45,3 +46,9 @@ def test_a_saturated_pool_has_no_idle_node(policy):
 def test_any_window_keeps_the_shares(window):
     users, _ = schedule("least", 3, 3000, (0, 1), (0, 5), window=window)
     assert near(users[0], 5 * users[1])
+
+
+def test_a_slow_start_is_forgotten():
+    """The first jobs of a cold machine are long, of whichever user they are: that counts once."""
+    users, _ = schedule("least", 4, "40000:8", *[(0, 1)] * 64)
+    assert jain(users) > 0.995, users

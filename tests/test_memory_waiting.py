@@ -4,7 +4,8 @@ import pytest
 from streams import MemoryRequester, MemoryResponder, make_rng, run, seeds
 from test_memory_model import random_traffic
 from trebuchet.cores.memory_arbiter import MemoryArbiter
-from trebuchet.cores.shell import Shell, ShellConfig
+from trebuchet.cores.shell import Shell
+from trebuchet.cores.shell_config import ShellConfig
 from trebuchet.models.plan import Plan
 
 REGION = 2048

@@ -94,7 +94,11 @@ def test_a_file(tmp_path):
     [
         ("[[role]", "Expected"),
         ("role = 3", "role must be tables"),
-        ("[[rolle]]", r"it may have \[\[role\]\], .* and \[\[engine\]\], not \['rolle'\]"),
+        ("[[rolle]]", r"it may have \[\[role\]\], .* and \[probes\], not \['rolle'\]"),
+        ("[probes]\ndepth = 64", r"\[probes\] must have signals, may have depth, and nothing"),
+        ("[probes]\nsignals = 'tx'", r"signals of \[probes\] must be a list of paths"),
+        ("[probes]\nsignals = ['Tx']", "a probe must be names joined by dots"),
+        ("[probes]\nsignals = ['tx']\ndepth = 9", "the depth of probes must be a power of two"),
         ("[[role]]\nname = 'a'", r"each \[\[role\]\] must have a kind"),
         ("[[role]]\nkind = 'a'\nx = [1]", "role 'a': options must be"),
         ("[[service]]\nport = 3", r"each \[\[service\]\] must have port and framing"),

@@ -117,10 +117,10 @@ def test_another_firmware(build, tmp_path):
     assert other.elf.read_bytes() == build.elf.read_bytes()
     text = tmp_path / "bios.bin"
     text.write_bytes(b"no ELF")
-    with pytest.raises(TrebuchetError, match=r"bios\.bin: that is no ELF file, such as bios\.elf"):
-        cli._other_firmware(build, text)
+    with pytest.raises(TrebuchetError, match=r"bios\.bin: that is no ELF file; give one, such"):
+        cli._check_elf(text)
     with pytest.raises(TrebuchetError, match="nowhere: No such file or directory"):
-        cli._other_firmware(build, tmp_path / "nowhere")
+        cli._check_elf(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize("name", ["csr.json", "registers.json"])

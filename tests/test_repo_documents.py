@@ -52,6 +52,11 @@ INSTEAD = {
         "needs the board on this network",
         "trebuchet health --help",
     ),
+    "trebuchet burnin 192.168.1.50": (
+        "needs the board on this network",
+        "trebuchet burnin --help",
+    ),
+    "make release": ("needs boards that were built", "make -n release"),
     "trebuchet sessions 192.168.1.50": (
         "needs the board on this network",
         "trebuchet sessions --help",
@@ -59,6 +64,18 @@ INSTEAD = {
     "trebuchet registers 192.168.1.50 tcp.rto_min 250": (
         "needs the board on this network",
         "trebuchet registers --help",
+    ),
+    "trebuchet probe 192.168.1.50 --list": (
+        "needs the board on this network",
+        "trebuchet probe --help",
+    ),
+    "trebuchet web load 192.168.1.50 build/site": (
+        "needs the board on this network",
+        "trebuchet web load --help",
+    ),
+    "trebuchet store make build/site -o card.img": (
+        "needs a site that was built",
+        "trebuchet store make --help",
     ),
     "trebuchet manage 192.168.1.50 version": (
         "needs the board on this network",

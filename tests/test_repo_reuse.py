@@ -86,8 +86,8 @@ def test_every_form_of_import_is_seen(tmp_path, monkeypatch):
 
 
 def test_inputs_of_a_test():
-    router = names(reuse.inputs(ROOT / "tests" / "test_router.py"))
-    assert {"tests/test_router.py", "tests/streams.py", "tests/conftest.py"} <= router
+    router = names(reuse.inputs(ROOT / "tests" / "test_router_router.py"))
+    assert {"tests/test_router_router.py", "tests/streams.py", "tests/conftest.py"} <= router
     assert "cores/router/router.py" in router
     assert "cores/tcp/receive.py" not in router
     fuzz = names(reuse.inputs(ROOT / "tests" / "test_firmware_fuzz.py"))
@@ -107,7 +107,7 @@ def test_inputs_are_found_once_however_many_settings_there_are(monkeypatch):
     monkeypatch.setattr(reuse, "inputs", lambda path: asked.append(path) or frozenset({path}))
     for number in range(20):
         monkeypatch.setenv(f"TREBUCHET_NUMBER{number}", "1")
-    file = ROOT / "tests" / "test_router.py"
+    file = ROOT / "tests" / "test_router_router.py"
     assert list(reuse._settings(file)) == []
     assert asked == [file]
 
@@ -115,7 +115,7 @@ def test_inputs_are_found_once_however_many_settings_there_are(monkeypatch):
 def test_a_command_depends_on_everything():
     found = names(reuse.inputs(ROOT / "tests" / "test_host_cli.py"))
     assert {"host/cli.py", "firmware/main.c", "docs/testplan.toml", "pyproject.toml"} <= found
-    assert "tests/test_router.py" not in found
+    assert "tests/test_router_router.py" not in found
 
 
 PROJECT = """

@@ -9,7 +9,8 @@ import sys
 import pytest
 from trebuchet.cores.roles.catalog import load_role, role_names, slot_block
 from trebuchet.cores.roles.contract import role_block
-from trebuchet.cores.shell import Shell, ShellConfig
+from trebuchet.cores.shell import Shell
+from trebuchet.cores.shell_config import ShellConfig
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.models.plan import Plan
 from trebuchet.soc import role_template
@@ -66,9 +67,10 @@ def test_a_new_role_is_clean(run, created):
 
 @pytest.mark.slow
 def test_a_new_role_passes_its_test(run, created):
-    said = run("pytest", "-q", "-m", "not slow", f"tests/test_roles_{NAME}.py")
+    said = run("pytest", "-q", "-m", "not slow", f"tests/test_roles_{NAME}_role.py")
     assert " passed" in said
     run("pytest", "-q", "tests/test_repo_testplan.py", "-k", "entries or named_tests")
+    run("pytest", "-q", "tests/test_repo_layout.py", "-k", "at_its_path")
 
 
 @pytest.mark.nightly

@@ -5,7 +5,8 @@ import sys
 import pytest
 from trebuchet.cores.roles.catalog import PlannedRole, load_role
 from trebuchet.cores.roles.contract import JobKind
-from trebuchet.cores.shell import Shell, ShellConfig
+from trebuchet.cores.shell import Shell
+from trebuchet.cores.shell_config import ShellConfig
 from trebuchet.models import role_folders
 from trebuchet.models.errors import TrebuchetError
 from trebuchet.models.plan import Plan, RoleEntry

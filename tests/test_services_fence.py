@@ -5,10 +5,10 @@ import struct
 import pytest
 from service_model import Connection
 from streams import make_rng, seeds
-from test_services_board import KINDS, LARGEST, TYPES, configuration, judge
-from test_services_board import Bench as BoardBench
 from test_services_framer import SEGMENT, work
 from test_services_framer import Bench as FramerBench
+from test_services_smp_board import KINDS, LARGEST, TYPES, configuration, judge
+from test_services_smp_board import Bench as BoardBench
 from trebuchet.models.epoch import EPOCH_BITS, check_epoch, is_newer, next_epoch
 from trebuchet.models.smp_framing import (
     MESSAGE_HEADER,

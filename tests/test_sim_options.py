@@ -26,6 +26,7 @@ SIM = [sys.executable, "-m", "trebuchet.host.cli", "sim"]
         (["--time", "cycles:0"], "--time must be wall, soc or cycles:N, not 'cycles:0'"),
         (["--uart", "com1"], "--uart must be none, stdout, stdio, pty or file:PATH, not 'com1'"),
         (["--pcap", "none/x"], "--pcap none/x: there is no folder "),
+        (["--trace", "x.gtkw"], "--trace x.gtkw: waves are in FST; end the name in .fst"),
         (["--trace", "."], "--trace .: this is a folder; name a file in it"),
         (["--pid", "4"], "--pid says which network `trebuchet sim shell` enters; leave it out"),
         (["--boards", "2", "--loss", "3%"], "--loss is for one board; links of several are desc"),

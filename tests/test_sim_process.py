@@ -241,6 +241,7 @@ def test_exit_codes_are_those_of_a_shell(command, code):
     class Here:
         """This machine's network instead of a board's."""
 
+        ip = "192.0.2.2"
         popen = staticmethod(subprocess.Popen)
 
     assert cli._execute(Here, command) == code

@@ -2,13 +2,9 @@
 
 from ltl_bench import command, get_message, link, send_message, setup
 from part_sizes import at_sizes
-from streams import make_rng, packet_get, packet_put, run, stream_get, stream_put
-from trebuchet.cores.bridge.inject import Injector
-from trebuchet.cores.bridge.tap import FrameTap
+from streams import make_rng, packet_get, packet_put, run
 from trebuchet.cores.ltl.config import LtlConfig
-from trebuchet.cores.ltl.deliver import Deliver
 from trebuchet.cores.ltl.engine import Ltl
-from trebuchet.cores.ltl.ingress import Ingress
 from trebuchet.cores.net.classify import Classifier
 from trebuchet.cores.net.frame_port import FramePort
 from trebuchet.cores.net.guard import FrameGuard
@@ -27,44 +23,6 @@ IP = bytes.fromhex("450005dc00004000401100000a0000020a000001")
 def _frames(lengths):
     rng = make_rng(0, "frames")
     return [rng.randbytes(length) for length in lengths]
-
-
-@at_sizes("bridge.tap.FrameTap", width=32, latency=2)
-def test_tap(size):
-    """Frames of legal lengths pass; the next shorter and the next longer one end with an error."""
-    dut, frames = FrameTap(**size), _frames(LENGTHS)
-
-    async def put(ctx):
-        ctx.set(dut.enable, 1)
-        for frame in frames:
-            await packet_put(ctx, dut.i, frame)
-
-    async def get(ctx):
-        for frame, good in zip(frames, LENGTHS.values(), strict=True):
-            got, error = await packet_get(ctx, dut.o)
-            assert error == (not good), len(frame)
-            assert not good or got == frame
-
-    run(dut, put, get, limit=10_000)
-
-
-@at_sizes("bridge.inject.Injector", width=32)
-def test_injector(size):
-    dut, frames = Injector(**size), _frames(LENGTHS)
-    legal = range(size["shortest"], size["longest"] + 1)
-
-    async def put(ctx):
-        ctx.set(dut.enable, 1)
-        for frame in frames:
-            await packet_put(ctx, dut.i, frame)
-
-    async def get(ctx):
-        for frame in (frame for frame in frames if len(frame) in legal):
-            got, error = await packet_get(ctx, dut.o)
-            assert (len(got), error) == (len(frame), False)
-            assert got == frame
-
-    run(dut, put, get, limit=10_000)
 
 
 @at_sizes("net.guard.FrameGuard", width=32, shortest=60)
@@ -148,78 +106,6 @@ def test_frame_port(size):
 
 def config_of(size):
     return LtlConfig(**size)
-
-
-@at_sizes("ltl.ingress.Ingress")
-def test_ingress(size):
-    """Messages of the largest size fill all slots; each lies in its own, with its connection."""
-    config = config_of(size)
-    dut, n = Ingress(config), config.bytes
-    beats = -(-config.max_message // n)
-    written = {}
-
-    async def watch(ctx):
-        async for _, _, en, addr, data in ctx.tick().sample(dut.en, dut.addr, dut.data):
-            if en:
-                written[addr] = data
-
-    watch.background = True
-
-    async def bench(ctx):
-        connection, slots = config.connections - 1, []
-        for message in range(config.slots):
-            vc = message % config.vcs
-            for k in range(beats):
-                beat = {"data": message << 16 | k, "first": k == 0, "last": k == beats - 1}
-                beat["empty"] = (-config.max_message) % n if beat["last"] else 0
-                await stream_put(ctx, dut.i[vc], beat | {"connection": connection})
-            offer = await stream_get(ctx, dut.commit[vc])
-            assert offer.connection == connection
-            assert offer.stored.length == config.max_message
-            slots.append(offer.stored.slot)
-        assert sorted(slots) == list(range(config.slots))
-        assert ctx.get(dut.used) == config.slots
-        low = config.slot_bits
-        for message, slot in enumerate(slots):
-            last = slot << low | beats - 1
-            assert written[last] & 0xFFFF_FFFF == message << 16 | beats - 1
-        assert len(written) == config.slots * beats
-
-    run(dut, bench, watch, limit=3 * config.slots * beats + 1000)
-
-
-@at_sizes("ltl.deliver.Deliver")
-def test_deliver(size):
-    """A channel's buffer takes as many beats as it has places; the last connection is told."""
-    config = config_of(size)
-    dut = Deliver(config)
-    most = config.max_message // config.bytes
-    sizes = [most] * (config.buffer_beats // most)
-    sizes += [config.buffer_beats - sum(sizes)]
-    beats = [(k, n) for n in sizes for k in range(n)]
-
-    async def bench(ctx):
-        vc, connection = config.vcs - 1, config.connections - 1
-        ctx.set(dut.vc, vc)
-        ctx.set(dut.connection, connection)
-        for number, (k, n) in enumerate(beats):
-            ctx.set(dut.beat, {"data": number, "first": k == 0, "last": k == n - 1})
-            ctx.set(dut.valid, 1)
-            ctx.set(dut.commit, k == n - 1)
-            ctx.set(dut.words, n)
-            await ctx.tick()
-            assert not ctx.get(dut.overflow)
-        ctx.set(dut.valid, 0)
-        ctx.set(dut.commit, 0)
-        await ctx.tick().repeat(2)
-        assert ctx.get(dut.level[vc]) == config.buffer_beats
-        ctx.set(dut.done.ready, 1)
-        for number in range(config.buffer_beats):
-            got = await stream_get(ctx, dut.o[vc])
-            assert (got.data, got.connection) == (number, connection)
-        assert ctx.get(dut.level[vc]) == 0
-
-    run(dut, bench, limit=4 * config.buffer_beats + 1000)
 
 
 @at_sizes("ltl.engine.Ltl")

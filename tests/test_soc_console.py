@@ -71,6 +71,7 @@ def test_a_session(board, console):
     assert "slots 64\nused " in console.run("sessions")
     state = json.loads(console.run("status"))
     assert (state["board"], state["start"], state["restarts"]) == ("sim", "power", 0)
+    assert state["memory_test"] == "none"  # a simulated memory is not tested at start
     assert state["engines"]["tcp"]
     assert "tcp.syn_rx " in console.run("counters tcp")
     scratch = board.registers["csr_registers"]["ctrl_scratch"]["addr"]

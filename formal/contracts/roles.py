@@ -54,6 +54,16 @@ def _benchmark_body(m, dut, inside):
     ]
 
 
+def _burnin_body(m, dut, inside):
+    report, answer, bad = (inside.state(name, fsm="body") for name in ("REPORT", "ANSWER", "BAD"))
+    runs = inside.state("RUN", fsm="body") | inside.state("SUM", fsm="body")
+    m.d.comb += [
+        Assert(inside.begins["o"] | report | answer),
+        Assert(~answer | ~inside.begins["o"]),
+        Assert(~(report | answer | bad | runs) | (dut.o.p.first == inside.begins["o"])),
+    ]
+
+
 def _packet_role(m, dut, inside):
     """A part is done only with what it has taken."""
     reads, writes = inside["read_waits"], inside["write_waits"]
@@ -147,6 +157,28 @@ PROOFS = (
         ),
         more=_benchmark_body,
         cover_depth=10,
+    ),
+    contract(
+        "roles.burnin.role.BurninBody",
+        lambda cls: cls(lanes=1),
+        (
+            Mutant(
+                "offers_what_changes",
+                "o.data.eq(report[:width])",
+                "o.data.eq(report[:width] ^ signature)",
+                28,
+                within='with m.State("REPORT"):',
+                context="start, step, first, signature = self._lanes(m, seed, inject, faults)",
+            ),
+            Mutant(
+                "first_again",
+                "[report.eq(report >> width), left.eq(left - 1), o.first.eq(0)]",
+                "[report.eq(report >> width), left.eq(left - 1)]",
+                28,
+            ),
+        ),
+        more=_burnin_body,
+        cover_depth=30,
     ),
     contract(
         "roles.packet_role.PacketRole",

@@ -14,6 +14,7 @@ import json
 import re
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import astuple, dataclass
@@ -21,6 +22,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from amaranth.back import rtlil
+from amaranth.hdl import UnusedElaboratable
 
 from ...models.collector import no_collector
 from ...models.errors import TrebuchetError
@@ -151,7 +153,7 @@ def select(
     """
     proofs, names = list(proofs), list(names)
     for name in names:
-        if not any(p.name.startswith(name) for p in proofs):
+        if not name or not any(p.name.startswith(name) for p in proofs):
             near = get_close_matches(name, [p.name for p in proofs], cutoff=0.5) or ["none"]
             raise TrebuchetError(
                 f"there is no proof {name!r}; near it: {', '.join(near)}; all are in docs/proofs.md"
@@ -176,6 +178,9 @@ def expected_seconds(task: Task, ledger: Ledger | None = None) -> float | None:
 
 def _rtlil(proof: Proof, mutant: Mutant | None = None, source: bool = False) -> str:
     """RTLIL of the harness; ``source`` adds the place of each statement, for explanations."""
+    # Harnesses take cores apart, and leave parts of them out. That is said when a part is freed,
+    # which may be at any time from here on.
+    warnings.simplefilter("ignore", UnusedElaboratable)
     with no_collector(), named_statements() if source else contextlib.nullcontext():
         return rtlil.convert(
             proof.harness(mutant), name="top", platform="formal", ports=[], emit_src=source

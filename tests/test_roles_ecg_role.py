@@ -6,7 +6,7 @@ import pytest
 from ecg_lane_bench import SESSIONS, Work, play
 from role_bench import Job, RoleBench, Write
 from streams import MemoryResponder, make_rng, run, seeds, stream_checker, stream_get, stream_put
-from test_roles_ecg import heart
+from test_roles_ecg_pipeline import block, heart
 from trebuchet.cores.roles.contract import JobKind
 from trebuchet.cores.roles.ecg.configure import PREFIX, WeightPort
 from trebuchet.cores.roles.ecg.role import EcgRole
@@ -41,70 +41,6 @@ def test_several_pipelines(seed):
 
 def configuration(words):
     return bytes(PREFIX) + struct.pack(f"<{len(words)}H", *words)
-
-
-@pytest.mark.parametrize("width", [32, 64, 128])
-@seeds(1)
-def test_weight_port(width, seed):
-    rng = make_rng(seed, f"weights {width}")
-    words = [rng.getrandbits(16) for _ in range(37)]
-    dut = WeightPort(len(words), width)
-    operand = configuration(words)
-    memory = bytearray(1024)
-    seen = []
-
-    async def job(ctx, length):
-        offset = rng.randrange(1024)
-        for i, byte in enumerate(operand):
-            memory[(offset + i) % 1024] = byte
-        fields = {"source": 5, "session": 77, "id": rng.getrandbits(32)}
-        place = {"base": 0, "offset": offset, "ring_log2": 10, "length": length}
-        await stream_put(ctx, dut.job, {"kind": JobKind.CONFIGURE, **fields, **place}, rng=rng)
-        answer = await stream_get(ctx, dut.answer, rng=rng)
-        assert {name: answer[name] for name in fields} == fields
-        assert answer.length == 0
-        return answer.status
-
-    async def main(ctx):
-        for length in (0, PREFIX, len(operand) - 2, len(operand) + 1, 1000):
-            assert await job(ctx, length) == Status.BAD_LENGTH
-        assert seen == [], "a wrong length must change nothing"
-        for _ in range(2):
-            assert await job(ctx, len(operand)) == Status.OK
-            assert seen == ["first", *words]
-            assert ctx.get(dut.csr.weights_words) == len(words)
-            assert ctx.get(dut.csr.weights_sum) == checksum(words)
-            seen.clear()
-        assert ctx.get(dut.csr.weights_dropped) == 0
-        await write(ctx, dut.csr.weights_restart, 1)
-        for word in [*words, 7]:
-            await write(ctx, dut.csr.weights_data, 1 << 16 | word)
-        await write(ctx, dut.csr.weights_data, 8)
-        assert seen == ["first", *words, 7]
-        assert ctx.get(dut.csr.weights_words) == len(words) + 1
-        assert ctx.get(dut.csr.weights_dropped) == 1
-
-    async def write(ctx, register, value):
-        ctx.set(register, value)
-        await ctx.tick()
-        ctx.set(register, 0)
-        await ctx.tick()
-
-    async def watch(ctx):
-        while True:
-            sample = ctx.tick().sample(dut.reload, dut.load.valid, dut.load.payload)
-            _, _, reload, valid, word = await sample
-            seen.extend(["first"] * reload + [word] * valid)
-
-    async def idle(ctx):
-        gaps = make_rng(seed, "idle")
-        while True:
-            ctx.set(dut.idle, gaps.random() < 0.1)
-            await ctx.tick()
-
-    watch.background = idle.background = True
-    responder = MemoryResponder(dut.mem, memory, rng=make_rng(seed, "memory"))
-    run(dut, main, watch, idle, responder, stream_checker(dut.answer), limit=20_000, seed=seed)
 
 
 @seeds(1)
@@ -181,3 +117,58 @@ def test_bad_parameters():
             EcgRole(**options)
     with pytest.raises(ValueError, match="Words must be 1 to 65535, not 0"):
         WeightPort(0)
+
+
+@pytest.mark.parametrize(
+    "width", [64, *(pytest.param(n, marks=pytest.mark.nightly) for n in (32, 128))]
+)
+@seeds(2)
+def test_role_answers_jobs(width, seed):
+    rng = make_rng(seed, "jobs")
+    dut = EcgRole(width=width)
+    memory = bytearray(rng.randbytes(1 << 16))
+    cases = [("heart", 2048, None), ("flat", 2048, None), ("short", 16, None)]
+    cases += [("heart", 0, None), ("heart", 2048, 126), ("heart", 2048, 8194), ("heart", 2048, 201)]
+    plan = []
+    for number, (kind, room, length) in enumerate(cases):
+        samples = heart(rng, 800) if kind == "heart" else block(kind, rng)
+        raw = samples.astype("<i2").tobytes()
+        ring_log2, base = 14, 0x4000 * rng.randint(0, 1)
+        offset = rng.randrange(1 << ring_log2)
+        expected = model.classify_block(samples) if length is None else b""
+        status = Status.OK if length is None else Status.BAD_LENGTH
+        if len(expected) > room:
+            expected, status = b"", Status.NO_ROOM
+        job = {
+            "source": rng.randrange(16),
+            "session": rng.randrange(1 << 17),
+            "id": rng.getrandbits(32),
+            "base": base,
+            "offset": offset,
+            "ring_log2": ring_log2,
+            "length": len(raw) if length is None else length,
+            "result": 0x8000 + 0x1000 * number,
+            "room": room,
+        }
+        plan.append((job, raw, expected, status))
+
+    async def bench(ctx):
+        for job, raw, expected, status in plan:
+            for i, byte in enumerate(raw):
+                memory[job["base"] + (job["offset"] + i) % (1 << 14)] = byte
+            before = bytes(memory)
+            await stream_put(ctx, dut.job, job, rng=rng)
+            answer = await stream_get(ctx, dut.answer, rng=rng)
+            for name in ("source", "session", "id"):
+                assert answer[name] == job[name]
+            assert answer.status == status
+            assert answer.length == len(expected)
+            at = job["result"]
+            assert memory[at : at + len(expected)] == expected
+            room = at + job["room"]
+            assert memory[:at] == before[:at], "wrote before the result"
+            assert memory[room:] == before[room:], "wrote past its room"
+
+    responder = MemoryResponder(dut.mem, memory, rng=make_rng(seed, "memory"))
+    checkers = [stream_checker(s) for s in (dut.answer, dut.mem.cmd, dut.mem.wdata)]
+    run(dut, bench, responder, *checkers, limit=60_000, seed=seed)

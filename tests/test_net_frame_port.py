@@ -2,7 +2,6 @@
 
 import pytest
 from streams import make_rng, packet_get, packet_put, run, seeds, stream_checker
-from trebuchet.cores.net.frame_filter import FrameFilter
 from trebuchet.cores.net.frame_port import FramePort
 from trebuchet.models.net import is_for_cpu
 
@@ -295,9 +294,3 @@ def test_bad_stores_are_refused(store):
     message = f"^Bytes of the store must be a power of two from 64, not {store!r}$"
     with pytest.raises(ValueError, match=message):
         FramePort(32, store)
-
-
-@pytest.mark.parametrize("port", [0, 65536, "7"])
-def test_bad_ports_are_refused(port):
-    with pytest.raises(ValueError, match=f"^A served UDP port must be 1 to 65535, not {port!r}$"):
-        FrameFilter(32, served=(7, port))

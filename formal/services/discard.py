@@ -1,4 +1,4 @@
-"""Proofs of the services in ``cores/services`` that reply at most once: discard and responder.
+"""Proofs of services that reply at most once: ``cores/services/discard.py``, ``responder.py``.
 
 Contract, over public ports, for an arbitrary session, told from the events that were taken: bytes
 are freed up to their event's position, each once; the first event that draws a reply posts exactly
