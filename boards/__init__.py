@@ -58,7 +58,7 @@ def load_board(name):
 def _load_file(path):
     # Path.is_dir raises where a folder above may not be entered.
     if os.path.isdir(path):
-        raise TrebuchetError(f"{path} is a folder, not a board file")
+        raise TrebuchetError(f"{path} is a folder, not a board file; name a file in it")
     if not os.path.isfile(path):
         raise TrebuchetError(f"there is no board file {path}")
     if path.suffix != ".py":
@@ -71,11 +71,15 @@ def _load_file(path):
     except (TrebuchetError, KeyboardInterrupt):
         raise
     except BaseException as error:  # whatever a user's file does, sys.exit included
-        raise TrebuchetError(in_one_line(error, path)) from error
+        raise TrebuchetError(
+            f"{in_one_line(error, path)}; docs/porting.md shows a board file that works"
+        ) from error
     if not isinstance(board, Board):
         raise TrebuchetError(f"{path} must define BOARD, a trebuchet.boards.schema.Board")
     if board.name in NAMES and not in_tree:
-        raise TrebuchetError(f"{path}: there is a board called {board.name!r} already")
+        raise TrebuchetError(
+            f"{path}: there is a board called {board.name!r} already; give yours another name"
+        )
     if not in_tree:
         # A copy: what the file defines may be a board of the tree, or of another file.
         board = copy.copy(board)

@@ -35,6 +35,7 @@ BOOT_ROM_BYTES = 0x2000
 CPU_VARIANTS = ("none", "minimal", "lite", "standard", "full", "trebuchet", "trebuchet_cached")
 #: Settings of the router, those of ``soc/toolchain.py``.
 ROUTERS = ("quick", "patient")
+DRIVES = ("none", "stream", "sd")
 #: What fields can be.
 _CHOICES = {
     "flow": FLOWS,
@@ -42,6 +43,7 @@ _CHOICES = {
     "firmware": FIRMWARES,
     "data_width": (32, 64),
     "router": ROUTERS,
+    "drive": DRIVES,
 }
 _CHOICES |= dict.fromkeys(
     ("dram_masks", "programmable", "active", "inspect")
@@ -197,6 +199,9 @@ class Board:
         Addresses until somebody configures others.
     flash : Flash or None
         The SPI flash for configuration and images, and its layout; None if there is none.
+    drive : str
+        Block device: ``"none"``; ``"sd"``, a card in slot ``sdcard``; ``"stream"``, a file on the
+        simulated board, to which ``attach`` gives ``drive_pads`` (docs/drives.md).
     multiboot : str
         How the FPGA can load another bitstream of the flash by itself: ``"none"``, it cannot;
         ``"pin"``, a pin of it pulls its PROGRAMN (``attach`` gives ``programn``), ECP5; ``"icap"``,
@@ -256,6 +261,7 @@ class Board:
     mac: str = "02:00:00:00:00:01"
     ip: str = "192.0.2.2"
     flash: Flash | None = None
+    drive: str = "none"
     multiboot: str = "none"
     dhcp: bool = False
     dhcp_retry_ms: int = 1000
@@ -297,6 +303,7 @@ class Board:
         self._check_flash()
         self._check_multiboot()
         self._check_unmanaged()
+        self._check_drive()
         self._check_firmware()
         self._check_bridge()
         self._check_addresses()
@@ -430,6 +437,10 @@ class Board:
         parts = {} if self.flash is None else self.flash.parts
         only = not parts.keys() - {"golden"}
         self._require("flash", only, "nothing but a golden bitstream with cpu_variant 'none'")
+
+    def _check_drive(self):
+        good = self.drive == "none" or self.has_cpu and (self.drive == "sd" or self.flow == "sim")
+        self._require("drive", good, "'none' or, with a processor, 'sd' or (if simulated) 'stream'")
 
     def _check_firmware(self):
         """What a boot ROM needs."""

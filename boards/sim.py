@@ -16,6 +16,12 @@ port                  width  meaning
 ``host_eth_…``               with a bridge only: the link to the host, as ``eth_…``, which is then
                              the one to the network
 ``flash_clk``         1      SPI flash; ``flash_cs_n``, ``flash_mosi``, ``flash_miso`` (in)
+``drive_…``                  with ``drive="stream"`` only: a drive port (``cores/drive/port.py``),
+                             ``drive_wide`` is 1 if its beats have 64 bits
+``sdcard_…``                 with ``drive="sd"`` only: a card slot: ``sdcard_clk``, ``sdcard_cd``
+                             (in, 0: a card is there), ``sdcard_cmd_o``, ``sdcard_cmd_oe``,
+                             ``sdcard_cmd_i``, ``sdcard_dat_o[4]``, ``sdcard_dat_oe``,
+                             ``sdcard_dat_i[4]``
 ``tick_external``     1      1: protocol time advances with ``tick``; 0: with the divided clock
 ``tick``              1      one cycle a millisecond of protocol time
 ====================  =====  ====================================================================
@@ -60,9 +66,36 @@ def _io():
             Subsignal("mosi", Pins(1)),
             Subsignal("miso", Pins(1)),
         ),
+        ("drive", 0, *_drive_port()),
+        ("sdcard", 0, *_card_slot()),
         ("tick_external", 0, Pins(1)),
         ("tick", 0, Pins(1)),
     ]
+
+
+def _drive_port():
+    from litex.build.generic_platform import Pins, Subsignal
+
+    widths = {
+        "cmd": {"write": 1, "lba": 48, "count": 16},
+        "wdata": {"data": 64, "last": 1},
+        "rdata": {"data": 64, "last": 1, "error": 1},
+        "done": {"status": 3},
+    }
+    for stream, parts in widths.items():
+        for name, width in ({"valid": 1, "ready": 1} | parts).items():
+            yield Subsignal(f"{stream}_{name}", Pins(width))
+    for name, width in (("sectors", 48), ("ready", 1), ("present", 1), ("wide", 1)):
+        yield Subsignal(name, Pins(width))
+
+
+def _card_slot():
+    from litex.build.generic_platform import Pins, Subsignal
+
+    widths = {"clk": 1, "cd": 1}
+    for name, width in (("cmd", 1), ("dat", 4)):
+        widths |= {f"{name}_o": width, f"{name}_oe": 1, f"{name}_i": width}
+    return [Subsignal(name, Pins(width)) for name, width in widths.items()]
 
 
 def _platform():
@@ -100,6 +133,8 @@ def _attach(soc):
         host_phy = ByteStreamPhy(soc.platform.request("host_eth"))
         soc.host_ethphy = ClockDomainsRenamer(HOST_DOMAINS)(host_phy)
     soc.flash_pads = soc.platform.request("flash")
+    if soc.board.drive == "stream":
+        soc.drive_pads = soc.platform.request("drive")
     if not soc.board.has_cpu:  # the harness has a console all the same
         soc.comb += soc.platform.request("uart").rx_ready.eq(1)
 

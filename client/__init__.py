@@ -1,8 +1,8 @@
 """Client library: boards and pools of boards, blocking and with asyncio (docs/client.md).
 
 >>> from trebuchet.client import Board
->>> with Board("10.0.0.2") as board:
-...     board.role("crc32c").call(b"123456789")
+>>> with Board("192.0.2.2") as board:
+...     board.role("verilog_example").call(b"123456789")
 
 Plain Python without other packages; a role's typed calls may need some. The errors are those of
 :mod:`.errors`: one for each status of a board, such as ``BadLength``.

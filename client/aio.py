@@ -11,6 +11,7 @@ from .jobs import Call
 from .link import Link, LinkState
 from .management import Management
 from .owner import Leased, Mapping, Options, Owner, check_addresses, make_member
+from .probe import ProbeAccess
 from .registers import RegisterAccess
 
 __all__ = ["AsyncBoard", "AsyncPool"]
@@ -257,10 +258,10 @@ async def _asynchronous(items: Any) -> AsyncIterator[Any]:
         yield item
 
 
-class AsyncBoard(Waiting, Management, Leased, RegisterAccess):
+class AsyncBoard(Waiting, Management, Leased, RegisterAccess, ProbeAccess):
     """:class:`~.blocking.Board` for asyncio.
 
-    >>> async with AsyncBoard("10.0.0.2") as board:
+    >>> async with AsyncBoard("192.0.2.2") as board:
     ...     await board.roles
     ...     first, second = await asyncio.gather(board.matmul(a, b), board.matmul(c, d))
     """

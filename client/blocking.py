@@ -15,6 +15,7 @@ from .jobs import Call, Service
 from .link import Link, LinkState
 from .management import Management
 from .owner import Leased, Mapping, Options, Owner, check_addresses, make_member
+from .probe import ProbeAccess
 from .registers import RegisterAccess, RegisterBlocks
 
 __all__ = ["Board", "Pool", "unacknowledged"]
@@ -233,13 +234,13 @@ class Blocking(Owner):
             mapping.close()
 
 
-class Board(Blocking, Management, Leased, RegisterAccess):
+class Board(Blocking, Management, Leased, RegisterAccess, ProbeAccess):
     """A board; a context manager.
 
-    >>> with Board("10.0.0.2") as board:
+    >>> with Board("192.0.2.2") as board:
     ...     board.roles
     ...     board.matmul(a, b)
-    ...     board.role("crc32c").call(b"123456789")
+    ...     board.role("verilog_example").call(b"123456789")
 
     Nothing is connected before it is needed, and what is lost is connected anew. Use it in one
     thread at a time.
@@ -299,7 +300,7 @@ class Board(Blocking, Management, Leased, RegisterAccess):
 class Pool(Blocking):
     """Boards that share work; a context manager.
 
-    >>> with Pool(["10.0.0.2", "10.0.0.3"]) as pool:
+    >>> with Pool(["192.0.2.2", "192.0.2.3"]) as pool:
     ...     for product in pool.map(pool.matmul.multiply, lefts, rights):
     ...         ...
 

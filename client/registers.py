@@ -24,6 +24,7 @@ from .management import ask_board
 from .operation import operation
 
 __all__ = ["RegisterAccess", "RegisterBlock", "RegisterBlocks", "RegisterValue"]
+__all__ += ["find_register_map", "read_registers", "words_of", "write_register"]
 
 _BYTES, _BITS = 4, 32
 #: Words that a board says at a time.
@@ -65,7 +66,7 @@ class RegisterAccess:
         for later. None: the map of a build or a kept one that has the hash that the board reports.
         Raises :class:`~.errors.BoardError` if the board runs another build, or none is found.
         """
-        return (yield from _map(self._member, path))
+        return (yield from find_register_map(self._member, path))
 
     @operation
     def read_registers(self, *names: str) -> Call[dict[str, RegisterValue]]:
@@ -75,14 +76,16 @@ class RegisterAccess:
         own moment; one of more than 32 bits is read until its upper half is the same twice.
         """
         member = self._member
-        found = yield from _map(member)
+        found = yield from find_register_map(member)
         chosen = {
             f"{register.name}.{field.name}" if field else register.name: (register, field)
             for name in names
             for register, field in found.select(name)
             if register.readable or register.name == name or field
         }
-        values = yield from _read(member, found, [register for register, _ in chosen.values()])
+        values = yield from read_registers(
+            member, found, [register for register, _ in chosen.values()]
+        )
         return {
             name: values[register.name]
             if field is None
@@ -98,24 +101,7 @@ class RegisterAccess:
         :class:`~..models.errors.TrebuchetError` for a name that is none, a read-only register and
         a value that does not fit.
         """
-        member = self._member
-        found = yield from _map(member)
-        register, field = found.find(name)
-        if not register.writable:
-            raise BoardError(f"register {register.name} is read-only")
-        width = (field or register).width
-        if not 0 <= value < 1 << width:
-            raise BoardError(f"{name} must be 0 to {(1 << width) - 1} ({width} bits), not {value}")
-        if field is not None:
-            if register.access != "rw":
-                raise BoardError(
-                    f"register {register.name} does not keep what is written: write it as a whole"
-                )
-            values = yield from _read(member, found, [register])
-            value = field.put(values[register.name], value)
-        for word in range(register.words):  # the write of the last word takes effect
-            part = value >> _BITS * word & (1 << _BITS) - 1
-            yield from _access(member, found, f"poke {register.address + _BYTES * word:#x} {part}")
+        yield from write_register(self._member, name, value)
 
 
 class RegisterBlocks:
@@ -190,7 +176,28 @@ class RegisterBlock:
         return f"<registers {self._name} of {self._access.register_map().hash}>"
 
 
-def _map(member: Member, path: Path | str | None = None) -> Call[RegisterMap]:
+def write_register(member: Member, name: str, value: int) -> Call[None]:
+    """Write a register or a field of one, as :meth:`RegisterAccess.write_register` does."""
+    found = yield from find_register_map(member)
+    register, field = found.find(name)
+    if not register.writable:
+        raise BoardError(f"register {register.name} is read-only")
+    width = (field or register).width
+    if not 0 <= value < 1 << width:
+        raise BoardError(f"{name} must be 0 to {(1 << width) - 1} ({width} bits), not {value}")
+    if field is not None:
+        if register.access != "rw":
+            raise BoardError(
+                f"register {register.name} does not keep what is written: write it as a whole"
+            )
+        values = yield from read_registers(member, found, [register])
+        value = field.put(values[register.name], value)
+    for word in range(register.words):  # the write of the last word takes effect
+        part = value >> _BITS * word & (1 << _BITS) - 1
+        yield from _access(member, found, f"poke {register.address + _BYTES * word:#x} {part}")
+
+
+def find_register_map(member: Member, path: Path | str | None = None) -> Call[RegisterMap]:
     if member.register_map is not None and path is None:
         return member.register_map
     given = None if path is None else keep_map(Path(path))
@@ -218,7 +225,7 @@ def _version(state: Mapping[str, Any]) -> str:
     return f"of version {str(state.get('version'))[:40]}"
 
 
-def _read(
+def read_registers(
     member: Member, found: RegisterMap, wanted: Iterable[Register]
 ) -> Call[dict[str, RegisterValue]]:
     chosen = {register.name: register for register in wanted}
@@ -266,14 +273,21 @@ def _runs(registers: Iterable[Register]) -> Iterator[tuple[int, int]]:
 
 def _peek(member: Member, found: RegisterMap, address: int, count: int) -> Call[dict[int, int]]:
     text = yield from _access(member, found, f"peek {address:#x} {count}")
+    words = words_of(member, text, address, count)
+    return {address + _BYTES * number: word for number, word in enumerate(words)}
+
+
+def words_of(member: Member, text: str, address: int, count: int) -> list[int]:
+    """Return the words of an answer to ``peek``; raise ProtocolError if it has others."""
     words = {}
     for line in text.splitlines():
         if (match := _LINE.fullmatch(line)) is not None:
             for number, word in enumerate(match[2].split()):
                 words[int(match[1], 16) + _BYTES * number] = int(word, 16)
-    if words.keys() != {address + _BYTES * number for number in range(count)}:
+    wanted = [address + _BYTES * number for number in range(count)]
+    if words.keys() != set(wanted):
         raise ProtocolError(f"{member.name} did not answer with {count} words from {address:#x}")
-    return words
+    return [words[at] for at in wanted]
 
 
 def _access(member: Member, found: RegisterMap, line: str) -> Call[str]:

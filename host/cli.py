@@ -13,19 +13,21 @@ import importlib
 import os
 import sys
 import traceback
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+from typer.exceptions import TyperException
 
 from .. import __version__
-from ..models.errors import TrebuchetError
+from ..models.errors import AWAY, LOST, TrebuchetError
 from ..models.paths import BUILD, IN_CHECKOUT, TREE, check_buildable
 from .help import HELP_OPTIONS, tidied
 from .output import disk_fault, finish, output_fault, prepare_output, use_utf8
 
-__all__ = ["COMMANDS", "LazyGroup", "app", "main"]
+__all__ = ["COMMANDS", "LazyGroup", "app", "check_usage", "main"]
 
 EXIT_ERROR = 1
 EXIT_BUG = 70
@@ -37,13 +39,6 @@ EXTRAS = {
     **dict.fromkeys(("z3", "pylibfst"), "proofs"),
     **dict.fromkeys(("sklearn", "scipy"), "training"),
 }
-
-
-#: Next steps when there is no connection to a board.
-_AWAY = (
-    "; `trebuchet discover` lists the boards of this network, and a simulated one is reached in "
-    "`trebuchet sim shell` only"
-)
 
 
 @dataclass(frozen=True)
@@ -61,7 +56,7 @@ class LazyEntry:
 COMMANDS = {
     "demo": LazyEntry(
         "trebuchet.host.demo:demo",
-        "Classify a real ECG on the simulated board; draw the result.",
+        "Show the simulated board: it classifies an ECG, or serves pages.",
         makes=True,
     ),
     "sim": LazyEntry(
@@ -91,6 +86,10 @@ COMMANDS = {
     "role": LazyEntry("trebuchet.soc.role_cli:app", "List roles, print registers, make a new one."),
     "ecg": LazyEntry("trebuchet.host.ecg.cli:app", "Send ECG records to a board; fetch records."),
     "matmul": LazyEntry("trebuchet.host.matmul:app", "Have a board multiply matrices; check them."),
+    "burnin": LazyEntry(
+        "trebuchet.host.burnin:burnin",
+        "Load a board's logic, memory and link, and check what they return.",
+    ),
     "discover": LazyEntry(
         "trebuchet.host.discover:discover_command", "Find boards on this machine's networks."
     ),
@@ -103,6 +102,9 @@ COMMANDS = {
     "registers": LazyEntry(
         "trebuchet.host.registers:registers", "Read and write a board's registers by name."
     ),
+    "probe": LazyEntry(
+        "trebuchet.host.probe:probe", "Look at signals inside a running board, around a trigger."
+    ),
     "config": LazyEntry(
         "trebuchet.host.config:app",
         "Pack a board's settings for its flash, or show them; make and send configurations.",
@@ -110,11 +112,17 @@ COMMANDS = {
     "image": LazyEntry(
         "trebuchet.host.image:app", "Pack an image for a board's flash, or show one."
     ),
+    "store": LazyEntry(
+        "trebuchet.host.store:app", "Make the image of a card from a folder of files."
+    ),
     "manage": LazyEntry(
         "trebuchet.host.manage:manage", "Have a board carry out commands of its console."
     ),
     "console": LazyEntry(
         "trebuchet.host.console:console", "Open a board's console on a serial port."
+    ),
+    "web": LazyEntry(
+        "trebuchet.host.web:app", "Load files into a board's web service; show what it serves."
     ),
     "update": LazyEntry("trebuchet.host.manage:update", "Write an image to a board's flash."),
     "jobd": LazyEntry(
@@ -138,6 +146,11 @@ COMMANDS = {
         "Measure what is noisy or takes hours.",
         tree=True,
         makes=True,
+    ),
+    "release": LazyEntry(
+        "trebuchet.host.release:release",
+        "Collect bitstreams, register maps and checksums of built boards.",
+        tree=True,
     ),
     "doctor": LazyEntry("trebuchet.host.doctor:doctor", "Say which tools are here, which are not."),
 }
@@ -166,7 +179,9 @@ class LazyCommand(TyperCommand):
         return tidied(typer.main.get_group(parent).commands[str(self.name)])
 
     def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:
-        context = self.resolve().make_context(info_name, args, parent=parent, **extra)
+        path = " ".join(filter(None, (getattr(parent, "command_path", ""), str(info_name))))
+        with one_line_usage(path):
+            context = self.resolve().make_context(info_name, args, parent=parent, **extra)
         if self.entry.makes and not context.resilient_parsing:
             check_buildable(TREE)
             check_buildable(sys.prefix, "Python environment")
@@ -175,12 +190,36 @@ class LazyCommand(TyperCommand):
         return context
 
 
+@contextlib.contextmanager
+def one_line_usage(path: str) -> Iterator[None]:
+    """Say wrong usage in one line with the next step; ``path`` is the command if none is named."""
+    try:
+        yield
+    except TyperException as error:
+        context = getattr(error, "ctx", None)
+        if type(error).__name__ == "NoArgsIsHelpError":
+            raise  # help was shown
+        if context is not None:
+            path = context.command_path
+        text = " ".join(error.format_message().split()).rstrip(".").replace("Value error, ", "")
+        typer.echo(f"trebuchet: {text}; `{path} --help` explains it", err=True)
+        raise typer.Exit(error.exit_code) from error
+
+
 class LazyGroup(TyperGroup):
     """A command group that knows its commands by name only."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands = {name: LazyCommand(name, entry) for name, entry in COMMANDS.items()}
+
+    def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:
+        with one_line_usage(str(info_name)):
+            return super().make_context(info_name, args, parent=parent, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        with one_line_usage(ctx.command_path):
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.commands)
@@ -213,11 +252,26 @@ def root(
         os.environ["TREBUCHET_DEBUG"] = "1"
 
 
+def check_usage(words: Sequence[str]) -> None:
+    """Parse a command's words without running it; wrong usage ends this command, in its words."""
+    command, name, rest = tidied(typer.main.get_command(app)), "trebuchet", list(words)
+    context: Any = None
+    while True:
+        context = command.make_context(name, rest, parent=context)
+        command = context.command  # what a name stands for
+        if not hasattr(command, "resolve_command"):
+            return
+        with one_line_usage(context.command_path):
+            rest = [*context._protected_args, *context.args]
+            name, command, rest = command.resolve_command(context, rest)
+
+
 def explain(error: Exception) -> tuple[int, str]:
     """Exit code and the one line to print for an exception that escaped from a command."""
     if isinstance(error, TrebuchetError):
-        away = type(error).__name__ == "ConnectionLost" and str(error).startswith("cannot connect")
-        return EXIT_ERROR, f"{error}{_AWAY if away else ''}"
+        if type(error).__name__ != "ConnectionLost" or ";" in str(error):
+            return EXIT_ERROR, str(error)
+        return EXIT_ERROR, f"{error}; {AWAY if str(error).startswith('cannot connect') else LOST}"
     if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("trebuchet"):
         extra = EXTRAS.get((error.name or "").partition(".")[0], "gateware")
         return EXIT_ERROR, (

@@ -67,7 +67,7 @@ def show_command(
     try:
         block = unpack(data[offset:])
     except TrebuchetError as error:
-        raise TrebuchetError(f"{source}: {error}") from error
+        raise TrebuchetError(f"{source}: {error}; `trebuchet config pack` makes one") from error
     if as_json:
         typer.echo(json.dumps({"sequence": block.sequence, "text": block.text}, indent=2))
         return

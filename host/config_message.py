@@ -95,7 +95,10 @@ def send_command(
     data = read_file(file, MAX_IMAGE)
     header = Header.of(data[: HEADER.size].ljust(HEADER.size, b"\0"))
     if header.kind != MessageType.CONFIGURATION or header.size != len(data) - HEADER.size:
-        raise TrebuchetError(f"{file} does not hold one configuration message")
+        raise TrebuchetError(
+            f"{file} does not hold one configuration message; make one with: trebuchet config "
+            "message"
+        )
     configuration = parse_configuration(data[HEADER.size :])
     wait = timeout or update_seconds(len(data))
     host, port = split_address(board, PORT)

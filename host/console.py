@@ -68,7 +68,10 @@ class SerialConsole:
             self.serial: Any = serial.Serial(port, baud, timeout=_LOOK, write_timeout=timeout)
         except (serial.SerialException, OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            raise TrebuchetError(f"cannot open serial port {port}: {reason}") from error
+            raise TrebuchetError(
+                f"cannot open serial port {port}: {reason}; is the board plugged in? "
+                "Without a name `trebuchet console` takes the only port on USB"
+            ) from error
 
     def __enter__(self) -> "SerialConsole":
         return self
@@ -158,7 +161,7 @@ def console(
     port: Annotated[
         str | None,
         typer.Argument(
-            metavar="[PORT]",
+            metavar="PORT",
             help="Serial port, like /dev/ttyUSB0; the only one on USB if left out.",
             show_default=False,
         ),

@@ -6,6 +6,7 @@ as processes on that network, through the kernel's TCP. Several boards are those
 :mod:`.demo_fleet`.
 """
 
+import enum
 import importlib
 import json
 import subprocess
@@ -20,10 +21,10 @@ import typer
 from rich.console import Console
 
 from ..models.errors import TrebuchetError
+from ..models.steps import Step
 from .ecg.records import Lead, record_or_default
 from .options import MAX_SECONDS, a_number
 from .pictures import check_picture
-from .steps import Step
 
 __all__ = [
     "Network",
@@ -160,7 +161,17 @@ def simulated_board(console: Console) -> Iterator[SimulatedBoard]:
         yield board
 
 
+class Demo(enum.StrEnum):
+    """What there is to see."""
+
+    ecg = "ecg"
+    web = "web"
+
+
 def demo(
+    what: Annotated[
+        Demo, typer.Argument(help="An ECG that is classified, or pages for your browser.")
+    ] = Demo.ecg,
     record: Annotated[
         str | None, typer.Option(help="Record, such as 208, or synthetic; default: the best here.")
     ] = None,
@@ -183,19 +194,35 @@ def demo(
         float,
         typer.Option(min=1, max=MAX_SECONDS, callback=a_number, help="Seconds that it may take."),
     ] = 1800,
+    folder: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="With web: serve these files; default: documentation."),
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="With web: port here; default: any.")
+    ] = None,
 ) -> None:
     """Classify a real ECG on the simulated board, compare with golden model and annotations.
+
+    `demo web`: the simulated board serves the documentation, or another folder, to your browser.
 
     Prints beats per class, the confusion matrix, clock cycles per transaction and wall time, and
     draws the trace with its beats. With --boards the record goes in blocks to several boards,
     through the job server; a second picture, NAME-schedule, shows which board did which user's job
     when.
     """
+    if what is Demo.web:
+        _demo_web(folder, port, record, lead, boards, users)
+        return
+    if folder is not None or port is not None:
+        raise TrebuchetError("--folder and --port are those of the web demo: trebuchet demo web")
     if users is not None and boards is None:
-        raise TrebuchetError("--users are those of several boards: add --boards N, 2 to 8")
-    check_picture(plot)
+        raise TrebuchetError("--users is for several boards; give --boards N, 2 to 8, too")
     console = Console()
-    chosen = record_or_default(record, minutes, console, lead)
+    # A record that was named is looked for before the picture's folder is made.
+    named = record_or_default(record, minutes, console, lead) if record is not None else None
+    check_picture(plot)
+    chosen = named or record_or_default(record, minutes, console, lead)
     options = ["--minutes", str(minutes), "--plot", str(plot), "--timeout", str(timeout)]
     options += ["--record", record or chosen.name]
     options += ["--lead", lead] if lead else []
@@ -207,3 +234,13 @@ def demo(
     with simulated_board(console) as board:
         show(board, options, timeout, console)
     console.print(f"see {plot}")
+
+
+def _demo_web(folder: Path | None, port: int | None, *of_ecg: object) -> None:
+    from . import demo_web  # noqa: PLC0415 - it needs this module
+
+    if any(option is not None for option in of_ecg):
+        raise TrebuchetError(
+            "--record, --lead, --boards and --users are those of the ECG demo; leave them out"
+        )
+    demo_web.demonstrate(folder, port or 0, Console())

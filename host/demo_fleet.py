@@ -22,6 +22,7 @@ from rich.table import Table
 
 from ..client.smp import PORT
 from ..models.errors import TrebuchetError
+from ..models.steps import Step
 from .demo import (
     Network,
     compile_board,
@@ -34,7 +35,6 @@ from .demo import (
 from .jobd import connected_nodes
 from .jobd_build import JOBD, build
 from .schedule_plot import LoggedJob, busy_share, draw_schedule, read_job_log
-from .steps import Step
 
 __all__ = [
     "FleetNetwork",

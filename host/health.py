@@ -12,8 +12,9 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from ..client.discover import discover
+from ..client.owner import MANAGEMENT_PORT, split_address
 from ..client.status import blocks_of, slots_of
-from ..models.errors import TrebuchetError
+from ..models.errors import AWAY, TrebuchetError
 from .options import MAX_SECONDS, Seconds, a_number
 from .status import TIMEOUT, fetch_status
 from .watch import sleep
@@ -37,6 +38,10 @@ _LOST = (
     *("classifier.drops", "tcp_rx.overflow", "tcp.pool_dry"),
     *("udp_echo.overflow", "nic.dropped"),
 )
+#: Counters of the slot of a burn-in role (:mod:`trebuchet.models.burnin`).
+_FAULTS = ("wrong_words", "logic_faults", "multiplier_faults", "ram_faults")
+#: What the firmware says of its memory test at start -> what the table shows.
+_MEMORY = {"good": "good", "none": "untested", "": "-"}
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,7 @@ class Limits:
     lost: float = 1000.0
     role_resets: int = 0
     sessions: float = 90.0
+    faults: int = 0
 
 
 @dataclass(frozen=True)
@@ -71,6 +77,12 @@ class Health:
         Resets of roles by their watchdogs.
     sessions : float
         Share of the TCP sessions in use, in percent.
+    memory_test : str
+        Of external memory at start: ``good``; ``none``: not tested; ``""``: not reported.
+    faults : int
+        Found by the board's burn-in role, if it has one.
+    temperature_c : float or None
+        None: not measured. No board has a sensor that is read.
     exceeded : list of str
         A line for each limit that is not kept; ``unreachable`` is why there is no status, else "".
     """
@@ -85,6 +97,9 @@ class Health:
     lost: int = 0
     role_resets: int = 0
     sessions: float = 0.0
+    memory_test: str = ""
+    faults: int = 0
+    temperature_c: float | None = None
     exceeded: list[str] = field(default_factory=list)
     unreachable: str = ""
 
@@ -135,6 +150,8 @@ def judge(
         total(name for name in _LOST if name != "nic.dropped") + total(("nic.dropped",), _NARROW),
         total((f"{slot}.hangs" for slot in slots_of(state)), _NARROW),
         100 * used / slots if slots else 0.0,
+        str(state.get("memory_test", "")),
+        total(name for name in now if name.rpartition(".")[2] in _FAULTS),
     )
     found.exceeded.extend(_exceeded(found, limits))
     return found
@@ -157,6 +174,10 @@ def _exceeded(found: Health, limits: Limits) -> Iterable[str]:
         yield f"roles reset {found.role_resets} times by their watchdog"
     if found.sessions > limits.sessions:
         yield f"{found.sessions:.0f}% of the TCP sessions in use"
+    if found.faults > limits.faults:
+        yield f"{found.faults} faults found by its burn-in role"
+    if found.memory_test not in _MEMORY:
+        yield f"memory test at start: {found.memory_test}"
 
 
 def _ask(boards: Sequence[str], timeout: float) -> dict[str, tuple[Mapping[str, Any] | None, str]]:
@@ -187,12 +208,13 @@ def _examine(boards: Sequence[str], limits: Limits, over: float, timeout: float)
 
 
 def _table(found: Sequence[Health]) -> Table:
-    names = ("up", "restarts", "CRC", "sums", "lost", "resets", "TCP")
+    names = ("up", "restarts", "CRC", "sums", "lost", "resets", "TCP", "memory")
     columns = [Column(name, justify="right", no_wrap=True) for name in names]
     table = Table(Column("board", no_wrap=True), *columns, "health", box=None)
     for one in found:
         numbers = (one.restarts, one.damaged, one.checksums, one.lost, one.role_resets)
         cells = [f"{one.uptime_s:.0f} s", *map(str, numbers), f"{one.sessions:.0f}%"]
+        cells.append(_MEMORY.get(one.memory_test, one.memory_test) if not one.faults else "faults")
         shown = [""] * len(cells) if one.unreachable else cells
         verdict = Text("good", "green") if one.good else Text("bad", "bold red")
         table.add_row(Text(one.board), *map(Text, shown), verdict)
@@ -210,7 +232,7 @@ def health(
     boards: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[BOARD]...",
+            metavar="BOARD",
             help="Addresses, HOST or HOST:PORT. Left out: all that `trebuchet discover` finds.",
             show_default=False,
         ),
@@ -234,6 +256,9 @@ def health(
     sessions: Annotated[
         float, _option("Percent of the TCP sessions in use, at most.", 100)
     ] = Limits.sessions,
+    faults: Annotated[
+        int, typer.Option(min=0, help="Faults that its burn-in role found, at most.")
+    ] = Limits.faults,
     over: Annotated[
         float,
         _option("Ask twice, so many seconds apart, and count what happened in between."),
@@ -244,14 +269,18 @@ def health(
     """Say which boards are in good health, by the counters of their status.
 
     Columns: time since the start, restarts, frames with a wrong CRC, with a wrong checksum, and
-    dropped for want of room; resets of roles; TCP sessions in use. Exit code 1 if a limit is
-    exceeded, or a board cannot be reached. Counts are since the start of the board, or with --over
-    of that time; up to ten frames of a kind are no trouble.
+    dropped for want of room; resets of roles; TCP sessions in use; the test of external memory at
+    start, or `faults` that the burn-in role found. Exit code 1 if a limit is exceeded, or a board
+    cannot be reached. Counts are since the start of the board, or with --over of that time; up to
+    ten frames of a kind are no trouble. The temperature is not measured: no board has a sensor that
+    is read.
     """
     names = boards or [board.address for board in discover()]
     if not names:
         raise TrebuchetError("no board answers a broadcast; name the boards")
-    limits = Limits(uptime, restarts, damaged, checksums, lost, role_resets, sessions)
+    for name in names:
+        split_address(name, MANAGEMENT_PORT)
+    limits = Limits(uptime, restarts, damaged, checksums, lost, role_resets, sessions, faults)
     found = _examine(list(dict.fromkeys(names)), limits, over, timeout)
     if as_json:
         typer.echo(json.dumps([asdict(one) | {"good": one.good} for one in found], indent=2))
@@ -261,5 +290,7 @@ def health(
             for line in [one.unreachable] if one.unreachable else one.exceeded:
                 named = line if one.board in line else f"{one.board}: {line}"
                 Console(markup=False, highlight=False).print(named, soft_wrap=True)
+        if any(one.unreachable.startswith("cannot connect") for one in found):
+            Console(markup=False, highlight=False).print(AWAY, soft_wrap=True)
     if not all(one.good for one in found):
         raise typer.Exit(1)

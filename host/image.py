@@ -75,7 +75,7 @@ def show_command(
     try:
         image = Image.unpack(data)
     except TrebuchetError as error:
-        raise TrebuchetError(f"{source}: {error}") from error
+        raise TrebuchetError(f"{source}: {error}; `trebuchet image pack` makes one") from error
     said: dict[str, Any] = {"kind": image.kind.name, "board": image.board, "version": image.version}
     size, checksum = len(image.contents), zlib.crc32(image.contents)
     if as_json:

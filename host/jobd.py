@@ -3,7 +3,11 @@
 Both are native programs (`jobd/`), compiled at their first use, which take this process's place.
 """
 
+import errno
+import ipaddress
 import os
+import re
+import socket
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -12,12 +16,16 @@ from typing import Annotated, NoReturn
 import typer
 
 from ..models.epoch import EPOCH_BITS
+from ..models.errors import TrebuchetError
+from ..models.files import check_files
 from .jobd_build import build
 from .options import MAX_SECONDS, a_number
 
 __all__ = ["connected_nodes", "jobd", "node"]
 
 MAX_PORT = 65535
+_SERVER = re.compile(r"[^:/@\s]+:\d{1,5}")
+_PLACE = re.compile(r"[^:/@\s]+:\d{1,5}(/\d{1,5})?(@\d{1,5})?")
 
 
 def connected_nodes(metrics: str) -> int:
@@ -57,6 +65,65 @@ def _words(options: dict[str, object]) -> list[str]:
 
 def _seconds(help: str) -> typer.models.OptionInfo:
     return typer.Option(min=0.001, max=MAX_SECONDS, callback=a_number, help=help)
+
+
+def _check_place(option: str, place: str, form: str, pattern: re.Pattern[str]) -> None:
+    found = pattern.fullmatch(place)
+    numbers = [int(number) for number in re.findall(r"[:/](\d+)", place)] if found else [0]
+    epoch = int(place.partition("@")[2] or 0) if found else 0
+    if not all(0 < number <= MAX_PORT for number in numbers) or epoch >> EPOCH_BITS:
+        raise TrebuchetError(f"{option} must be {form}, not {place!r}")
+
+
+def _check_nodes(places: list[str], file: Path | None) -> None:
+    """Refuse what the server would refuse, before it is compiled."""
+    for place in places:
+        _check_place("--node", place, "HOST:PORT[/PORT][@EPOCH]", _PLACE)
+    if file is not None and not file.is_file():
+        raise TrebuchetError(f"--nodes {file} is no file; it must have a node a line, HOST:PORT")
+    lines = file.read_text(errors="replace").splitlines() if file is not None else []
+    for number, line in enumerate(lines, 1):
+        if place := line.partition("#")[0].strip():
+            form = "HOST:PORT[/PORT][@EPOCH], a node a line"
+            _check_place(f"--nodes {file}, line {number}:", place, form, _PLACE)
+
+
+def _check_ports(address: str, ports: dict[str, int | None]) -> None:
+    """Refuse an address that this machine lacks, and ports that another program has."""
+    try:
+        ipaddress.IPv4Address(address)
+    except ValueError:
+        raise TrebuchetError(
+            f"--address must be an IPv4 address of this machine, not {address!r}"
+        ) from None
+    for option, port in ports.items():
+        if port is None:
+            continue
+        try:
+            socket.create_server((address, port)).close()
+        except OSError as error:
+            if error.errno == errno.EADDRNOTAVAIL:
+                raise TrebuchetError(
+                    f"--address must be an IPv4 address of this machine, not {address!r}"
+                ) from None
+            reason = os.strerror(error.errno or 0)
+            raise TrebuchetError(
+                f"{option} {port}: {reason}; choose another port, or 0 for any"
+            ) from None
+
+
+def _check_congestion(name: str | None) -> None:
+    """Refuse a congestion control that this machine's kernel does not have."""
+    if name is None:
+        return
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        try:
+            probe.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+        except OSError:
+            raise TrebuchetError(
+                f"--congestion {name}: this machine has no such congestion control; "
+                "`sysctl net.ipv4.tcp_available_congestion_control` lists what is there"
+            ) from None
 
 
 def _milliseconds(seconds: float) -> int:
@@ -120,6 +187,11 @@ def jobd(
     message_timeout: Annotated[float, _seconds("Seconds for the rest of a user's message.")] = 30.0,
 ) -> None:
     """Spread users' SMP messages over nodes: the job server."""
+    _check_nodes(node or [], nodes)
+    ports = {"--user-port": user_port, "--node-port": node_port, "--metrics-port": metrics_port}
+    _check_ports(address, ports)
+    _check_congestion(congestion)
+    check_files({"job-log": job_log})
     words = _words(
         {
             "nodes": nodes,
@@ -173,6 +245,14 @@ def node(
     ] = False,
 ) -> None:
     """Model boards with one role each, for the job server: loopback or benchmark role."""
+    if server is not None:
+        _check_place("--server", server, "HOST:PORT", _SERVER)
+    elif port and port + boards - 1 > MAX_PORT:
+        raise TrebuchetError(
+            f"--port must be at most {MAX_PORT + 1 - boards} with --boards {boards}, not {port}"
+        )
+    else:
+        _check_ports(address, {"--port": port})
     options = {"boards": boards, "address": address, "port": port, "server": server}
     options |= {"cycles": cycles, "clock-hz": clock_hz, "segment": segment}
     options |= {"streams": streams, "lease": lease, "guard": guard}

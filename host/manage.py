@@ -22,7 +22,7 @@ from ..client.smp import Configuration
 from ..models import sockets
 from ..models.errors import TrebuchetError
 from ..models.files import read_file
-from ..models.image import SECTOR
+from ..models.image import MAGIC, SECTOR
 from ..models.progress import Deadline, current_simulation
 from .options import Seconds, open_board, seconds
 
@@ -165,6 +165,8 @@ def update(
     contents = read_file(image, MAX_IMAGE)
     if not contents:
         raise TrebuchetError(f"an image must have 1 to {MAX_IMAGE} bytes; {image} has none")
+    if not contents.startswith(MAGIC):
+        raise TrebuchetError(f"{image} is no image; make one with: trebuchet image pack")
     written = timeout or update_seconds(len(contents))
     with open_board(board, timeout or UPDATE_TIMEOUT) as opened:
         opened.configure(Configuration(0, 0, (), contents), written)

@@ -163,7 +163,9 @@ def run_command(
     """Send random pairs of matrices; check every product against the golden model."""
     console = Console(stderr=as_json)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
         task = bar.add_task("products", total=count)
         run = run_pairs(
             board,

@@ -16,7 +16,7 @@ def check_picture(path: Path) -> None:
     if path.suffix not in SUFFIXES:
         raise TrebuchetError(f"the picture must be a .png, .svg or .pdf file, not {path.name!r}")
     if path.is_dir():
-        raise TrebuchetError(f"cannot write the picture {path}: it is a folder")
+        raise TrebuchetError(f"cannot write the picture {path}: it is a folder; name a file in it")
     make_folder(path.parent)
 
 

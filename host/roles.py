@@ -11,7 +11,7 @@ __all__ = ["explained"]
 
 @contextlib.contextmanager
 def explained(board: Board, role: str | None, kind: str) -> Iterator[None]:
-    """Have an error of ``board`` name its roles, if none of them may be a ``kind``.
+    """Have an error of ``board`` name its roles, if another than a ``kind`` may have answered.
 
     ``role`` None: the command goes to the role of the TCP port, which may be any.
     """
@@ -22,11 +22,13 @@ def explained(board: Board, role: str | None, kind: str) -> Iterator[None]:
             names = board.roles
         except BoardError:  # a board without a processor has no status
             raise error from None
-        if error.status == Status.NO_ROLE or (role is None and kind not in names):
-            error.args = (f"{error}; {_said(board, names, kind)}",)
+        if error.status == Status.NO_ROLE or (role is None and names[:1] != [kind]):
+            error.args = (f"{error}; {_said(names, role, kind)}",)
         raise
 
 
-def _said(board: Board, names: list[str], kind: str) -> str:
-    there = ", ".join(names) or "none"
-    return f"its roles are: {there}" + ("" if kind in names else f"; this command needs {kind}")
+def _said(names: list[str], role: str | None, kind: str) -> str:
+    said = f"its roles are: {', '.join(names) or 'none'}"
+    if kind not in names:
+        return f"{said}; this command needs {kind}"
+    return f"{said}; choose one with --role {kind}" if role is None else said

@@ -1,6 +1,7 @@
 """`trebuchet run`: from a board's name to a result: build, load, wait, find the address, talk."""
 
 import importlib
+import ipaddress
 import json
 import os
 import re
@@ -14,10 +15,11 @@ from typing import Annotated, Any
 
 import typer
 
+from ..client.owner import split_address
 from ..models.errors import TrebuchetError
+from ..models.steps import Step
 from .console import SerialConsole, serial_ports
 from .demo import trebuchet
-from .steps import Step
 
 __all__ = ["address_on_console", "command_for", "run"]
 
@@ -29,6 +31,10 @@ ANSWER = 60.0
 BUILD = 600.0
 #: TCP ports that answer on boards with and without a processor: status page, echo.
 STATUS_PORT, ECHO_PORT = 80, 7
+#: Commands that make, start or load a board, and do not talk to one.
+_OWN_BOARD = ("sim", "run", "demo", "build", "load", "flash", "renode")
+#: An address to check commands with.
+_EXAMPLE = "192.0.2.2"
 #: Stands for the board's address in a command.
 HERE = "@"
 _PAUSE = 1.0
@@ -44,6 +50,36 @@ def command_for(words: list[str], address: str) -> list[str]:
         return [address if word == HERE else word for word in words]
     first = next((k for k, word in enumerate(words) if word.startswith("-")), len(words))
     return [*words[:first], address, *words[first:]]
+
+
+def _check_command(words: list[str]) -> None:
+    """Refuse a command that is wrong before a board is built for it."""
+    if words and words[0] in _OWN_BOARD:
+        raise TrebuchetError(
+            f"{words[0]!r} talks to no board; give a command that does, such as: -- status"
+        )
+    if words:
+        importlib.import_module("trebuchet.host.cli").check_usage(command_for(words, _EXAMPLE))
+
+
+def _check_place(board: Any, address: str | None, port: str | None) -> None:
+    """Refuse what would fail only after the build: address, serial port, tools for loading."""
+    if address is not None:
+        split_address(address, STATUS_PORT)
+        if re.fullmatch(r"[0-9.]+", address):
+            try:
+                ipaddress.IPv4Address(address)
+            except ValueError:
+                raise TrebuchetError(
+                    f"--address must be an IPv4 address or a name, not {address!r}"
+                ) from None
+    if port is not None and not Path(port).is_char_device():
+        raise TrebuchetError(
+            f"--port {port}: there is no serial port of that name; left out, the only one on USB "
+            "is taken"
+        )
+    tool = "vivado" if board.flow == "vivado" else "openFPGALoader"
+    importlib.import_module("trebuchet.soc.toolchain").require_tool(tool)
 
 
 def _plan_words(**options: Any) -> list[str]:
@@ -157,6 +193,11 @@ def run(
     service: Annotated[list[str] | None, typer.Option(help="As of trebuchet build.")] = None,
     plan: Annotated[Path | None, typer.Option(help="As of trebuchet build.")] = None,
     roles: Annotated[list[Path] | None, typer.Option(help="As of trebuchet build.")] = None,
+    engine: Annotated[list[str] | None, typer.Option(help="As of trebuchet build.")] = None,
+    tcp: Annotated[str | None, typer.Option(help="As of trebuchet build.")] = None,
+    clock: Annotated[str | None, typer.Option(help="As of trebuchet build.")] = None,
+    ip: Annotated[str | None, typer.Option(help="As of trebuchet build.")] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="As of trebuchet build.")] = None,
 ) -> None:
     """Build a board unless that is done, load it, wait until it answers, and talk to it.
 
@@ -164,13 +205,22 @@ def run(
     command's.
     """
     chosen = _plan_words(role=role or [], service=service or [], plan=plan, roles=roles or [])
+    chosen += _plan_words(engine=engine or [], tcp=tcp, clock=clock, ip=ip, set=set_ or [])
     found = importlib.import_module("trebuchet.boards").load_board(board)
+    if clock or ip or set_:
+        plans = importlib.import_module("trebuchet.soc.plans")
+        found = plans.with_choices(found, overrides=plans.overrides_of(clock, ip, set_))
     words = command or (["status"] if found.cpu_variant != "none" else [])
     if found.flow == "sim":
         if address or port:
-            raise TrebuchetError("the simulated board has neither --address nor --port")
+            raise TrebuchetError(
+                "the simulated board has neither --address nor --port; leave them out"
+            )
+        _check_command(words)
         inner = shlex.join(trebuchet(*command_for(words, found.ip)))
         os.execv(sys.executable, trebuchet("sim", *chosen, "--exec", inner))
+    _check_command(words)
+    _check_place(found, address, port)
     address = _loaded(board, found, chosen, address, port)
     typer.echo(f"{board} is at {address}", err=True)
     if words:

@@ -75,7 +75,8 @@ def status(
             min=0.1,
             max=MAX_SECONDS,
             callback=a_number,
-            help="Ask again so often, until Ctrl-C; show what counters grow by a second.",
+            help="Ask again so often, until Ctrl-C; show what counters grow by a second, and bars "
+            "for the last 16 times.",
         ),
     ] = None,
     count: Annotated[

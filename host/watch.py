@@ -3,22 +3,27 @@
 import json
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from math import ceil
 from typing import Any
 
 import typer
 from rich.console import Console
 from rich.live import Live
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from ..client.errors import ConnectionLost
 from ..models.progress import Deadline, current_simulation
 
-__all__ = ["rates", "sleep", "watch"]
+__all__ = ["History", "rates", "sleep", "watch"]
 
 #: Bits of counters, the narrow ones first.
 _WIDTHS = (16, 32, 64)
+#: Rates of the past that are shown, and bars for them, by height.
+_PAST = 16
+_BARS = " ▁▂▃▄▅▆▇█"
 
 
 def sleep(seconds: float) -> None:
@@ -66,11 +71,30 @@ def rates(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, float]
     }
 
 
-def _table(rows: list[tuple[Text, Text, str]], grown: Mapping[str, float]) -> Table:
-    table = Table("field", "value", "a second", box=None)
+class History:
+    """The last rates of each counter, the oldest first, drawn as bars."""
+
+    def __init__(self) -> None:
+        self._past: deque[Mapping[str, float]] = deque(maxlen=_PAST)
+
+    def add(self, grown: Mapping[str, float]) -> None:
+        """Note what :func:`rates` found at a time; nothing of a time without an answer."""
+        self._past.append(grown)
+
+    def bars(self, key: str) -> str:
+        """Return a bar a time; the highest is the largest rate, and any growth has one."""
+        values = [max(grown.get(key, 0.0), 0.0) for grown in self._past]
+        most, steps = max(values, default=0.0), len(_BARS) - 1
+        if not most:
+            return ""
+        return "".join(_BARS[ceil(steps * value / most)] for value in values)
+
+
+def _table(rows: list[tuple[Text, Text, str]], grown: Mapping[str, float], past: History) -> Table:
+    table = Table("field", "value", "a second", Column("history", no_wrap=True), box=None)
     for name, value, key in rows:
         rate = grown.get(key, 0.0)
-        table.add_row(name, value, Text(f"{rate:,.1f}" if rate else ""))
+        table.add_row(name, value, Text(f"{rate:,.1f}" if rate else ""), Text(past.bars(key)))
     return table
 
 
@@ -88,7 +112,7 @@ def watch(
     status to show; ``rows``: that as name, value and key of :func:`rates`. As JSON, a line each:
     the part with an object ``rates``.
     """
-    console = Console()
+    console, past = Console(), History()
     before: dict[str, Any] = {}
     with Live(console=console, auto_refresh=False, vertical_overflow="visible") as live:
         try:
@@ -101,12 +125,14 @@ def watch(
                     typer.echo(f"trebuchet: {error}", err=True)
                     continue
                 grown, part = rates(before, state), shown(state)
+                if before:
+                    past.add(grown)
                 if as_json:
                     typer.echo(json.dumps(part | {"rates": grown}))
                 elif console.is_terminal:
-                    live.update(_table(rows(part), grown), refresh=True)
+                    live.update(_table(rows(part), grown, past), refresh=True)
                 else:
-                    console.print(_table(rows(part), grown))
+                    console.print(_table(rows(part), grown, past))
                 before = state
         except KeyboardInterrupt:
             return

@@ -176,7 +176,9 @@ def cluster_texts(boards: Sequence[tuple[str, str]], timeout_us: int) -> list[st
             if not allows(address):
                 raise TrebuchetError(f"{key} of a board must be {form}, not {address!r}")
             if column.count(address) > 1:
-                raise TrebuchetError(f"two boards must not have the same {key}, {address}")
+                raise TrebuchetError(
+                    f"two boards must not have the same {key}, {address}; give each its own"
+                )
     return [_board_of_cluster(boards, k, timeout_us) for k in range(len(boards))]
 
 

@@ -3,7 +3,16 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-__all__ = ["TrebuchetError", "did_you_mean"]
+__all__ = ["AWAY", "LOST", "TrebuchetError", "did_you_mean"]
+
+#: Next steps when there is no connection to a board.
+AWAY = (
+    "`trebuchet discover` lists the boards of this network, and a simulated one is reached in "
+    "`trebuchet sim shell` only"
+)
+
+#: Next step when a board, or something else there, did not answer a request.
+LOST = "is it a Trebuchet board, and up? `trebuchet health ADDRESS` says how it is"
 
 
 class TrebuchetError(Exception):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from .errors import TrebuchetError
 
 __all__ = [
+    "MAGIC",
     "APPLICATION_BYTES",
     "HEADER_BYTES",
     "MAIN_RAM",
@@ -23,7 +24,7 @@ __all__ = [
 ]
 
 _HEADER = struct.Struct("<4sBBHIII24s16s")
-_MAGIC = b"TBIM"
+MAGIC = b"TBIM"
 _FORMAT = 1
 HEADER_BYTES = _HEADER.size + 4
 #: Where application firmware runs: the start of external memory.
@@ -78,7 +79,7 @@ class Image:
         if not self.contents:
             raise TrebuchetError("an image must have contents; the file is empty")
         header = _HEADER.pack(
-            _MAGIC,
+            MAGIC,
             _FORMAT,
             self.kind.code,
             0,
@@ -99,8 +100,10 @@ class Image:
             )
         fields = _HEADER.unpack_from(data)
         magic, form, kind, _, length, checksum, load, board, version = fields
-        if magic != _MAGIC:
-            raise TrebuchetError("this is no image; it does not begin with TBIM: BAD_DATA")
+        if magic != MAGIC:
+            raise TrebuchetError(
+                "an image begins with TBIM, make one with trebuchet image pack: BAD_DATA"
+            )
         if zlib.crc32(data[: _HEADER.size]) != int.from_bytes(data[60:64], "little"):
             raise TrebuchetError("the image's header does not fit its checksum: BAD_CHECKSUM")
         if form != _FORMAT or kind not in {k.code for k in Kind}:

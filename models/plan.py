@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from .errors import TrebuchetError
+from .probe_plan import ProbeSet
 from .role_folders import role_of_instance
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "MAX_INSTANCES",
     "MAX_ROLES",
     "MAX_SERVICES",
+    "WEB_OPTIONS",
     "Plan",
     "PlanError",
     "RoleEntry",
@@ -30,8 +32,8 @@ __all__ = [
 ]
 
 #: What lies between a TCP port and what answers there: RFC 862; RFC 863; HTTP by firmware; the
-#: fixed page, which firmware writes; SMP messages to a role.
-FRAMINGS = ("echo", "discard", "http", "page", "smp")
+#: fixed page, which firmware writes; SMP messages to a role; files over HTTP by gateware.
+FRAMINGS = ("echo", "discard", "http", "page", "smp", "web")
 #: Where a stream engine can be: in-line in the bridge, on frames from the network's port to the
 #: host's (``inbound``) or the other way.
 ENGINE_PLACES = ("inbound", "outbound")
@@ -40,12 +42,16 @@ MAX_ROLES = 16
 #: TCP ports of one shell.
 MAX_SERVICES = 8
 MAX_INSTANCES = 64
+#: Options of a service of framing ``web``, with their least, usual and greatest values: bytes of
+#: external memory, of which an image has half; request heads that are parsed at a time.
+WEB_OPTIONS = {"memory": (1 << 16, 1 << 21, 1 << 28), "lanes": (1, 1, 8)}
 #: The first role's TCP port; each further one has the next.
 SMP_PORT = 4000
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,23}")
 #: Names of register blocks and C symbols that are taken.
 _RESERVED = frozenset(
     ("shell", "tcp", "parser", "sender", "smp", "mailbox", "cluster", "ltl", "router", "none")
+    + ("probe", "web")
 )
 
 
@@ -132,12 +138,13 @@ def kind_and_options(text, must_be, whole, words=("KIND", "KEY")):
     Raises :class:`PlanError`, whose message begins with ``must_be``, calls kind and key by
     ``words`` and shows ``whole``.
     """
-    kind, _, rest = text.partition(":")
+    kind, colon, rest = text.partition(":")
     options = {}
-    for item in rest.split(",") if rest else ():
+    for item in rest.split(",") if colon else ():
         key, equals, value = item.partition("=")
         name, each = words[0], f"{words[1]}=VALUE"
         _check(key and equals, f"{must_be} {name} or {name}:{each},{each}, not {whole!r}")
+        _check(key not in options, f"{whole!r} says {key} twice; leave one of them out")
         options[key] = _value(value)
     return kind, options
 
@@ -165,11 +172,14 @@ class ServiceEntry:
     role : str or None
         With ``smp``: the name of the role that messages go to which do not name one themselves;
         None: they are answered ``NO_ROLE``.
+    options : mapping
+        With ``web``: those of :data:`WEB_OPTIONS`; what is left out has its usual value.
     """
 
     port: int
     framing: str
     role: str | None = None
+    options: Mapping[str, bool | int | str] = field(default_factory=dict)
 
     def __post_init__(self):
         _check(
@@ -184,14 +194,36 @@ class ServiceEntry:
             self.role is None or self.framing == "smp",
             f"port {self.port}: only framing smp has a role, not {self.framing}",
         )
+        options = _options(f"port {self.port}", self.options)
+        object.__setattr__(self, "options", options)
+        usual = WEB_OPTIONS if self.framing == "web" else {}
+        for name, value in options.items():
+            allowed = f"it may have {', '.join(usual)}" if usual else "only framing web has options"
+            _check(name in usual, f"port {self.port}: {allowed}, not {name}")
+            low, _, high = usual[name]
+            _check(
+                _is_int(value, low, high) and (name != "memory" or value & (value - 1) == 0),
+                f"port {self.port}: {name} must be {'a power of two from ' * (name == 'memory')}"
+                f"{low} to {high}, not {value!r}",
+            )
+
+    def __hash__(self):
+        return hash((self.port, self.framing, self.role, tuple(sorted(self.options.items()))))
+
+    def option(self, name):
+        """Value of an option, its usual one if the entry does not say it."""
+        return self.options.get(name, WEB_OPTIONS[name][1])
 
     @classmethod
     def parse(cls, text):
-        """From ``PORT=FRAMING[:ROLE]``."""
+        """From ``PORT=FRAMING``, ``PORT=smp:ROLE`` or ``PORT=web:KEY=VALUE,…``."""
         port, equals, rest = text.partition("=")
-        framing, _, role = rest.partition(":")
+        framing, colon, role = rest.partition(":")
         good = equals and port.isascii() and port.isdigit() and framing
         _check(good, f"a service must be PORT=FRAMING or PORT=smp:ROLE, not {text!r}")
+        if framing == "web" and colon:
+            _, options = kind_and_options(rest, "a service must be PORT= and", text, ("web", "KEY"))
+            return cls(port=int(port), framing=framing, options=options)
         return cls(port=int(port), framing=framing, role=role or None)
 
 
@@ -266,13 +298,18 @@ class Plan:
         message's header.
     engines : tuple of EngineEntry
         Sorted by place; on a board without a bridge there is no place for one.
+    probes : ProbeSet or None
+        Signals that a trace core samples (docs/probe.md); None: there is no trace core.
     """
 
     roles: tuple = ()
     services: tuple = ()
     engines: tuple = ()
+    probes: ProbeSet | None = None
 
     def __post_init__(self):
+        good = self.probes is None or isinstance(self.probes, ProbeSet)
+        _check(good, f"a plan's probes must be a ProbeSet or None, not {self.probes!r}")
         kinds = {"roles": RoleEntry, "services": ServiceEntry, "engines": EngineEntry}
         for name, kind in kinds.items():
             value = getattr(self, name)
@@ -318,7 +355,7 @@ class Plan:
             _check(
                 one.port != other.port,
                 f"two services of the plan have TCP port {one.port}: {one.framing} and "
-                f"{other.framing}",
+                f"{other.framing}; give one of them another",
             )
         for service in services:
             same = [other.port for other in services if other.framing == service.framing]
@@ -358,35 +395,49 @@ class Plan:
     def describe(self):
         """In plain values, for reports and hashes."""
         engines = [[e.place, e.kind, dict(sorted(e.options.items()))] for e in self.engines]
-        return ({"engines": engines} if engines else {}) | {
-            "roles": [
-                [entry.kind, entry.name, entry.instances, dict(sorted(entry.options.items()))]
-                for entry in self.roles
-            ],
-            "services": [[s.port, s.framing, s.role] for s in self.services],
-        }
+        probes = {} if self.probes is None else {"probes": self.probes.describe()}
+        return (
+            ({"engines": engines} if engines else {})
+            | probes
+            | {
+                "roles": [
+                    [entry.kind, entry.name, entry.instances, dict(sorted(entry.options.items()))]
+                    for entry in self.roles
+                ],
+                "services": [
+                    [s.port, s.framing, s.role]
+                    + ([dict(sorted(s.options.items()))] if s.options else [])
+                    for s in self.services
+                ],
+            }
+        )
 
 
 def load_plan(path):
-    """The plan of a TOML file: tables ``[[role]]``, ``[[service]]`` and ``[[engine]]`` with the
-    entries' fields.
+    """The plan of a TOML file: tables ``[[role]]``, ``[[service]]``, ``[[engine]]``, ``[probes]``
+    with the entries' fields.
 
     Options of a role or an engine are further keys of its table. Raises PlanError in one line.
     """
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise PlanError(f"plan {str(path)!r} cannot be read: {error}") from error
+        raise PlanError(
+            f"plan {str(path)!r} cannot be read: {error}; docs/plan.md has an example"
+        ) from error
     try:
         content = tomllib.loads(text)
         return _from_tables(content)
-    except (tomllib.TOMLDecodeError, PlanError) as error:
-        raise PlanError(f"plan {str(path)!r}: {error}") from error
+    except (tomllib.TOMLDecodeError, TrebuchetError) as error:
+        raise PlanError(f"plan {str(path)!r}: {error}; docs/plan.md has an example") from error
 
 
 def _from_tables(content):
-    unknown = content.keys() - {"role", "service", "engine"}
-    _check(not unknown, f"it may have [[role]], [[service]] and [[engine]], not {sorted(unknown)}")
+    unknown = content.keys() - {"role", "service", "engine", "probes"}
+    _check(
+        not unknown,
+        f"it may have [[role]], [[service]], [[engine]] and [probes], not {sorted(unknown)}",
+    )
     entries = {}
     for name in ("role", "service", "engine"):
         tables = content.get(name, [])
@@ -394,9 +445,18 @@ def _from_tables(content):
         _check(good, f"{name} must be tables, each begun by [[{name}]]")
         entries[name] = tables
     roles = tuple(_role(dict(table)) for table in entries["role"])
-    services = tuple(_service(table) for table in entries["service"])
+    services = tuple(_service(dict(table)) for table in entries["service"])
     engines = tuple(_engine(dict(table)) for table in entries["engine"])
-    return Plan(roles, services, engines)
+    return Plan(roles, services, engines, _probes(content.get("probes")))
+
+
+def _probes(table):
+    if table is None:
+        return None
+    good = isinstance(table, dict) and {"signals"} <= table.keys() <= {"signals", "depth"}
+    _check(good, "[probes] must have signals, may have depth, and nothing else")
+    _check(isinstance(table["signals"], list), "signals of [probes] must be a list of paths")
+    return ProbeSet.of(table["signals"], table.get("depth"))
 
 
 def _engine(table):
@@ -412,9 +472,11 @@ def _role(table):
 
 
 def _service(table):
+    options = WEB_OPTIONS.keys() if table.get("framing") == "web" else set()
     _check(
-        {"port", "framing"} <= table.keys() <= {"port", "framing", "role"},
+        {"port", "framing"} <= table.keys() <= {"port", "framing", "role"} | options,
         f"each [[service]] must have port and framing, may have role, and nothing else: "
         f"{sorted(table)}",
     )
-    return ServiceEntry(**table)
+    own = {key: table.pop(key) for key in ("port", "framing", "role") if key in table}
+    return ServiceEntry(options=table, **own)

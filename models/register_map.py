@@ -219,7 +219,7 @@ def _load(path: Path) -> tuple[RegisterMap, bytes]:
         found = RegisterMap(_registers(blocks), hash_of_blocks(blocks))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise TrebuchetError(
-            f"{file} is no register map; a build leaves one as {FILE_NAME}"
+            f"{file} is no register map; a build leaves one as {FILE_NAME}: give that"
         ) from error
     return found, data
 

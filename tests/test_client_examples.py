@@ -9,11 +9,15 @@ import pytest
 from fake_board import HOST, FakeBoard, closed_port, echo
 from fake_registers import BASE, RegisterBoard
 from minimal_clients import FOLDER, MADE, make_client, run_client
+from trebuchet import __version__
 from trebuchet.client import aio, blocking, owner
-from trebuchet.models import crc32c, matmul, register_map
+from trebuchet.models import matmul, register_map, roles
 from trebuchet.models.ecg import model
 from trebuchet.models.ecg import record as record_model
 from trebuchet.models.status import Status
+
+#: What the command `version` answers on a simulated board.
+VERSION = f"Trebuchet {__version__} on sim, VexRiscv_Min at 1000000 Hz\n"
 
 
 def upside_down(ident, data):
@@ -67,8 +71,15 @@ class EcgRole:
         return Status.OK, self.stream.block(samples) if len(samples) else self.stream.end()
 
 
-def crc_role(ident, data):
-    return Status.OK, crc32c.crc32c(data).to_bytes(4, "little")
+class SimulatedBoard(RegisterBoard):
+    """It says of itself what a simulated board says."""
+
+    def state(self):
+        return super().state() | {"board": "sim", "start": "power"}
+
+
+def adler_role(ident, data):
+    return roles.adler(data, 4)
 
 
 @pytest.fixture
@@ -79,13 +90,18 @@ def boards(monkeypatch, tmp_path):
     with contextlib.ExitStack() as stack:
         fakes = {
             address: stack.enter_context(
-                RegisterBoard(
+                SimulatedBoard(
                     tmp_path / "fake",
-                    {"ecg": EcgRole(), "matmul": matmul_role, "crc32c": crc_role, "loopback": echo},
-                    commands={"version": (Status.OK, "0.1.0 on fake\n"), "log": (Status.OK, "")},
+                    {
+                        "ecg": EcgRole(),
+                        "matmul": matmul_role,
+                        "verilog_example": adler_role,
+                        "loopback": echo,
+                    },
+                    commands={"version": (Status.OK, VERSION), "log": (Status.OK, "")},
                 )
             )
-            for address in ("10.0.0.2", "10.0.0.3")
+            for address in ("192.0.2.2", "192.0.2.3")
         }
         for fake in fakes.values():
             fake.registers.words |= {BASE: 1, BASE + 4: 200, BASE + 8: 1000}
@@ -122,8 +138,8 @@ def test_examples_of_the_document_are_true(root, boards, document, least):
 
 
 def test_the_tour_runs(root, boards, capsys, monkeypatch):
-    monkeypatch.setattr("sys.argv", ["tour.py", "10.0.0.2"])
+    monkeypatch.setattr("sys.argv", ["tour.py", "192.0.2.2"])
     runpy.run_path(str(root / "examples" / "tour.py"), run_name="__main__")
     said = capsys.readouterr().out
-    assert "roles: ecg, matmul, crc32c, loopback" in said
+    assert "roles: ecg, matmul, verilog_example, loopback" in said
     assert re.search(r"^[0-9]+ beats: .*N", said, re.M)

@@ -102,14 +102,16 @@ def test_jobs_that_only_one_side_counted_are_an_error(logged, line):
 def test_a_job_server_that_does_not_start_is_one_line(tmp_path):
     with FakeBoard({"ecg": ecg_role}) as fake:
         place = Place("x", "nowhere:0", f"127.0.0.1:{fake.management}")
-        with pytest.raises(TrebuchetError, match=r"^the job server did not start: jobd: --node"):
+        with pytest.raises(
+            TrebuchetError, match=r"^the job server did not start: trebuchet: --node"
+        ):
             share_record(ThisMachine(), [place], 1, [], tmp_path / "x.svg", 60, Console(quiet=True))
 
 
 @pytest.mark.parametrize(
     ("options", "line"),
     [
-        (["--users", "2"], "--users are those of several boards: add --boards N, 2 to 8"),
+        (["--users", "2"], "--users is for several boards; give --boards N, 2 to 8, too"),
         (["--boards", "2", "--plot", "x.gif"], "the picture must be a .png, .svg or .pdf file"),
     ],
 )

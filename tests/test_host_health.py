@@ -10,9 +10,10 @@ from trebuchet.host.health import LEAST, Limits, judge
 from trebuchet.models.discovery import Found
 
 SLOT = {"jobs": 5, "errors": 0, "cycles": 9, "hangs": 0}
+BURNIN = {"wrong_words": 0, "logic_faults": 0, "multiplier_faults": 0, "ram_faults": 0}
 
 
-def state(uptime_ms=100_000, restarts=0, **counters):
+def state(uptime_ms=100_000, restarts=0, memory_test="good", **counters):
     engines = {
         "classifier": {"toe_frames": 60_000, "other_frames": 40_000, "errors": 0, "drops": 0},
         "tcp_rx": {"ip_checksum": 0, "tcp_checksum": 0, "overflow": 0},
@@ -20,13 +21,14 @@ def state(uptime_ms=100_000, restarts=0, **counters):
         "nic": {"dropped": 0},
         "ecg_0": dict(SLOT),
         "ecg_1": dict(SLOT),
+        "burnin": SLOT | BURNIN,
     }
     for name, value in counters.items():
         block, _, counter = name.partition("__")
         engines[block][counter] = value
     return {
         **{"version": "0.2.0", "board": "sim", "uptime_ms": uptime_ms, "start": "power"},
-        **{"restarts": restarts, "engines": engines},
+        **{"restarts": restarts, "memory_test": memory_test, "engines": engines},
     }
 
 
@@ -56,6 +58,14 @@ def state(uptime_ms=100_000, restarts=0, **counters):
         ),
         ({"ecg_1__hangs": 2}, {}, ["roles reset 2 times by their watchdog"]),
         ({"tcp__sessions_used": 60}, {}, ["94% of the TCP sessions in use"]),
+        ({"memory_test": "none"}, {}, []),
+        ({"memory_test": "12 errors"}, {}, ["memory test at start: 12 errors"]),
+        (
+            {"burnin__wrong_words": 2, "burnin__ram_faults": 1},
+            {"faults": 2},
+            ["3 faults found by its burn-in role"],
+        ),
+        ({"burnin__logic_faults": 3}, {"faults": 3}, []),
     ],
 )
 def test_limits(changes, limits, said):
@@ -116,7 +126,25 @@ def test_good_boards(capsys):
         assert (code, err) == (0, "")
         assert [line.split()[-1] for line in out.splitlines()[1:]] == ["good", "good"]
         rows = [line.split()[1:-1] for line in out.splitlines()[1:]]
-        assert rows == [["100", "s", "0", "0", "0", "0", "0", "5%"]] * 2
+        assert rows == [["100", "s", "0", "0", "0", "0", "0", "5%", "good"]] * 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "shown"),
+    [
+        ({}, "good"),
+        ({"memory_test": "none"}, "untested"),
+        ({"memory_test": ""}, "-"),
+        ({"burnin__multiplier_faults": 1}, "faults"),
+    ],
+)
+def test_the_memory_test_is_shown(capsys, changes, shown):
+    with StatusBoard(state(**changes)) as board:
+        out = run(capsys, board.managed, "--faults", "1")[1]
+        said = json.loads(run(capsys, board.managed, "--json")[1])[0]
+    assert out.splitlines()[1].split()[-2:] == [shown, "good"]
+    assert said["faults"] == changes.get("burnin__multiplier_faults", 0)
+    assert said["temperature_c"] is None  # not measured
 
 
 def test_bad_boards_and_those_that_are_away_are_named(capsys):
@@ -127,6 +155,7 @@ def test_bad_boards_and_those_that_are_away_are_named(capsys):
         assert [line.split()[-1] for line in out.splitlines()[1:4]] == ["good", "bad", "bad"]
         assert out.splitlines()[4].startswith(f"cannot connect to {away}: ")
         assert out.splitlines()[5] == f"{bad.managed}: restarted 2 times, last by power"
+        assert "`trebuchet sim shell`" in out.splitlines()[6]
         code, out, err = run(capsys, good.managed, bad.managed, away, "--restarts", "2", "--json")
     assert (code, err) == (1, "")
     found = json.loads(out)

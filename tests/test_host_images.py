@@ -91,7 +91,7 @@ def test_wrong_settings_are_one_line(capsys, tmp_path, text, message):
         (["image", "show", "."], "t: cannot read .: Is a directory"),
         (["image", "show", "/dev/zero"], "/dev/zero must have at most 268435456 bytes"),
         (["image", "show", "empty"], "an image has a header of 64 bytes; here are 0: TRUNCATED"),
-        (["image", "show", "junk"], "it does not begin with TBIM: BAD_DATA"),
+        (["image", "show", "junk"], "an image begins with TBIM, make one with"),
         (["config", "show", "junk"], "there is no configuration block here: NO_CONFIG"),
         (["image", "pack", "empty", "--board", "sim", "-o", "x"], "must have contents"),
         (["image", "pack", "junk", "--board", "b" * 25, "-o", "x"], "board must be 1 to 24 ASCII"),
@@ -225,7 +225,7 @@ def test_settings_of_a_cluster(capsys, tmp_path, count):
         ),
         (
             ["02:00:00:00:00:0a,10.0.0.2", "02:00:00:00:00:0A,10.0.0.3"],
-            "two boards must not have the same mac, 02:00:00:00:00:0a",
+            "two boards must not have the same mac, 02:00:00:00:00:0a; give each its own",
         ),
     ],
 )

@@ -15,7 +15,7 @@ from trebuchet.client.owner import split_address
 from trebuchet.host import manage
 from trebuchet.host.cli import main
 from trebuchet.host.options import open_board
-from trebuchet.models.errors import TrebuchetError
+from trebuchet.models.errors import LOST, TrebuchetError
 from trebuchet.models.status import DESCRIPTIONS, Status
 
 
@@ -218,7 +218,7 @@ def test_an_update_may_take_longer_the_larger_the_image_is(capsys, monkeypatch, 
     with serving(slow) as (board, _):
         image.write_bytes(b"TBIM" + bytes(19 * 4096))
         assert run(capsys, "update", board, image)[0] == 0
-        said = f"trebuchet: {board} sent nothing for %s s\n"
+        said = f"trebuchet: {board} sent nothing for %s s; {LOST}\n"
         assert run(capsys, "update", "--timeout", "0.3", board, image) == (1, "", said % "0.3")
         image.write_bytes(b"TBIM")
         assert run(capsys, "update", board, image) == (1, "", said % "0.7")
@@ -226,7 +226,10 @@ def test_an_update_may_take_longer_the_larger_the_image_is(capsys, monkeypatch, 
 
 @pytest.mark.parametrize(
     ("contents", "reason"),
-    [(b"", "an image must have 1 to"), (b"junk", "refused the configuration message: BAD_DATA: ")],
+    [
+        (b"", "an image must have 1 to"),
+        (b"junk", "x.img is no image; make one with: trebuchet image pack"),
+    ],
 )
 def test_update_with_a_bad_image(capsys, tmp_path, contents, reason):
     image = tmp_path / "x.img"
@@ -238,14 +241,14 @@ def test_update_with_a_bad_image(capsys, tmp_path, contents, reason):
     assert len(err.splitlines()) == 1
     code, _, err = run(capsys, "update", board, tmp_path / "none.img")
     assert code == 1
-    assert err.endswith("none.img: No such file or directory\n")
+    assert err.endswith("none.img: No such file or directory; is the path right?\n")
 
 
 @pytest.mark.parametrize(
     ("image", "message"),
     [
         ("/dev/zero", "/dev/zero must have at most 67108864 bytes; it has more"),
-        ("/nowhere", "cannot read /nowhere: No such file or directory"),
+        ("/nowhere", "cannot read /nowhere: No such file or directory; is the path right?"),
     ],
 )
 def test_update_with_what_is_no_image(capsys, image, message):
@@ -285,7 +288,7 @@ def test_a_board_that_is_not_there(capsys):
     with serving(lambda _: b"") as (board, _):
         code, _, err = run(capsys, "manage", "--timeout", "0.2", board, "version")
     assert code == 1
-    assert err == f"trebuchet: {board} sent nothing for 0.2 s\n"
+    assert err == f"trebuchet: {board} sent nothing for 0.2 s; {LOST}\n"
 
 
 def test_a_command_that_is_too_long():

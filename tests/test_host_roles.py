@@ -53,7 +53,8 @@ THERE = "; its roles are: heart, wire, matmul"
         (Status.NO_ROLE, None, "ecg", f"{THERE}; this command needs ecg"),
         (Status.NO_ROLE, "heart", "matmul", THERE),
         (Status.TOO_LARGE, None, "ecg", f"{THERE}; this command needs ecg"),
-        (Status.TOO_LARGE, None, "matmul", "send smaller messages"),
+        (Status.BAD_LENGTH, None, "matmul", f"{THERE}; choose one with --role matmul"),
+        (Status.TOO_LARGE, None, "heart", "send smaller messages"),
         (Status.TOO_LARGE, "heart", "ecg", "send smaller messages"),
     ],
 )

@@ -34,6 +34,8 @@ class Bench:
     def __init__(self, monkeypatch, *, bitstream=BITSTREAM, answers=("10.1.1.7",), deaf=0):
         self.log, self.answers, self.bitstream, self.deaf = [], list(answers), bitstream, deaf
         self.now = 0.0
+        monkeypatch.setattr("trebuchet.soc.toolchain.require_tool", lambda name: name)
+        monkeypatch.setattr(run.Path, "is_char_device", lambda path: "tty" in path.name)
         monkeypatch.setattr(run.subprocess, "run", self._run)
         monkeypatch.setattr(run, "SerialConsole", self._console)
         monkeypatch.setattr(run, "serial_ports", lambda: [("/dev/ttyUSB0", "FT2232")])
@@ -153,7 +155,10 @@ def test_the_simulated_board_is_started_by_its_own_command(monkeypatch):
     assert called[0][6] == "--exec"
     assert called[0][7].endswith("-m trebuchet.host.cli matmul run 192.0.2.2")
     done = CliRunner().invoke(app, ["run", "sim", "--port", "x"])
-    assert str(done.exception) == "the simulated board has neither --address nor --port"
+    assert (
+        str(done.exception)
+        == "the simulated board has neither --address nor --port; leave them out"
+    )
 
 
 @pytest.mark.nightly

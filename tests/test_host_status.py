@@ -13,7 +13,7 @@ from trebuchet.host import status as status_module
 from trebuchet.host import watch as watch_module
 from trebuchet.host.cli import main
 from trebuchet.host.status import fetch_status, flatten, status
-from trebuchet.host.watch import rates
+from trebuchet.host.watch import History, rates
 from trebuchet.models.errors import TrebuchetError
 
 STATE = {"version": "0.1.0", "board": "sim", "uptime_ms": 12, "tcp": {"segments": 3, "rst": 0}}
@@ -200,11 +200,24 @@ def test_watching_shows_the_growth_a_second(monkeypatch, capsys):
     assert [row[1:] for row in rows] == [
         ["5"],
         ["0"],
-        ["10", "5.0"],
+        ["10", "5.0", "█"],
         ["0"],
-        ["10"],
-        ["1500", "1,500.0"],
+        ["10", "█"],
+        ["1500", "1,500.0", "█"],
     ]
+
+
+def test_history_has_the_last_rates_as_bars():
+    past = History()
+    assert past.bars("a") == ""
+    for rate in (0, 1, 50, 100, -3):
+        past.add({"a": rate})
+    past.add({})  # the board was started
+    assert past.bars("a") == " ▁▄█  "
+    assert past.bars("b") == ""
+    for _ in range(16):
+        past.add({"a": 1})
+    assert past.bars("a") == 16 * "█"
 
 
 def test_watching_as_json_without_zeros(monkeypatch, capsys):

@@ -4,8 +4,8 @@ import io
 import re
 
 import pytest
-from trebuchet.host import steps
-from trebuchet.host.steps import Step
+from trebuchet.models import steps
+from trebuchet.models.steps import Step
 
 
 class Terminal(io.StringIO):
@@ -46,3 +46,21 @@ def test_a_step_that_fails_says_so():
     with pytest.raises(KeyError), Step("compiling", 30, out=out):
         raise KeyError
     assert out.getvalue().endswith("compiling: stopped after 0 s\n")
+
+
+def test_a_late_step_leaves_nothing_if_it_was_quick():
+    out, terminal = io.StringIO(), Terminal()
+    with Step("compiling", 30, out=out, late=True), Step("making", 3, out=terminal, late=True):
+        pass
+    assert out.getvalue() == ""
+    assert terminal.getvalue() == "\r\033[Kmaking: 0 s of about 3 s\r\033[K"
+
+
+def test_a_late_step_that_lasts_writes_lines(monkeypatch):
+    monkeypatch.setattr(steps, "QUIET", 0.001)
+    out = io.StringIO()
+    step = Step("compiling", 30, out=out, late=True)
+    with step:
+        while not out.getvalue():
+            step.ended.wait(0.001)
+    assert out.getvalue().endswith("compiling: done in 0 s\n")

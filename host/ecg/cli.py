@@ -40,7 +40,10 @@ def run_with_progress(
     **options: Any,
 ) -> Run:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
+    shown = console.is_terminal
+    with Progress(
+        *columns, TimeElapsedColumn(), console=console, transient=True, disable=not shown
+    ) as bar:
         task = bar.add_task(f"record {record.name}", total=None)
         return run_record(
             address,
@@ -103,6 +106,10 @@ def run_command(
         check_picture(plot)
     if connections > 1 and streamed is not False:
         raise TrebuchetError("parts of a record go over one connection: add --independent")
+    # What is wrong with preset and weights is said before a record is read and named.
+    named = preset_named(preset) if preset else None
+    if weights and (named or board is None):
+        read_weights(weights, named or preset_named("faithful"))
     console = Console(stderr=as_json)
     chosen = record_or_default(record, minutes, console, lead)
     if board is None:
@@ -115,7 +122,7 @@ def run_command(
         if plot:
             draw(chosen, reading, plot, "golden model")
         return
-    features = preset_named(preset) if preset else board_preset(board, timeout, role)
+    features = named or board_preset(board, timeout, role)
     known = read_weights(weights, features) if weights else None
     options: dict[str, Any] = {"streamed": streamed, "preset": features, "weights": known}
     options["connections"] = connections

@@ -7,6 +7,7 @@ role takes it. A board built without that answers
 ``BAD_TYPE``. The weights are gone when the board is reset or its bitstream loaded again.
 """
 
+import json
 import struct
 from pathlib import Path
 from typing import Annotated
@@ -31,9 +32,13 @@ def read_weights(path: Path, preset: Preset) -> Weights:
     try:
         return preset.load_weights(path)
     except OSError as error:
-        raise TrebuchetError(f"cannot read {path}: {error.strerror}") from error
+        raise TrebuchetError(f"cannot read {path}: {error.strerror}; is the path right?") from error
     except RecursionError as error:
         raise TrebuchetError(f"{path} does not hold weights: it is nested too deep") from error
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise TrebuchetError(
+            f"{path} does not hold weights; it must be a JSON file of `trebuchet ecg train`"
+        ) from error
     except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise TrebuchetError(f"{path} does not hold weights: {error}") from error
 

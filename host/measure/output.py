@@ -59,7 +59,9 @@ def check_outputs(table: Path | None, plot: Path | None) -> None:
     """Say before a long run what is wrong with a file to write."""
     if table is not None:
         if table.is_dir():
-            raise TrebuchetError(f"cannot write the table {table}: it is a folder")
+            raise TrebuchetError(
+                f"cannot write the table {table}: it is a folder; name a file in it"
+            )
         make_folder(table.parent)
     if plot is not None:
         check_picture(plot)

@@ -36,11 +36,13 @@ def congestion() -> list[str]:
 class Program:
     """A native program with open ports: the words behind the colon of its first line.
 
-    What it logs is shown if it does not start.
+    What it logs is shown if it does not start. ``own_congestion``: as all programs here; else the
+    system's congestion control.
     """
 
-    def __init__(self, *command: object) -> None:
-        words = [str(word) for word in (*command, *congestion())]
+    def __init__(self, *command: object, own_congestion: bool = True) -> None:
+        own = congestion() if own_congestion else []
+        words = [str(word) for word in (*command, *own)]
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - as long as the process
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=self._log, text=True)
         assert self.process.stdout
@@ -71,9 +73,9 @@ class Program:
 
 
 @contextlib.contextmanager
-def started(*command: object) -> Iterator[Program]:
+def started(*command: object, own_congestion: bool = True) -> Iterator[Program]:
     """A program that ends with the block."""
-    program = Program(*command)
+    program = Program(*command, own_congestion=own_congestion)
     try:
         yield program
     finally:
@@ -89,11 +91,14 @@ def nodes(count: int, *options: object, segment: int = _LARGEST_MESSAGE) -> Iter
 
 
 @contextlib.contextmanager
-def servers(ports: Sequence[str], *options: object) -> Iterator[tuple[Program, str]]:
+def servers(
+    ports: Sequence[str], *options: object, own_congestion: bool = True
+) -> Iterator[tuple[Program, str]]:
     """A job server with nodes at these ports, all connected, and its port for users."""
     places = [word for port in ports for word in ("--node", f"127.0.0.1:{port}")]
     given = ("--user-port", 0, "--node-port", 0, "--metrics-port", 0, "--configured")
-    with started(build(JOBD), *given, *places, *options) as program:
+    command = (build(JOBD), *given, *places, *options)
+    with started(*command, own_congestion=own_congestion) as program:
         _wait_for(program.port("metrics"), len(ports))
         yield program, str(program.port("users"))
 

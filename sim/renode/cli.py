@@ -1,6 +1,7 @@
 """``trebuchet renode``: a board in Renode."""
 
 import dataclasses
+import re
 import socket
 import subprocess
 from pathlib import Path
@@ -10,11 +11,12 @@ import typer
 from rich.console import Console
 
 from ...models.errors import TrebuchetError
+from ...models.files import check_files
 from ...models.renode import check_version, need_renode, starting
 from . import emit
 from .client import free_port
 from .flashes import board_flashes
-from .platform import Build, describe, need_firmware, read_build
+from .platform import Build, check_role, describe, need_firmware, read_build
 from .suites import find_suites, run_suites
 from .terminal import run_with_console
 
@@ -33,16 +35,26 @@ def _build(board: str, console: Console) -> Path:
     return folder
 
 
+def _check_elf(path: Path) -> None:
+    try:
+        magic = path.read_bytes()[:4]
+    except OSError as error:
+        raise TrebuchetError(f"--firmware {path}: {error.strerror}; is the path right?") from error
+    if magic != b"\x7fELF":
+        raise TrebuchetError(f"--firmware {path}: that is no ELF file; give one, such as bios.elf")
+
+
+def _check_tap(name: str | None) -> None:
+    if name is not None and not re.fullmatch(r"[A-Za-z0-9_.-]{1,15}", name):
+        raise TrebuchetError(
+            f"--tap must be a device's name of up to 15 letters, digits, _, . and -, not {name!r}"
+        )
+
+
 def _other_firmware(build: Build, elf: Path) -> Build:
     """The build with the firmware ``elf``, of the same board, in the place of its own."""
     from ...soc.toolchain import require_tool
 
-    try:
-        magic = elf.read_bytes()[:4]
-    except OSError as error:
-        raise TrebuchetError(f"--firmware {elf}: {error.strerror}") from error
-    if magic != b"\x7fELF":
-        raise TrebuchetError(f"--firmware {elf}: that is no ELF file, such as bios.elf")
     image = build.folder / "renode" / "firmware.bin"
     image.parent.mkdir(parents=True, exist_ok=True)
     objcopy = require_tool("riscv64-unknown-elf-objcopy")
@@ -76,7 +88,7 @@ def renode(
     board: Annotated[str, typer.Argument(metavar="BOARD", help="Such as sim, versa_ecp5.")] = "sim",
     suites: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[SUITE]...", help="With --robot: only these, by name or file."),
+        typer.Argument(metavar="SUITE", help="With --robot: only these, by name or file."),
     ] = None,
     robot: Annotated[bool, typer.Option("--robot", help="Run the Robot Framework tests.")] = False,
     timeout: Annotated[
@@ -113,9 +125,14 @@ def renode(
     """Run a board in Renode: the same firmware, models of every register block."""
     console = Console(stderr=True)
     if suites and not robot:
-        raise TrebuchetError(f"suites are for --robot; without it {suites[0]!r} says nothing")
+        raise TrebuchetError(f"suites are for --robot; leave out {suites[0]!r}, or add that")
     if robot:
         find_suites(suites or ())
+    check_role(role)
+    _check_tap(tap)
+    check_files({"flash": flash if boards == 1 else None})
+    if firmware is not None:
+        _check_elf(firmware)
     if not print_only:
         check_version(need_renode())
     if boards > 1 and mailbox_port:

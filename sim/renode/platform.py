@@ -158,6 +158,12 @@ class _Choice:
     flash: Path | None = None
 
 
+def check_role(role: str) -> None:
+    """Refuse a role that the models lack."""
+    if role not in ("none", "loopback"):
+        raise TrebuchetError(f"the role in Renode must be none or loopback, not {role!r}")
+
+
 def describe(
     build: Build,
     role: str = "none",
@@ -175,8 +181,7 @@ def describe(
     flash : path or None
         File with the contents of the flash, read at the start and written; None: an empty flash.
     """
-    if role not in ("none", "loopback"):
-        raise TrebuchetError(f"the role in Renode must be none or loopback, not {role!r}")
+    check_role(role)
     if flash is not None and "flash" not in build.blocks:
         raise TrebuchetError(f"board {build.board!r} has no flash")
     choice = _Choice(role, mailbox_port, flash)

@@ -31,23 +31,33 @@ class Step:
         What is counted: "package", "file".
     out : file
         Where the lines go; default: stderr.
+    late : bool
+        For what is often done already: leave no line behind if it takes less than :data:`QUIET`
+        seconds, and elsewhere than on a terminal write none before.
     """
 
-    def __init__(self, title, expected, count=None, unit="file", out=None):
+    def __init__(self, title, expected, count=None, unit="file", out=None, late=False):
         self.title, self.expected, self.count, self.unit = title, expected, count, unit
         self.out = out or sys.stderr
+        self.late, self.silent = late, late and not self.out.isatty()
         self.ended = threading.Event()
         self.thread = threading.Thread(target=self._watch, daemon=True)
 
     def __enter__(self):
         self.start = time.monotonic()
-        self._write(self.line())
+        if not self.silent:
+            self._write(self.line())
         self.thread.start()
         return self
 
     def __exit__(self, kind, *_):
         self.ended.set()
         self.thread.join()
+        if self.silent:
+            return
+        if self.late and self.out.isatty() and time.monotonic() - self.start < QUIET:
+            self._write("")
+            return
         outcome = "stopped after" if kind else "done in"
         self._write(f"{self.title}: {outcome} {time.monotonic() - self.start:.0f} s", last=True)
 
@@ -63,6 +73,7 @@ class Step:
 
     def _watch(self):
         while not self.ended.wait(1 if self.out.isatty() else QUIET):
+            self.silent = False
             self._write(self.line())
 
     def _write(self, text, last=False):
