@@ -11,6 +11,7 @@ sees them):
 access      member              meaning
 ==========  ==================  ==================================================================
 ``"ro"``    ``R: Out``          current value, sampled when the bus reads
+            ``R_read: In``      with ``reads`` only: 1 for the one cycle in which the bus reads
 ``"rw"``    ``R: In``           value last written; the declared reset value until then
 ``"stb"``   ``R: In``           the written value for the one clock cycle of the write, else 0
 ``"w1c"``   ``R: Out``          pending bits
@@ -53,6 +54,8 @@ class Register:
     """One register of at most 64 bits.
 
     ``fields`` may name parts of it; they must not overlap. ``reset`` counts for ``rw`` only.
+    ``reads``, for ``ro`` of one word only: reading it has an effect, so the core gets a strobe;
+    where a bus has none (``soc/bridge.py`` has) it stays 0.
     """
 
     name: str
@@ -61,6 +64,7 @@ class Register:
     description: str = ""
     reset: int = 0
     fields: tuple[Field, ...] = ()
+    reads: bool = False
 
     def __post_init__(self):
         _check_name("Register", self.name)
@@ -77,6 +81,8 @@ class Register:
                 f"Reset value of register {self.name!r} must fit {self.width} bits, "
                 f"not {self.reset!r}"
             )
+        if self.reads and (self.access != "ro" or self.width > 32):
+            raise ValueError(f"Register {self.name!r} must be ro, of one word, to have `reads`")
         used = 0
         for f in self.fields:
             mask = ((1 << f.width) - 1) << f.offset
@@ -105,6 +111,7 @@ class RegisterBlock:
         _check_name("Register block", self.name)
         names = [r.name for r in self.registers]
         names += [r.name + "_clear" for r in self.registers if r.access == "w1c"]
+        names += [r.name + "_read" for r in self.registers if r.reads]
         for name in names:
             if names.count(name) > 1:
                 raise ValueError(f"Register block {self.name!r} declares {name!r} twice")
@@ -126,6 +133,8 @@ class CsrSignature(wiring.Signature):
                 members[r.name] = In(r.width, init=r.reset if r.access == "rw" else 0)
             if r.access == "w1c":
                 members[r.name + "_clear"] = In(r.width)
+            if r.reads:
+                members[r.name + "_read"] = In(1)
         super().__init__({name: m.flip() for name, m in members.items()})
 
     def __eq__(self, other):

@@ -1,42 +1,40 @@
 """The shell: everything between the Ethernet MAC, the external memory and the roles."""
 
-import functools
-from dataclasses import dataclass, field, replace
-
 from amaranth import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..models.plan import Plan, PlanError
-from ..models.smp_framing import MESSAGE_HEADER
 from .arbiter import PacketArbiter
 from .cluster.node import ClusterNode
 from .csr import CsrSignature, Register, RegisterBlock
+from .drive.port import DriveSignature
+from .drive.registers import DRIVE_BLOCK, DriveRegisters
+from .drive.to_memory import DriveDma
 from .memory import MemorySignature
 from .memory_arbiter import MemoryArbiter, connect_narrow
+from .probe.signals import Probes
+from .probe.trace import TraceCore
 from .roles.array import RoleArray
-from .roles.catalog import PlannedRole
-from .roles.contract import NO_ROLE, JobKind
-from .roles.needs import RolePlace
-from .roles.slot import RoleSlot
+from .roles.contract import NO_ROLE
 from .services.discard import Discard
 from .services.echo import Echo
 from .services.framer import SMP_BLOCK, SmpFramer
 from .services.mailbox import MAILBOX_BLOCK, Mailbox
 from .services.merge import ServiceMerge
+from .services.pressure import Pressure
 from .services.responder import Responder
 from .services.smp_board import BOARD_BLOCK, BoardWindow
 from .services.sweep import PERIOD_WIDTH, RequestClock
-from .shell_memory import RESULT_HEADER, RESULT_SLOT, ShellMemory, slot_for
+from .shell_config import ShellConfig
 from .stream import PacketSignature
-from .tcp.config import TINY, TcpConfig
 from .tcp.engine import TcpEngine
 from .tcp.line_side import LineSide, line_side_blocks
+from .web.service import Web
 
-__all__ = ["OF_FIRMWARE", "Shell", "ShellConfig"]
+__all__ = ["Shell"]
 
-#: Framings that need firmware: to answer, or to write what they send.
-OF_FIRMWARE = ("http", "page")
+#: The shell's streams of frames, which probes may name.
+_PACKETS = ("rx", "tx", "other_rx", "other_tx")
 
 #: Time for the rest of a request, in ticks: as much again may pass until it is noticed.
 REQUEST_TIMEOUT = 10_000
@@ -60,134 +58,6 @@ SHELL_BLOCK = RegisterBlock(
 )
 
 
-@dataclass(frozen=True)
-class ShellConfig:
-    """What is built into a shell.
-
-    Attributes
-    ----------
-    tcp : TcpConfig
-        The TCP engine; its ``width`` is the data path of the whole shell. ``ports``,
-        ``pool_base`` and ``state_base`` are set by the shell.
-    base : int
-        First address of the shell's part of external memory.
-    plan : Plan
-        Its roles and services (:mod:`trebuchet.models.plan`). Those :data:`OF_FIRMWARE` are left
-        out if it is not ``managed``.
-    result_slot : int or None
-        Bytes of a result and its header, a power of two; there are two such slots a session. None:
-        as the roles say for the largest message that can come (rule 4 of the role contract).
-    peers : int
-        Other boards with which this one shares its clients' jobs
-        (:class:`~trebuchet.cores.cluster.node.ClusterNode`), 1 to 15; 0: none, and no LTL.
-    managed : bool
-        Firmware manages it: it has registers, and the services :data:`OF_FIRMWARE`. If not, what
-        registers would say is as after reset, but for addresses and switch, which are ports; and
-        it has no peers, of which firmware tells.
-    configurable : bool
-        Firmware answers configuration messages on the TCP ports with SMP. If not, or if it is not
-        ``managed``, they are of a type that is unknown.
-
-    Also ``roles``: a :class:`~trebuchet.cores.roles.catalog.PlannedRole` for each of the plan.
-    """
-
-    tcp: TcpConfig = field(default=TINY)
-    base: int = 0
-    plan: Plan = field(default=Plan())
-    result_slot: int | None = None
-    peers: int = 0
-    managed: bool = True
-    configurable: bool = True
-
-    def __post_init__(self):
-        if self.peers and not self.managed:
-            raise ValueError("A shell without firmware must have no peers")
-        if self.managed and len(self.plan.of(*OF_FIRMWARE)) != len(OF_FIRMWARE):
-            raise PlanError(f"a shell with firmware must have services {', '.join(OF_FIRMWARE)}")
-        if not self.managed:
-            object.__setattr__(self, "plan", self.plan.without(*OF_FIRMWARE))
-        object.__setattr__(self, "roles", tuple(map(PlannedRole, self.plan.roles)))
-        ports = tuple(service.port for service in self.plan.services)
-        object.__setattr__(self, "tcp", replace(self.tcp, ports=ports, pool_base=self.base))
-        if self.result_slot is None:
-            object.__setattr__(self, "result_slot", self._slot_of_roles())
-        if self.tcp.cache:
-            state = self.memory["sessions"].base
-            object.__setattr__(self, "tcp", replace(self.tcp, state_base=state))
-
-    def _slot_of_roles(self):
-        operand = self.tcp.segment_size - MESSAGE_HEADER
-        says = [role.needs.largest_result for role in self.roles]
-        return max(
-            (slot_for(largest(operand)) if largest else RESULT_SLOT for largest in says),
-            default=RESULT_SLOT,
-        )
-
-    @property
-    def width(self):
-        return self.tcp.width
-
-    @functools.cached_property
-    def memory(self):
-        """The regions of external memory, a :class:`~trebuchet.cores.shell_memory.ShellMemory`."""
-        return ShellMemory(
-            self.base,
-            self.tcp.pool_size,
-            self.tcp.rows,
-            self.result_slot,
-            [
-                (role.name, role.needs.scratch_log2)
-                for role in self.roles
-                if role.needs.scratch_log2 is not None
-            ],
-            self.peers,
-            self.tcp.segment_size,
-            self.messages,
-            self.tcp.state_size,
-        )
-
-    @property
-    def result_room(self):
-        """Bytes of the longest result that a role may have."""
-        return self.result_slot - RESULT_HEADER
-
-    @property
-    def messages(self):
-        """Numbers of sessions that jobs have: with places a pool for each TCP port with SMP."""
-        return self.tcp.rows * (len(self.plan.of("smp")) or 1 if self.tcp.places else 1)
-
-    @property
-    def board(self):
-        """Whether firmware takes configuration messages at the TCP ports with SMP."""
-        return self.managed and self.configurable and bool(self.plan.of("smp"))
-
-    @property
-    def tag_width(self):
-        """Tag bits of the shell's memory ports: those of the role that needs most."""
-        return max([self.tcp.tag_width, *(role.needs.tag_width for role in self.roles)])
-
-    @property
-    def job_kinds(self):
-        """Kinds of job that any role takes besides ``DATA``."""
-        taken = {kind for role in self.roles for kind in role.needs.kinds}
-        return tuple(kind for kind in JobKind if kind in taken)
-
-    def make_slots(self):
-        """For each role its slots, one for each instance."""
-        return [[self._slot(role, k) for k in range(role.entry.instances)] for role in self.roles]
-
-    def _slot(self, role, k):
-        scratch = role.needs.scratch_log2
-        place = RolePlace(
-            self.width,
-            self.tag_width,
-            self.messages,
-            None if scratch is None else self.memory[f"scratch_{role.name}"].base,
-        )
-        name = role.name if role.entry.instances == 1 else f"{role.name}_{k}"
-        return RoleSlot(role.place(place), name, self.width, self.tag_width)
-
-
 class Shell(wiring.Component):
     """Classifier, TCP engine, services and role slot around one memory port.
 
@@ -200,11 +70,17 @@ class Shell(wiring.Component):
     ``other_tx``         In    frames from whoever handles those
     ``mem``              Out   memory port; uses ``config.memory.size`` bytes from ``config.base``
     ``tick``             In    1 for one cycle every millisecond of protocol time
-    ``irq``              Out   level interrupt: the mailbox or a role slot wants attention
+    ``irq``              Out   level interrupt: the mailbox, a role slot or the drive wants
+                               attention
+    ``drive``            Out   the block device (:mod:`.drive.port`), with ``config.drive``
     ``csr_…``            In    register blocks of the shell and its parts, if it is ``managed``
     ``enable``           In    if not, what the registers of these names would say;
     ``mac`` ``ip``             of 1, 48 and 32 bits
     ===================  ====  =================================================================
+
+    A plan with probes has a trace core with the registers ``csr_probe``. It samples ``rx``, ``tx``,
+    ``other_rx``, ``other_tx``, ``tick``, and ports of the line side by the names of
+    :func:`~.tcp.line_side.line_side_blocks`, of services by framing, of slots by name.
 
     Throughput, latency and back-pressure are those of the parts. Frames to and from the two
     sides are never mixed; ``tx`` gives both a turn after each frame. ``enable`` = 0 sends every
@@ -219,6 +95,7 @@ class Shell(wiring.Component):
         slots = config.make_slots()
         self._roles = RoleArray(zip(kinds, slots, strict=True), width, config.tag_width)
         self.verilog_files = self._roles.verilog_files
+        self._web = self._make_web()
         self._arbiter = self._make_arbiter()
         blocks = {"shell": SHELL_BLOCK, **line_side_blocks(config.tcp)}
         if plan.of("smp"):
@@ -227,9 +104,18 @@ class Shell(wiring.Component):
             blocks["smp_board"] = BOARD_BLOCK
         if plan.of("http"):
             blocks["mailbox"] = MAILBOX_BLOCK
+        if self._web is not None:
+            blocks["web"] = self._web.block
         blocks |= self._roles.blocks
         if self._cluster is not None:
             blocks |= self._cluster.blocks
+        self._probes = self._trace = None
+        if plan.probes is not None:
+            self._probes = Probes(plan.probes, self._copies(width))
+            self._trace = TraceCore(self._probes.signals, plan.probes.depth)
+            blocks["probe"] = self._trace.block
+        if config.drive:
+            blocks["drive"] = DRIVE_BLOCK
         ours = {f"csr_{name}": In(CsrSignature(block)) for name, block in blocks.items()}
         if not config.managed:
             ours = {"enable": In(1), "mac": In(48), "ip": In(32)}
@@ -242,6 +128,7 @@ class Shell(wiring.Component):
                 "mem": Out(MemorySignature(width, self._arbiter.mem_tag_width)),
                 "tick": In(1),
                 "irq": Out(1),
+                **({"drive": Out(DriveSignature(width, 0))} if config.drive else {}),
                 **ours,
             }
         )
@@ -249,24 +136,47 @@ class Shell(wiring.Component):
         self._given = self.csr_shell if config.managed else self
 
     def _make_arbiter(self):
-        """Ports: engine, its sessions' state if that is in memory; sender; mailbox, framer; slots;
-        callers and server.
+        """Ports: engine, its sessions' state if that is in memory; sender; mailbox, framer, web;
+        slots; callers and server; drive.
 
-        Class 0 are those of the engine: receive DMA and sessions. All but foreign roles have their
-        write data at hand.
+        Class 0 are those of the engine: receive DMA and sessions. All but foreign roles and the
+        drive have their write data at hand.
         """
-        config = self.config
+        config, web = self.config, self._web
         urgent = 1 + bool(config.tcp.cache)
-        first = urgent + 1 + len(config.plan.of("http")) + bool(config.plan.of("smp"))
+        first = urgent + 1 + len(config.plan.of("http", "web")) + bool(config.plan.of("smp"))
         prompt = [True] * first + [slot.prompt for slot in self._roles.slots]
         prompt += [True] * (config.peers + 1 if config.peers else 0)
+        prompt += [False] * config.drive
         return MemoryArbiter(
             len(prompt),
             config.width,
-            max(config.tag_width, config.tcp.state_tag_width),
+            max(
+                config.tag_width,
+                config.tcp.state_tag_width,
+                0 if web is None else web.mem.signature.tag_width,
+            ),
             priority=(0,) * urgent + (1,) * (len(prompt) - urgent),
             prompt=[k for k, own in enumerate(prompt) if own],
         )
+
+    def _copies(self, width):
+        """Parts as those that probes may name, to find out what signals they have."""
+        tcp = self.config.tcp
+        side = LineSide(Module(), TcpEngine(tcp), Signal(48), Signal(32))
+        packets = {n: PacketSignature(width).create() for n in _PACKETS}
+        return self._named({**packets, "tick": Signal()}, side.parts, self._make_services())
+
+    def _named(self, ports, line_side, services):
+        slots = {slot.block.name: slot for slot in self._roles.slots}
+        return {**ports, **line_side, **services, **slots}
+
+    def _connect_probes(self, m):
+        m.submodules.probe = trace = self._trace
+        ports = {n: getattr(self, n) for n in (*_PACKETS, "tick")}
+        values = self._probes.values(self._named(ports, self._line_parts, self._service_parts))
+        m.d.comb += trace.data.eq(Cat(*values))
+        self._csr(m, "probe", trace)
 
     def elaborate(self, platform):
         m = Module()
@@ -274,18 +184,23 @@ class Shell(wiring.Component):
         self._irqs = []
         mailbox, framer = self._services(m, engine)
         roles, cluster = self._connect_roles(m, framer), self._cluster
-        parts = [part for part in (mailbox, framer) if part is not None]
+        parts = [part for part in (mailbox, framer, self._web) if part is not None]
         memories = [engine.mem] + ([engine.state] if self.config.tcp.cache else [])
         memories += [sender.mem, *(part.mem for part in parts)]
         memories += [roles.mems[k] for k in range(len(roles.slots))]
-        self._irqs += [part.irq for part in (mailbox, roles, cluster) if part is not None]
+        raising = (mailbox, self._web, roles, cluster)
+        self._irqs += [part.irq for part in raising if part is not None]
         m.submodules.memory = arbiter = self._arbiter
         if cluster is not None:
             memories += [cluster.mems[k] for k in range(self.config.peers + 1)]
+        if self.config.drive:
+            memories.append(self._connect_drive(m))
         for i, mem in enumerate(memories):
             connect_narrow(m, mem, arbiter.ports[i])
         wiring.connect(m, wiring.flipped(self.mem), arbiter.mem)
         m.d.comb += self.irq.eq(Cat(self._irqs).any())
+        if self._trace is not None:
+            self._connect_probes(m)
         return m
 
     def _csr(self, m, name, component):
@@ -298,7 +213,7 @@ class Shell(wiring.Component):
         shell, tcp = self._given, self.config.tcp
         engine = TcpEngine(tcp)
         side = LineSide(m, engine, shell.mac, shell.ip)
-        classifier, sender = side.classifier, side.sender
+        classifier, sender, self._line_parts = side.classifier, side.sender, side.parts
         m.submodules.tx = tx = PacketArbiter(tcp.width, 2 if self._cluster is None else 3)
         wiring.connect(m, wiring.flipped(self.rx), classifier.rx)
         wiring.connect(m, classifier.other, wiring.flipped(self.other_rx))
@@ -333,11 +248,26 @@ class Shell(wiring.Component):
             csr = getattr(self, f"csr_{name}")
             wiring.connect(m, wiring.flipped(csr), getattr(cluster, f"csr_{name}"))
 
-    def _services(self, m, engine):
-        """The plan's services at the engine's ports; returns mailbox and framer, or None."""
+    def _connect_drive(self, m):
+        """Registers, DMA and the drive outside; returns the DMA's memory port."""
+        m.submodules.drive_registers = registers = DriveRegisters()
+        m.submodules.drive_dma = dma = DriveDma(self.config.width, 0)
+        wiring.connect(m, registers.job, dma.job)
+        wiring.connect(m, dma.done, registers.done)
+        wiring.connect(m, dma.drive, wiring.flipped(self.drive))
+        self._csr(m, "drive", registers)
+        m.d.comb += [
+            registers.sectors.eq(self.drive.sectors),
+            registers.ready.eq(self.drive.ready),
+            registers.present.eq(self.drive.present),
+        ]
+        self._irqs.append(registers.irq)
+        return dma.mem
+
+    def _make_services(self):
+        """Parts by framing, for the plan's services."""
         plan, tcp, memory = self.config.plan, self.config.tcp, self.config.memory
         rest = bool(tcp.places)
-        ports = {service: engine.services[k] for k, service in enumerate(plan.services)}
         made = {
             "echo": lambda: Echo(tcp.rows, tcp.segment_log2, rest),
             "discard": lambda: Discard(tcp.rows, rest),
@@ -346,8 +276,15 @@ class Shell(wiring.Component):
             ),
             "smp": self._framer,
             "page": lambda: Responder(tcp.rows, rest),
+            "web": lambda: self._web,
         }
-        parts = {name: make() for name, make in made.items() if plan.of(name)}
+        return {name: make() for name, make in made.items() if plan.of(name)}
+
+    def _services(self, m, engine):
+        """The plan's services at the engine's ports; returns mailbox and framer, or None."""
+        plan, memory = self.config.plan, self.config.memory
+        ports = {service: engine.services[k] for k, service in enumerate(plan.services)}
+        self._service_parts = parts = self._make_services()
         m.submodules += parts.values()
         m.submodules.request_clock = clock = RequestClock()
         m.d.comb += clock.tick.eq(self.tick)
@@ -357,8 +294,8 @@ class Shell(wiring.Component):
         for name, part in parts.items():
             if name != "smp":
                 wiring.connect(m, ports[plan.of(name)[0]], part.service)
-            if name in ("http", "smp"):
-                m.d.comb += part.sweep.eq(clock.sweep)
+            if name in ("http", "smp", "web"):
+                m.d.comb += part.sweep.eq(clock.sweep | self._pressure(m, engine, name))
                 self._csr(m, "mailbox" if name == "http" else name, part)
         if "smp" in parts:
             self._connect_framer(m, parts["smp"], [ports[service] for service in plan.of("smp")])
@@ -367,6 +304,21 @@ class Shell(wiring.Component):
             m.d.comb += [page.addr.eq(memory["page"].base)]
             m.d.comb += [page.length.eq(self.csr_shell.page_length)]
         return parts.get("http"), parts.get("smp")
+
+    def _pressure(self, m, engine, name):
+        """Sweep of a web service whose places run out, for want of which it keeps browsers out."""
+        if name != "web" or not engine.config.places:
+            return 0
+        m.submodules.pressure = pressure = Pressure(engine.config.places)
+        number = self.config.plan.services.index(self.config.plan.of(name)[0])
+        m.d.comb += pressure.free.eq(getattr(engine.csr, f"places_free_{number}"))
+        return pressure.sweep
+
+    def _make_web(self):
+        tcp, services = self.config.tcp, self.config.plan.of("web")
+        size = (tcp.width, tcp.rows, tcp.segment_log2)
+        more = {"unread": tcp.unread, "rest": bool(tcp.places), "desk": True}
+        return Web(*size, lanes=services[0].option("lanes"), **more) if services else None
 
     def _framer(self):
         config, plan = self.config, self.config.plan

@@ -14,6 +14,8 @@ MAILBOX_SLOT = 4096
 PAGE = 1 << 16
 #: Alignment of the sessions' state, that of ``TcpConfig.state_base``.
 STATE_ALIGN = 128
+#: Alignment of an image of files (:class:`trebuchet.models.http.image.Image`).
+IMAGE_ALIGN = 4096
 
 
 def slot_for(result):
@@ -67,10 +69,12 @@ class ShellMemory:
         Other boards, and the bytes of a segment: each peer has an operand and a result.
     state : int
         Bytes of the state of TCP sessions (``TcpConfig.state_size``), 0 if it is in block RAM.
+    web : int
+        Bytes of the web service's two images together.
 
     ``regions`` has them in order: ``pool``, ``results``, ``mailbox`` (a transmit slot a session),
-    ``page``, ``scratch_NAME`` of each role, ``peers``, ``sessions`` (their state). The last two are
-    there only if they have a size. ``memory["page"].base`` is an address.
+    ``page``, ``scratch_NAME`` of each role, ``peers``, ``sessions`` (their state), ``web``. The
+    last three are there only if they have a size. ``memory["page"].base`` is an address.
     """
 
     def __init__(
@@ -84,6 +88,7 @@ class ShellMemory:
         operand=0,
         messages=None,
         state=0,
+        web=0,
     ):
         messages = sessions if messages is None else messages
         self.base = base
@@ -103,6 +108,8 @@ class ShellMemory:
             self._add("peers", self.cluster.size, align)
         if state:
             self._add("sessions", state, STATE_ALIGN)
+        if web:
+            self._add("web", web, IMAGE_ALIGN)
 
     def _next(self, align):
         """The next multiple of ``align`` that is free."""

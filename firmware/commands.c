@@ -11,6 +11,7 @@
 #include "board.h"
 #include "counters.h"
 #include "crash.h"
+#include "drive.h"
 #include "flash_commands.h"
 #include "ip.h"
 #include "lease.h"
@@ -18,6 +19,8 @@
 #include "restart.h"
 #include "role.h"
 #include "sessions.h"
+#include "web.h"
+#include "web_card.h"
 
 #define PEEK_MAX_WORDS 256u
 #define PEEK_WORDS_A_LINE 4u
@@ -137,8 +140,17 @@ const struct command commands[] = {
 	{ "sessions", "[FROM]", "use of the TCP engine, or its sessions", sessions_command },
 #endif
 	{ "role", "[NAME [on|off|reset]]", "state of the roles, or switch one", role_command },
+#ifdef TREBUCHET_WEB_BASE
+	{ "web", "[on|off]", "files served by gateware, or switch that", web_command },
+#endif
+#ifdef WEB_CARD
+	{ "card", "[on|off]", "files of the drive that are served, or switch that", web_card_command },
+#endif
 	{ "ip", "", "addresses and the lease", ip_command },
 	{ "lease", "[EPOCH|on|off]", "epoch that messages must have: show or raise it", lease_command },
+#ifdef TREBUCHET_DRIVE_BASE
+	{ "drive", "[crc LBA [COUNT]]", "state of the drive, or a checksum of sectors", drive_command },
+#endif
 	{ "config", "[show|set KEY VALUE|unset KEY|save|erase]", "settings in flash", command_config },
 	{ "image", "[show|erase|boot]", "the application in flash", command_image },
 	{ "log", "[error|warn|info|debug]", "last lines, or set what is printed", log_command },

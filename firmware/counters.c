@@ -7,8 +7,10 @@
 #include <generated/trebuchet_status_table.h>
 
 #include "board.h"
+#include "memory.h"
 #include "restart.h"
 #include "status.h"
+#include "web_card.h"
 
 void counters_status(struct text *out)
 {
@@ -18,7 +20,11 @@ void counters_status(struct text *out)
 		.uptime_ms = board_uptime_ms(),
 		.start = restart_cause_name(),
 		.restarts = restart_count(),
+		.memory_test = memory_test(),
 		.registers = TREBUCHET_REGISTER_MAP,
+#ifdef WEB_CARD
+		.more = web_card_status,
+#endif
 	};
 
 	status_write(out, &info, status_table, STATUS_TABLE_COUNT, trebuchet_read32);

@@ -1,5 +1,6 @@
 #include "mailbox.h"
 
+#include <generated/trebuchet_front_page.h>
 #include <generated/trebuchet_regs.h>
 #include <generated/trebuchet_status_codes.h>
 
@@ -14,6 +15,8 @@
 
 _Static_assert(BUFFER_BYTES + HTTP_MAX_RESPONSE_HEAD <= MAILBOX_RESPONSE_BYTES,
 	"what the mailbox takes");
+_Static_assert(TREBUCHET_FRONT_PAGE_BYTES + HTTP_MAX_RESPONSE_HEAD <= MAILBOX_RESPONSE_BYTES,
+	"a shorter front page");
 
 #define STATUS_PENDING (1u << TREBUCHET_MAILBOX_STATUS_PENDING_OFFSET)
 #define STATUS_PARTIAL (1u << TREBUCHET_MAILBOX_STATUS_PARTIAL_OFFSET)
@@ -82,8 +85,10 @@ static struct text write_body(enum http_status *status)
 static void answer(size_t length, uint8_t missing)
 {
 	struct text top = text_in((char *)head, sizeof(head));
-	struct text content;
-	enum http_status status = http_judge((const char *)buffer, length);
+	const uint32_t *content = buffer;
+	size_t content_length;
+	enum http_page page = HTTP_PAGE_STATUS;
+	enum http_status status = http_judge((const char *)buffer, length, &page);
 	bool head_only = http_is_head((const char *)buffer, length); /* the body takes its place */
 
 	/*
@@ -95,13 +100,18 @@ static void answer(size_t length, uint8_t missing)
 		if (length > HTTP_MAX_HEAD)
 			status = HTTP_HEAD_TOO_LARGE;
 	}
-	content = write_body(&status);
-	http_head(&top, status, content.length);
+	if (status == HTTP_OK && page == HTTP_PAGE_FRONT) {
+		content = trebuchet_front_page;
+		content_length = TREBUCHET_FRONT_PAGE_BYTES;
+	} else {
+		content_length = write_body(&status).length;
+	}
+	http_head(&top, status, page, content_length);
 	if (head_only)
-		content.length = 0;
+		content_length = 0;
 	mailbox_put(head, top.length);
-	mailbox_put(buffer, content.length);
-	mailbox_send(top.length + content.length, true, 0, 0);
+	mailbox_put(content, content_length);
+	mailbox_send(top.length + content_length, true, 0, 0);
 }
 
 static void take(uint32_t status)

@@ -21,6 +21,8 @@
 #include "server.h"
 #include "settings.h"
 #include "smp.h"
+#include "web.h"
+#include "web_card.h"
 
 /* How often the watchdog is fed while nothing happens. */
 #define BEAT_MS 100u
@@ -55,6 +57,9 @@ static void start_services(void)
 	ltl_start(fold(key));
 	server_start();
 	mailbox_start();
+#ifdef WEB_CARD
+	web_card_start();
+#endif
 	serial_string(has_address ? "shell: enabled\n" : "shell: waits for an address\n");
 	serial_string("ready\n");
 	boot_confirm();
@@ -102,6 +107,10 @@ int main(void)
 		if (up) {
 			mailbox_serve();
 			smp_serve();
+			web_serve();
+#ifdef WEB_CARD
+			web_card_serve();
+#endif
 			ltl_serve();
 			role_serve();
 			ip_serve();

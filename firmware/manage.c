@@ -21,6 +21,7 @@
 #include "smp.h"
 #include "text.h"
 #include "update.h"
+#include "web.h"
 
 #ifdef TREBUCHET_MAILBOX_BASE
 
@@ -42,10 +43,12 @@ static struct node node;
 static uint32_t controls[sizeof(roles) / sizeof(roles[0])];
 
 /* The request that is shown is answered when this is over. */
-static enum { IDLE, JOB, RESET, UPDATE } doing;
+static enum { IDLE, JOB, RESET, UPDATE, FILES } doing;
 static uint32_t job_id, job_since, job_base;
 /* Whose message it is: SMP_SESSION is set if it came through the framer. */
 static uint32_t session;
+/* The image that comes is one of files for the web service. */
+static bool has_files;
 /* The FPGA is to load the bitstream that is written. */
 static bool starts;
 
@@ -206,9 +209,12 @@ static void report_configuration(void)
 static void end_configuration(uint8_t status)
 {
 	struct node_step step = { 0 };
+	struct node_plan plan = node.plan;
 
 	node_configured(&node, status, &step);
-	if (status == TREBUCHET_STATUS_OK)
+	if (doing == FILES) /* which configure no role */
+		node.plan = plan;
+	else if (status == TREBUCHET_STATUS_OK)
 		report_configuration();
 	send_response(&step);
 }
@@ -228,6 +234,13 @@ static uint8_t take_image(void)
 	const void *data = (const void *)IMAGE_BASE;
 	uint8_t status;
 
+	if (has_files) {
+		status = web_finish(node.next.image_length);
+		starts = false;
+		doing = status == TREBUCHET_STATUS_OK ? FILES : IDLE;
+		listen(doing == IDLE);
+		return status;
+	}
 	starts = is_framers() && update_starts(data, node.next.image_length);
 	if (starts && update_is_running(data))
 		return TREBUCHET_STATUS_OK;
@@ -248,8 +261,18 @@ static void configure(void)
 		status = set_benchmark();
 	else if (node.next.image_length > 0)
 		status = take_image();
-	if (doing != UPDATE)
+	if (doing != UPDATE && doing != FILES)
 		end_configuration(status);
+}
+
+static void store(const struct node_step *step)
+{
+	if (step->store_at == 0)
+		has_files = web_begins(step->store, step->store_length);
+	if (has_files)
+		web_take(step->store_at, step->store, step->store_length);
+	else
+		memcpy((uint8_t *)IMAGE_BASE + step->store_at, step->store, step->store_length);
 }
 
 static void act(const struct node_piece *piece)
@@ -261,7 +284,7 @@ static void act(const struct node_piece *piece)
 	if (step.note != NULL)
 		log_warn("smp", step.note);
 	if (step.store_length > 0)
-		memcpy((uint8_t *)IMAGE_BASE + step.store_at, step.store, step.store_length);
+		store(&step);
 	switch (step.action) {
 	case NODE_AWAIT:
 		if (is_framers())
@@ -337,11 +360,19 @@ static bool serve_job(void)
 	return false;
 }
 
-/* True when the image is in flash, or is not for good. */
+/* True when the image is in flash, or served, or is not for good. */
 static bool serve_update(void)
 {
 	uint8_t status;
 
+	if (doing == FILES) {
+		if (!web_step()) {
+			board_wake();
+			return false;
+		}
+		end_configuration(TREBUCHET_STATUS_OK);
+		return true;
+	}
 	if (!update_step(&status)) {
 		board_wake(); /* there is no interrupt to wait for */
 		return false;
@@ -366,7 +397,7 @@ bool manage_serve(void)
 {
 	if (doing == IDLE)
 		return true;
-	if (!(doing == UPDATE ? serve_update() : serve_job()))
+	if (!(doing == UPDATE || doing == FILES ? serve_update() : serve_job()))
 		return false;
 	doing = IDLE;
 	listen(true);

@@ -2,6 +2,7 @@
 
 #include <generated/csr.h>
 #include <generated/mem.h>
+#include <generated/soc.h>
 #include <liblitedram/sdram.h>
 
 #include "board.h"
@@ -41,6 +42,15 @@ bool memory_start(void)
 	return true;
 #else
 	return !boot_is_golden() || sdram_init() != 0;
+#endif
+}
+
+const char *memory_test(void)
+{
+#ifdef SDRAM_TEST_DISABLE
+	return "none";
+#else
+	return "good";
 #endif
 }
 

@@ -18,6 +18,12 @@ void memory_gather_chance(uint32_t key[4]);
  */
 bool memory_start(void);
 
+/*
+ * What the test at start found: "good", or "none" of a build that does not test (a simulated memory).
+ * Where it fails there is only the console.
+ */
+const char *memory_test(void);
+
 /* Leave what chance there was for the application, where its memory_gather_chance finds it. */
 void memory_leave_chance(const uint32_t key[4]);
 

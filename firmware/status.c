@@ -69,11 +69,16 @@ void status_write(struct text *out, const struct status_info *info,
 	text_json(out, info->start);
 	text_plain(out, ",\"restarts\":");
 	text_unsigned(out, info->restarts);
+	text_plain(out, ",\"memory_test\":");
+	text_json(out, info->memory_test);
 	text_plain(out, ",\"registers\":");
 	text_json(out, info->registers);
 	text_plain(out, ",\"sessions\":");
 	write_sessions(out, entries, count, read);
-	text_plain(out, ",\"engines\":{");
+	text_char(out, ',');
+	if (info->more != NULL)
+		info->more(out);
+	text_plain(out, "\"engines\":{");
 	write_engines(out, entries, count, read);
 	text_plain(out, "}}\n");
 }

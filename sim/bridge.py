@@ -6,7 +6,7 @@ from pathlib import Path
 from ..models.errors import TrebuchetError
 from .build import Source
 from .netns import Namespace
-from .run import Board
+from .run import Board, neighbour_ip
 
 __all__ = ["BridgeBoard", "bridge_source"]
 
@@ -15,15 +15,18 @@ HARNESS = Path(__file__).resolve().parent / "bridge_harness"
 _DEVICE = "tap0h"
 
 
-def bridge_source(plan=None, events=False, managed=True, tcp=None):
+def bridge_source(plan=None, events=False, managed=True, tcp=None, overrides=None):
     """The SoC of the simulated board with two ports.
 
     ``plan``: other roles, services and engines than the board's own. ``events``: the TCP engine
     prints its trace events. ``managed``: it has a CPU. ``tcp``: another TCP engine.
+    ``overrides``: other values of its fields.
     """
     from ..soc.build import build_sim
 
-    files = build_sim(managed=managed, bridge=True, plan=plan, events=events, tcp=tcp)
+    files = build_sim(
+        managed=managed, bridge=True, plan=plan, events=events, tcp=tcp, overrides=overrides
+    )
     main = HARNESS / "dut_bridge.cpp"
     return Source("bridge", files.top, {}, files.sources, files.folder, ready_port=7, main=main)
 
@@ -31,8 +34,9 @@ def bridge_source(plan=None, events=False, managed=True, tcp=None):
 class BridgeBoard(Board):
     """A simulated board with a host behind it; a context manager.
 
-    192.0.2.1 is on the network, as for any :class:`~.run.Board`. 192.0.2.3 is the host, in a
-    namespace of its own: it reaches the network, and the board, by the board's second port only.
+    192.0.2.1 is on the network, as for any :class:`~.run.Board`. ``behind_ip``, 192.0.2.3, is the
+    host, in a namespace of its own: it reaches the network, and the board, by the board's second
+    port only.
 
     Attributes
     ----------
@@ -40,10 +44,9 @@ class BridgeBoard(Board):
         Hands out the host's sockets.
     """
 
-    behind_ip = "192.0.2.3"
-
     def __init__(self, binary, arguments=(), **options):
         super().__init__(binary, arguments, **options)
+        self.behind_ip = neighbour_ip(self.ip, 3)
         with self._closed_on_error():
             self.host = self._cleanup.enter_context(Namespace(within=self.namespace))
             self._ip(self.namespace, "link", "set", _DEVICE, "netns", str(self.host.pid))

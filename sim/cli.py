@@ -13,25 +13,45 @@ import typer
 from rich.console import Console
 
 from ..models.errors import TrebuchetError
+from ..models.files import check_files
+from ..models.steps import Step
 from ..soc.plan_options import (
+    ClockOption,
     EngineOption,
+    IpOption,
     PlanOption,
+    ProbeDepthOption,
+    ProbeOption,
     RoleOption,
     RolesOption,
     ServiceOption,
+    SetOption,
     TcpOption,
 )
-from ..soc.plans import plan_of, tcp_of
+from ..soc.plans import overrides_of, plan_of, sim_address, tcp_of
 from .bridge import BridgeBoard
 from .build import build
 from .fleet.cli import choose, run_fleet
 from .gdb.run import debug_files, debugged
-from .options import check_chances, check_files, check_time, check_uart
+from .host_tap import host_tap
+from .options import (
+    FLASH_BYTES,
+    check_chances,
+    check_drive,
+    check_flash,
+    check_gdb,
+    check_sd,
+    check_time,
+    check_trace,
+    check_uart,
+    check_web,
+)
 from .process import shell_code
-from .run import BOARD_IP, Board
+from .run import Board
 from .running import Running, announced
 from .shell import enter
-from .tops import TOPS, source
+from .tops import BOARD_TOPS, TOPS, source
+from .wave_views import write_views
 from .waves import require_waves
 
 __all__ = ["sim"]
@@ -39,9 +59,12 @@ __all__ = ["sim"]
 #: Exit code of a command that Ctrl-C ended.
 INTERRUPTED = 130
 
+#: Of options that count cycles: more than any simulation has.
+MOST_CYCLES = 1_000_000_000_000
+
 _PANEL = "Link, both ways"
 _Chance = Annotated[
-    str,
+    str | None,
     typer.Option(metavar="P", rich_help_panel=_PANEL, help="Chance per frame, 0.03 or 3%."),
 ]
 
@@ -54,23 +77,27 @@ def _absolute(path):
     return str(path.resolve())
 
 
-def _compile(top, plan, tcp, trace, debug, events, console):
+def _compile(top, plan, tcp, overrides, trace, debug, events):
     if debug and events:
-        raise TrebuchetError("--gdb and --events exclude each other")
+        raise TrebuchetError("--gdb and --events exclude each other; leave one of them out")
     if debug and tcp is not None:
-        raise TrebuchetError("--gdb and --tcp exclude each other")
-    with console.status("Generating the Verilog …"):
+        raise TrebuchetError("--gdb and --tcp exclude each other; leave one of them out")
+    if debug and overrides is not None:
+        raise TrebuchetError("--gdb excludes --clock, --ip and --set; leave one of them out")
+    with Step("generating the Verilog", 60, late=True):
         files = debug_files(top, plan) if debug else None
-        made = files.source if files else source(top, plan, events, tcp)
-    with console.status("Compiling the simulator (once for each version of it) …"):
+        made = files.source if files else source(top, plan, events, tcp, overrides)
+    with Step("compiling the simulator, once for each version of it", 60, late=True):
         return made, build(made, trace=trace), files
 
 
-def _announce(board, console):
-    console.print(
-        f"The board is at [bold]{BOARD_IP}[/bold]; a shell on its network, from another terminal: "
-        "trebuchet sim shell"
+def _announce(board, tap, console):
+    where = (
+        f"on device {tap} of this machine"
+        if tap
+        else "a shell on its network, from another terminal: trebuchet sim shell"
     )
+    console.print(f"The board is at [bold]{board.ip}[/bold]; {where}")
     if isinstance(board, BridgeBoard):
         console.print(
             f"The host behind it is {board.behind_ip}; a shell there: {board.inside_host()}"
@@ -114,6 +141,11 @@ def sim(
     plan: PlanOption = None,
     roles: RolesOption = None,
     tcp: TcpOption = None,
+    clock: ClockOption = None,
+    ip: IpOption = None,
+    set_: SetOption = None,
+    probe: ProbeOption = None,
+    probe_depth: ProbeDepthOption = None,
     command: Annotated[
         str | None,
         typer.Option(
@@ -128,26 +160,56 @@ def sim(
         typer.Option(metavar="WHERE", help="stdio, stdout, pty, file:PATH or none."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of everything random.")] = 1,
+    tap: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Connect it to this TAP device of the machine, made if not there, instead of "
+            "a network of its own.",
+        ),
+    ] = None,
     time: Annotated[
         str,
         typer.Option(help="Protocol milliseconds: wall, cycles:N, or soc (the board's divider)."),
     ] = "wall",
     pcap: Annotated[Path | None, typer.Option(help="Capture the link.")] = None,
-    trace: Annotated[Path | None, typer.Option(help="Write waves (FST).")] = None,
+    trace: Annotated[
+        Path | None, typer.Option(help="Write waves (FST), with save files for their viewers.")
+    ] = None,
     flash: Annotated[
         Path | None, typer.Option(help="Contents of the board's flash, kept; made if not there.")
+    ] = None,
+    drive: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Give the board a drive with these sectors, kept."),
+    ] = None,
+    drive_latency: Annotated[
+        int, typer.Option(min=0, help="Cycles from a command to the drive's first data.")
+    ] = 1000,
+    drive_rate: Annotated[
+        float, typer.Option(min=0.001, help="Bytes that the drive moves in a cycle.")
+    ] = 1,
+    drive_bad: Annotated[
+        str | None, typer.Option(metavar="LBA[+N]", help="Sectors that cannot be read.")
+    ] = None,
+    sd: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Give the board a slot with this card, kept."),
     ] = None,
     trace_from: Annotated[int, typer.Option(min=0, help="First cycle of the waves.")] = 0,
     stats: Annotated[Path | None, typer.Option(help="Write statistics (JSON).")] = None,
     events: Annotated[
         Path | None, typer.Option(help="Write what happens to each TCP session, a line an event.")
     ] = None,
-    loss: _Chance = "",
-    duplicate: _Chance = "",
-    reorder: _Chance = "",
-    corrupt: _Chance = "",
+    loss: _Chance = None,
+    duplicate: _Chance = None,
+    reorder: _Chance = None,
+    corrupt: _Chance = None,
     delay: Annotated[
-        int, typer.Option(min=0, rich_help_panel=_PANEL, help="Cycles a frame is under way.")
+        int,
+        typer.Option(
+            min=0, max=MOST_CYCLES, rich_help_panel=_PANEL, help="Cycles a frame is under way."
+        ),
     ] = 0,
     boards: Annotated[
         int | None, typer.Option(min=1, max=16, help="So many boards, on a switch.")
@@ -156,7 +218,8 @@ def sim(
         Path | None, typer.Option(help="Boards, links and connections (YAML).")
     ] = None,
     max_rate: Annotated[
-        float, typer.Option(min=0, help="Simulate no more cycles a second; 0: no limit.")
+        float,
+        typer.Option(min=0, max=MOST_CYCLES, help="Simulate no more cycles a second; 0: no limit."),
     ] = 0,
     gdb: Annotated[
         int | None,
@@ -193,12 +256,32 @@ def sim(
     written = {"pcap": pcap, "trace": trace, "stats": stats, "events": events, "flash": flash}
     check_chances(links)
     check_files(written)
+    check_trace(trace)
     check_time(time)
     check_uart(uart)
+    check_drive(drive, drive_bad)
+    check_sd(sd, drive)
+    check_flash(flash, FLASH_BYTES)
+    check_gdb(gdb)
+    if command is not None and not command.strip():
+        raise TrebuchetError("--exec must be a command, not ''; leave it out to run until Ctrl-C")
+    if fabric and top not in ("board", "fabric"):
+        raise TrebuchetError(f"--fabric is another top than {top!r}; leave one of them out")
+    on_host = None if tap is None else host_tap(tap)
     top = _web_top("fabric" if fabric else top, web)
-    chosen = plan_of(role or (), service or (), plan, roles or (), engine or (), "sim")
+    check_web(web)
+    chosen = plan_of(
+        role or (), service or (), plan, roles or (), engine or (), "sim", probe or (), probe_depth
+    )
+    media = {"drive=stream": drive, "drive=sd": sd}
+    settings = [*(set_ or ()), *(setting for setting, path in media.items() if path)]
+    overrides = overrides_of(clock, ip, settings)
+    address = sim_address(overrides)
     if chosen is not None and chosen.engines and top == "board" and not fabric:
         top = "bridge"  # where they lie
+    for option, path in (("--drive", drive), ("--sd", sd)):
+        if path and top not in BOARD_TOPS:
+            raise TrebuchetError(f"{option} is for the tops {', '.join(BOARD_TOPS)}, not for {top}")
     if boards is not None or topology is not None:
         one_only: dict[str, object] = {
             "--pcap": pcap,
@@ -208,9 +291,15 @@ def sim(
             "--events": events,
             "--uart": uart,
             "--flash": flash,
+            "--drive": drive,
+            "--sd": sd,
             "--gdb": gdb is not None,
             "--max-rate": max_rate,
+            "--tap": tap,
             "--tcp": tcp,
+            "--clock": clock,
+            "--ip": ip,
+            "--set": set_,
             "--web": web,
         }
         _refuse_for_many("fabric" if fabric else top, one_only, {**links, "delay": delay})
@@ -221,14 +310,16 @@ def sim(
         raise TrebuchetError("--trace-from is the first cycle of --trace; give that too")
     console = Console(stderr=True)
     top = "fabric" if fabric else top
+    if on_host and top == "bridge":
+        raise TrebuchetError("--tap is for boards with one port, not for the top bridge")
     made, binary, files = _compile(
         top,
         chosen,
         tcp_of(tcp),
+        overrides,
         trace is not None,
         gdb is not None,
         events is not None,
-        console,
     )
     arguments = ["--seed", str(seed)]
     arguments += _link_arguments(links)
@@ -236,10 +327,13 @@ def sim(
     for name, path in (("pcap", pcap), ("trace", trace), ("stats", stats), ("events", events)):
         arguments += [f"--{name}", _absolute(path)] if path else []
     arguments += ["--trace-from", str(trace_from)] if trace else []
+    arguments += _drive_arguments(drive, drive_latency, drive_rate, drive_bad) if drive else []
+    arguments += ["--sd", _absolute(sd)] if sd else []
     uart = uart or ("none" if made.kind == "fabric" else "log" if command else "stdio")
     with ExitStack() as stack:
         folder = stack.enter_context(_files(web, console)) if web else made.folder
-        options = {"uart": uart, "time": time, "cwd": folder, "flash": flash}
+        options = {"uart": uart, "time": time, "cwd": folder, "flash": flash, "ip": address}
+        options["tap"] = on_host
         if files and gdb is not None:
             board, server = stack.enter_context(
                 debugged(binary, files, gdb, arguments=arguments, **options)
@@ -249,12 +343,11 @@ def sim(
             kind = BridgeBoard if made.kind == "bridge" else Board
             board = stack.enter_context(kind(binary, arguments, busy=busy, **options))
         if command is None:
-            _announce(board, console)
+            _announce(board, tap, console)
             running = Running(os.getpid(), top, board.inside(), _environment(board))
             with announced(running):
                 board.wait_for_end()
-            if trace:
-                require_waves(trace)
+            _finish_waves(trace, console)
             return
         if made.ready_port:
             with console.status("The board starts …"):
@@ -262,9 +355,22 @@ def sim(
         code = _execute(board, command)
         if code != INTERRUPTED and board.close():
             raise TrebuchetError(f"the simulator reported a fault: {board.last_words}")
-    if trace:
-        require_waves(trace)
+    _finish_waves(trace, console)
     raise typer.Exit(code)
+
+
+def _drive_arguments(path, latency, rate, bad):
+    words = ["--drive", _absolute(path), "--drive-latency", str(latency), "--drive-rate", str(rate)]
+    return words + ([] if bad is None else ["--drive-bad", bad])
+
+
+def _finish_waves(trace, console):
+    """Check that the waves are whole, and write what viewers need to show them."""
+    if trace is None:
+        return
+    require_waves(trace)
+    for_gtkwave, for_surfer = write_views(trace)
+    console.print(f"Waves: gtkwave {for_gtkwave}; or: surfer --command-file {for_surfer} {trace}")
 
 
 def _web_top(top, web):
@@ -298,7 +404,7 @@ def _wait_ready(board, port):
 
 def _environment(board):
     """What a command on the board's network is told."""
-    told = {"TREBUCHET_BOARD": BOARD_IP}
+    told = {"TREBUCHET_BOARD": board.ip}
     if isinstance(board, BridgeBoard):
         told["TREBUCHET_ON_HOST"] = board.inside_host()
     return told

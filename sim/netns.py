@@ -23,7 +23,7 @@ import sys
 import threading
 from pathlib import Path
 
-__all__ = ["Namespace", "NamespaceError"]
+__all__ = ["Namespace", "NamespaceError", "OwnNetwork"]
 
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
 _REQUEST = struct.Struct("=ii")  # family, type
@@ -71,11 +71,7 @@ class Namespace:
         prefix = ["nsenter", "-t", str(self.pid), "-n"]
         if self._rootless:
             prefix += ["-U", "--preserve-credentials"]
-        if tether:
-            # The owner may have died before the signal was asked for: the parent is another then.
-            alive = '[ "$PPID" = "$0" ] && exec "$@"'
-            prefix += ["setpriv", "--pdeathsig", "KILL", "sh", "-c", alive, str(os.getpid())]
-        return [*prefix, *map(str, command)]
+        return [*prefix, *(_tether() if tether else ()), *map(str, command)]
 
     def socket(self, family=socket.AF_INET, type=socket.SOCK_STREAM):
         """A new, unconnected socket of the namespace."""
@@ -105,6 +101,34 @@ class Namespace:
 
     def __exit__(self, *_):
         self.close()
+
+
+def _tether():
+    """Words before a command that is to be killed when the thread that started it ends."""
+    # The owner may have died before the signal was asked for: the parent is another then.
+    alive = '[ "$PPID" = "$0" ] && exec "$@"'
+    return ["setpriv", "--pdeathsig", "KILL", "sh", "-c", alive, str(os.getpid())]
+
+
+class OwnNetwork:
+    """The network that this process is on, with the methods of :class:`Namespace`."""
+
+    def __init__(self):
+        self.pid = os.getpid()
+
+    def enter(self, command, tether=True):
+        """``command``, with ``tether`` killed when the thread that started it ends."""
+        return [*(_tether() if tether else ()), *map(str, command)]
+
+    def socket(self, family=socket.AF_INET, type=socket.SOCK_STREAM):
+        """A new, unconnected socket."""
+        return socket.socket(family, type)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
 
 
 def _bring_up(name):

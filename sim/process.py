@@ -25,7 +25,7 @@ from ..models.files import make_folder
 from ..models.progress import VARIABLE, Deadline, Simulation
 from ..models.sockets import SimulatedTimeSocket
 from .build import build_folder
-from .netns import Namespace, NamespaceError
+from .netns import Namespace, NamespaceError, OwnNetwork
 
 __all__ = ["SimulatorProcess", "run_limited", "shell_code"]
 
@@ -86,13 +86,18 @@ class SimulatorProcess:
         to ``progress_path`` (``harness/progress.h``) before its greeting.
     cwd : path or None
         Where the simulator runs: memory images are read from there.
+    network : callable
+        Makes the network: a new one, or this process's own (:class:`~.netns.OwnNetwork`).
+    apart : bool
+        Ctrl-C in a terminal does not reach the simulator, whose counters can so be read after it;
+        nor can the simulator read that terminal then.
 
     Attributes
     ----------
     folder : path
         For its files; removed at the end.
-    namespace : Namespace
-        The network. TAP device ``tap0`` in it is the simulator's.
+    namespace : Namespace or OwnNetwork
+        The network. TAP device ``tap0`` in it is the simulator's, unless its own has another name.
     greeting : dict
         The line by which the simulator said that it is up.
     simulation : Simulation
@@ -106,13 +111,15 @@ class SimulatorProcess:
         name: str,
         command: Callable[[int], Sequence[Any]],
         cwd: str | Path | None = None,
+        network: Callable[[], Namespace | OwnNetwork] = Namespace,
+        apart: bool = False,
     ) -> None:
         self._lock = threading.Lock()
         self._children: list[subprocess.Popen[Any]] = []
         self._process: subprocess.Popen[bytes] | None = None
         self._cleanup = contextlib.ExitStack()
         with self._closed_on_error():
-            self._start(name, command, cwd)
+            self._start(name, command, cwd, network, apart)
 
     @contextlib.contextmanager
     def _closed_on_error(self):
@@ -122,11 +129,11 @@ class SimulatorProcess:
             self.close()
             raise
 
-    def _start(self, name, command, cwd):
+    def _start(self, name, command, cwd, network, apart):
         self.folder = _new_folder(make_folder(build_folder() / "run"), name)
         self._cleanup.callback(shutil.rmtree, self.folder, ignore_errors=True)
         try:
-            self.namespace = self._cleanup.enter_context(Namespace())
+            self.namespace = self._cleanup.enter_context(network())
         except NamespaceError as error:
             raise TrebuchetError(str(error)) from None
         self._control, far = socket.socketpair()
@@ -138,6 +145,7 @@ class SimulatorProcess:
                 pass_fds=[far.fileno()],
                 stderr=errors,
                 cwd=cwd,
+                process_group=0 if apart else None,
             )
         self._replies = self._control.makefile("r", encoding="utf-8")
         self._cleanup.callback(self._replies.close)

@@ -13,12 +13,19 @@ import time
 from pathlib import Path
 
 from ..models.errors import TrebuchetError
+from .netns import Namespace, OwnNetwork
 from .process import SimulatorProcess, run_limited
 
-__all__ = ["Board", "run_batch"]
+__all__ = ["Board", "neighbour_ip", "run_batch"]
 
 HOST_IP, BOARD_IP = "192.0.2.1", "192.0.2.2"
 EXIT_USAGE = 2
+
+
+def neighbour_ip(ip, number):
+    """Host ``number`` of the 256 addresses around a board's; the next one if that is the board."""
+    block, _, own = ip.rpartition(".")
+    return f"{block}.{number + (int(own) == number)}"
 
 
 def run_batch(binary, arguments=(), timeout=300, cwd=None):
@@ -66,6 +73,12 @@ class Board(SimulatorProcess):
     busy : bool
         Compute all the time. Else the simulator sleeps between looks while neither frames nor bytes
         come or go; sleep counts as simulated time (``harness/ticker.h``).
+    ip : str
+        The board's address, if the build has another than the usual one; the kernel's is
+        ``host_ip``, the first of the 256 around it.
+    tap : HostTap or None
+        A TAP device on this process's own network (:mod:`~.host_tap`) instead of ``tap0`` on a new
+        one.
     """
 
     ip = BOARD_IP
@@ -83,18 +96,25 @@ class Board(SimulatorProcess):
         cwd=None,
         flash=None,
         busy=False,
+        ip=BOARD_IP,
+        tap=None,
     ):
+        self.ip, self.host_ip = ip, neighbour_ip(ip, 1)
+
         def command(control):
             self._uart_path = self.folder / "uart.log"
             where = f"file:{self._uart_path}" if uart == "log" else uart
-            options = ["--tap", "tap0", "--address", f"{HOST_IP}/24", "--time", time]
+            options = ["--tap", tap.name if tap else "tap0", "--time", time]
+            kept = tap is not None and tap.configured
+            options += ["--address", "none" if kept else f"{self.host_ip}/24"]
             options += ["--uart", where, "--control", control, "--progress", self.progress_path]
             options += [] if busy else ["--idle-sleep"]
             options += [] if flash is None else ["--flash", str(Path(flash).resolve())]
             return [Path(binary).resolve(), *options, *arguments]
 
         self._wall = time == "wall"
-        super().__init__("board", command, cwd)
+        network = Namespace if tap is None else OwnNetwork
+        super().__init__("board", command, cwd, network, apart=uart != "stdio")
         self.uart_device = self.greeting["uart"]
         if ready is not None:
             with self._closed_on_error():
@@ -159,8 +179,8 @@ class Board(SimulatorProcess):
             s.settimeout(timeout)
             if source_port:
                 s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                s.bind((HOST_IP, source_port))
-            s.connect((BOARD_IP, port))
+                s.bind((self.host_ip, source_port))
+            s.connect((self.ip, port))
         except BaseException:
             s.close()
             raise

@@ -16,11 +16,12 @@ wire       no board at all; the load generator talks to this machine's kernel
 import dataclasses
 from collections.abc import Callable
 
-from ..models.errors import TrebuchetError
+from ..models.errors import TrebuchetError, did_you_mean
 from ..models.plan import Plan
 from .build import Source
 
 __all__ = [
+    "BOARD_TOPS",
     "DEFAULT",
     "IP",
     "MAC",
@@ -62,17 +63,26 @@ def addresses():
     return mac, int.from_bytes(bytes(map(int, IP.split("."))), "big")
 
 
-def board_source(plan=None, peers=0, events=False, managed=True, tcp=None, boot_rom=False):
+def board_source(
+    plan=None, peers=0, events=False, managed=True, tcp=None, boot_rom=False, overrides=None
+):
     """The whole SoC of ``boards/sim.py`` with its firmware, with its own plan or another.
 
     ``peers``: how many other boards LTL may join it with; 0: it has no LTL. ``events``: the TCP
     engine prints its trace events. ``managed``: it has a CPU. ``tcp``: another TCP engine, a
     :class:`~trebuchet.boards.presets.TcpChoice`. ``boot_rom``: its firmware is in external memory.
+    ``overrides``: other values of its fields, a :class:`~trebuchet.boards.overrides.Overrides`.
     """
     from ..soc.build import build_sim
 
     files = build_sim(
-        plan=plan, peers=peers, events=events, managed=managed, tcp=tcp, boot_rom=boot_rom
+        plan=plan,
+        peers=peers,
+        events=events,
+        managed=managed,
+        tcp=tcp,
+        boot_rom=boot_rom,
+        overrides=overrides,
     )
     return Source("board", files.top, {}, files.sources, files.folder, ready_port=7)
 
@@ -85,10 +95,10 @@ def _unmanaged_source():
     return board_source(managed=False)
 
 
-def _bridge_source(plan=None, events=False, tcp=None):
+def _bridge_source(plan=None, events=False, tcp=None, overrides=None):
     from .bridge import bridge_source
 
-    return bridge_source(plan, events, tcp=tcp)
+    return bridge_source(plan, events, tcp=tcp, overrides=overrides)
 
 
 def fabric_source(tcp=None, csr=None, shell=None, **memory):
@@ -101,12 +111,13 @@ def fabric_source(tcp=None, csr=None, shell=None, **memory):
     csr : dict
         Register values beside the addresses, as in :class:`~trebuchet.sim.fabric.FabricOptions`.
     shell : dict
-        Further attributes of :class:`~trebuchet.cores.shell.ShellConfig`; its ``plan`` is
+        Further attributes of :class:`~trebuchet.cores.shell_config.ShellConfig`; its ``plan`` is
         :data:`DEFAULT` if left out.
     memory
         ``memory_latency`` and others of :class:`~trebuchet.sim.fabric.FabricOptions`.
     """
-    from ..cores.shell import Shell, ShellConfig
+    from ..cores.shell import Shell
+    from ..cores.shell_config import ShellConfig
     from .fabric import FabricOptions, emit
 
     more = {"plan": DEFAULT, "configurable": False, **(shell or {})}  # there is no firmware
@@ -219,15 +230,27 @@ _PLAN_TOPS: dict[str, Callable] = {
     "fabric": fabric_with_plan,
 }
 
+#: The tops that are a board of ``boards/``.
+BOARD_TOPS = ("board", "bridge")
 
-def source(name, plan=None, events=False, tcp=None):
+
+def source(name, plan=None, events=False, tcp=None, overrides=None):
     """The :class:`~trebuchet.sim.build.Source` of top ``name``, with another plan than its own.
 
     ``events``: its TCP engine prints what happens to its sessions. ``tcp``: another TCP engine.
+    ``overrides``: other values of the board's fields, which tops without a board do not have.
     """
     if name not in TOPS:
-        raise TrebuchetError(f"the top to simulate must be one of {', '.join(TOPS)}, not {name!r}")
-    if plan is None and not events and tcp is None:
+        raise TrebuchetError(
+            f"the top to simulate must be one of {', '.join(TOPS)}, "
+            f"not {name!r}{did_you_mean(name, TOPS)}"
+        )
+    if overrides is not None and name not in BOARD_TOPS:
+        raise TrebuchetError(
+            f"--clock, --ip and --set are for {', '.join(BOARD_TOPS)}, whose board they change, "
+            f"not for {name!r}; leave them out"
+        )
+    if plan is None and not events and tcp is None and overrides is None:
         return TOPS[name]()
     if name not in _PLAN_TOPS:
         tops = ", ".join(_PLAN_TOPS)
@@ -238,8 +261,11 @@ def source(name, plan=None, events=False, tcp=None):
         raise TrebuchetError(f"roles go into {tops}, not into {name!r}")
     if plan is not None and plan.engines and name != "bridge":
         raise TrebuchetError(f"engines lie in the bridge: the top must be bridge, not {name!r}")
+    if plan is not None and plan.probes is not None and name not in ("board", "bridge"):
+        raise TrebuchetError(f"probes are read by firmware, in board or bridge, not in {name!r}")
     if plan is None and tcp is None and name == "fabric":
         from ..cores.tcp.config import TcpConfig
 
         return fabric_source(TcpConfig(trace=True))
-    return _PLAN_TOPS[name](plan, events=events, tcp=tcp)
+    more = {} if overrides is None else {"overrides": overrides}
+    return _PLAN_TOPS[name](plan, events=events, tcp=tcp, **more)

@@ -14,14 +14,19 @@ from ..boards import NAMES, load_board
 from ..models.errors import TrebuchetError
 from ..models.ledger import ROOT, Ledger
 from .plan_options import (
+    ClockOption,
     EngineOption,
+    IpOption,
     PlanOption,
+    ProbeDepthOption,
+    ProbeOption,
     RoleOption,
     RolesOption,
     ServiceOption,
+    SetOption,
     TcpOption,
 )
-from .plans import plan_of, tcp_of
+from .plans import overrides_of, plan_of, tcp_of
 
 __all__ = ["app"]
 
@@ -78,6 +83,11 @@ def check(
     plan: PlanOption = None,
     roles: RolesOption = None,
     tcp: TcpOption = None,
+    clock: ClockOption = None,
+    ip: IpOption = None,
+    set_: SetOption = None,
+    probe: ProbeOption = None,
+    probe_depth: ProbeDepthOption = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON on stdout when all is right.")
     ] = False,
@@ -85,8 +95,11 @@ def check(
     """Say what is wrong with a board file, or missing in it, before anything is built."""
     from .check import check as steps
 
-    chosen = plan_of(role or (), service or (), plan, roles or (), engine or (), board)
-    found = steps(board, fit=fit, plan=chosen, tcp=tcp_of(tcp))
+    chosen = plan_of(
+        role or (), service or (), plan, roles or (), engine or (), board, probe or (), probe_depth
+    )
+    overrides = overrides_of(clock, ip, set_)
+    found = steps(board, fit=fit, plan=chosen, tcp=tcp_of(tcp), overrides=overrides)
     if as_json:
         typer.echo(json.dumps(dict(found), indent=2))
         return
@@ -109,13 +122,14 @@ def candidates(
     if as_json:
         typer.echo(json.dumps([asdict(row) | {"lacks": row.lacks} for row in rows], indent=2))
         return
-    columns = ("FPGA", "memory", "Ethernet", "lacks" if everything else "boards here")
-    table = Table(Column("platform", no_wrap=True), *columns, box=None)
+    columns = ("FPGA", "memory", "Ethernet", "lacks" if everything else "ported")
+    whole = [Column(name, no_wrap=True) for name in ("platform", *columns[:3])]
+    table = Table(*whole, columns[3], box=None)  # an FPGA's name is copied: it is never cut
     for row in rows:
-        memory = f"{row.memory_kind}, {row.memory_bits} bits" if row.memory else "-"
-        last = row.lacks if everything else row.boards
-        cells = (", ".join(row.devices), memory, row.ethernet or "-", ", ".join(last) or "-")
-        table.add_row(row.platform, *cells)
+        memory = f"{row.memory_kind} x{row.memory_bits}" if row.memory else "-"
+        ported = "yes" if row.boards else "-"
+        last = ", ".join(row.lacks) or "-" if everything else ported
+        table.add_row(row.platform, "\n".join(row.devices), memory, row.ethernet or "-", last)
     Console().print(table)
     typer.echo("begin with: trebuchet board new NAME --from PLATFORM")
 

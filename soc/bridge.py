@@ -175,6 +175,8 @@ class CsrBank(LiteXModule):
             self.read[name] = Cat(*(csr.storage for csr in words))
         if register.access in ("ro", "w1c"):
             self.drive[name] = Cat(*(csr.status for csr in words))
+        if register.reads:
+            self.read[f"{name}_read"] = words[0].we  # LiteX's name for "is read"
         if register.access in ("stb", "w1c"):
             strobe = Signal(register.width, name=f"{name}_strobe")
             self.comb += If(words[-1].re, strobe.eq(Cat(*(csr.r for csr in words))))

@@ -27,7 +27,7 @@ from .own_folder import check_own
 from .pins import check_pins, check_xdc
 from .place import Placement, pack, usage
 from .placed import place_unless_kept
-from .plans import build_label, sim_board, with_choices
+from .plans import build_label, choices_report, sim_board, with_choices
 from .reports import IMAGE, bitstream_entries, is_whole, read_report, write_report
 from .rom import fill
 from .soc import TrebuchetSoC
@@ -52,12 +52,12 @@ __all__ = [
 
 
 def shell_config(board, trace=False, check=True):
-    """The :class:`~trebuchet.cores.shell.ShellConfig` of a board; it must fit the memory.
+    """The :class:`~trebuchet.cores.shell_config.ShellConfig` of a board; it must fit the memory.
 
     ``trace``: simulated, the TCP engine prints what happens (:mod:`~trebuchet.cores.tcp.trace`).
     ``check``: False if whoever asks sees to it that the memory is large enough.
     """
-    from ..cores.shell import ShellConfig
+    from ..cores.shell_config import ShellConfig
     from ..cores.tcp import config as engines
 
     memory_map = MemoryMap(board.dram_bytes)
@@ -86,6 +86,7 @@ def shell_config(board, trace=False, check=True):
             plan=board.plan,
             peers=board.peers,
             managed=board.has_cpu,
+            drive=board.drive != "none",
         )
         needed = config.memory.size
     except TrebuchetError as error:
@@ -200,6 +201,7 @@ def build_sim(
     bridge=False,
     tcp=None,
     boot_rom=False,
+    overrides=None,
 ):
     """Generate Verilog and firmware of a simulated board; return its :class:`SimFiles`.
 
@@ -229,20 +231,21 @@ def build_sim(
         Another TCP engine, and memory for it; the build is ``build/NAME_PLAN_TCP``.
     boot_rom : bool
         Its firmware is in external memory, where a boot ROM puts it; the build is ``…_bootrom``.
+    overrides : Overrides
+        Other values of its fields, in the build's name.
     """
     if events and shell is not None:
         raise TrebuchetError("a shell that is given prints events or not by itself")
-    chosen = plan is not None or tcp is not None
-    board = sim_board(plan, bridge, tcp) if chosen else load_board(name)
+    sized = plan is not None or tcp is not None
+    board = sim_board(plan, bridge, tcp) if sized else load_board(name)
     source = board.source
-    label = build_label(board.name, plan, tcp)
+    label = build_label(board.name, plan, tcp, overrides)
     own = () if board.source is None else (files_of(board),)
+    board = with_choices(board, overrides=overrides)
     if not managed:
-        board = without_cpu(board)
-        label += "_unmanaged"
+        board, label = without_cpu(board), f"{label}_unmanaged"
     if peers:
-        board = dataclasses.replace(board, peers=peers)
-        label += f"_peers{peers}"
+        board, label = dataclasses.replace(board, peers=peers), f"{label}_peers{peers}"
     if debug:
         board = with_debug_port(board)
         label += "_debug"
@@ -252,11 +255,10 @@ def build_sim(
     if boot_rom:
         board = with_boot_rom(board)
         label += "_bootrom"
-    if events:
-        label += "_events"
+    label += "_events" if events else ""
     directory = Path(directory or BUILD / label).resolve()
-    options = ("sim", label, board.plan.describe(), *own)
-    options += () if tcp is None else (board.describe(),)
+    described = () if tcp is None and overrides is None else (board.describe(),)
+    options = ("sim", label, board.plan.describe(), *own, *described)
     with locked(directory), importable(source):
         return _build_sim(directory, shell, board, events, options)
 
@@ -295,9 +297,8 @@ def _sim_files(found, directory):
     )
 
 
-#: LiteX's options for real boards.
+#: LiteX's options for real boards, and by flow.
 _FLOW_OPTIONS = {"timingstrict": True, "nowidelut": True}
-#: Likewise, by flow.
 _OPTIONS = {"trellis": _FLOW_OPTIONS, "vivado": {}}
 
 # --- boards ------------------------------------------------------------------------------------
@@ -312,6 +313,7 @@ def build_board(
     fresh=False,
     plan=None,
     tcp=None,
+    overrides=None,
 ):
     """Build the bitstream of a board, or with ``synth_only`` its netlist; return the report.
 
@@ -325,8 +327,7 @@ def build_board(
     when a clock misses its frequency.
 
     While the netlist is the same, other firmware is put into what was placed before, unless
-    ``fresh``; then ``placement_kept`` is true in the report, whose time and memory are the rest's.
-    Logic that is the same is not mapped again either.
+    ``fresh``; then ``placement_kept`` is true in the report. Logic that is the same is kept, too.
 
     Parameters
     ----------
@@ -335,20 +336,20 @@ def build_board(
     seeds : sequence of int
         Seeds of place and route, of which the one with the fastest system clock is kept; the
         board's own if left out. It is enough that one of several comes to an end.
-    plan : Plan or None
-        Other roles and services than the board's own; the folder is ``build/NAME_PLAN`` then.
-    tcp : TcpChoice or None
-        Another TCP engine than the board's own; the folder is ``build/NAME_PLAN_TCP`` then.
+    plan, tcp, overrides : Plan, TcpChoice, Overrides or None
+        Other roles and services, TCP engine and values of fields than the board file's; all are in
+        the folder's name (``build/NAME_PLAN_TCP_OVERRIDES``) and in the report (``overrides``).
     """
-    board = with_choices(load_board(name), plan, tcp)
+    board = with_choices(load_board(name), plan, tcp, overrides)
     if board.flow == "sim":
         raise TrebuchetError(f"board {name!r} is simulated; run it with: trebuchet sim")
-    label = build_label(board.name, plan, tcp)
-    directory = Path(directory or BUILD / label).resolve()
+    chosen = choices_report(plan, tcp, overrides)
+    directory = directory or BUILD / build_label(board.name, plan, tcp, overrides)
+    directory = Path(directory).resolve()
     with locked(directory):
         if board.flow == "vivado":
-            return _build_project(board, directory, shell, synth_only, fresh)
-        return _build_board(board, directory, shell, synth_only, tuple(seeds or ()), fresh)
+            return _build_project(board, directory, shell, synth_only, fresh, chosen)
+        return _build_board(board, directory, shell, synth_only, tuple(seeds or ()), fresh, chosen)
 
 
 def build_software(name, directory=None):
@@ -411,7 +412,7 @@ def _finished(board, path, options, fresh):
     return inputs, None
 
 
-def _build_board(board, directory, shell, synth_only, seeds, fresh):
+def _build_board(board, directory, shell, synth_only, seeds, fresh, chosen):
     seeds = seeds or (board.seed,)
     names = ("yosys",) if synth_only else ("yosys", "nextpnr-ecp5", "ecppack")
     tools = own_tools(names)
@@ -442,6 +443,7 @@ def _build_board(board, directory, shell, synth_only, seeds, fresh):
         "board": board.name,
         "inputs": inputs,
         "device": board.device,
+        "overrides": chosen,
         "tools": tool_names(names, tools),
         "seed": seed,
         "seeds": {str(tried): mhz for tried, mhz in placement.reached.items()},
@@ -459,7 +461,7 @@ def _build_board(board, directory, shell, synth_only, seeds, fresh):
     return report
 
 
-def _build_project(board, directory, shell, synth_only, fresh):
+def _build_project(board, directory, shell, synth_only, fresh, chosen):
     with_vivado = not synth_only and shutil.which("vivado") is not None
     flow = ("vivado",) if with_vivado else ("open", *own_tools(["yosys"]).items())
     options = None if shell is not None else flow
@@ -485,6 +487,7 @@ def _build_project(board, directory, shell, synth_only, fresh):
         "board": board.name,
         "inputs": inputs,
         "device": board.device,
+        "overrides": chosen,
         "tools": ["vivado"] if with_vivado else ["yosys", "verilator"],
         "project": str(target),
         "used": used,

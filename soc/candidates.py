@@ -267,7 +267,8 @@ def board_file(name, platform, device=None):
     if chosen.memory == "ddram" and fields.get("cpu_variant") == "none":
         raise TrebuchetError(
             f"platform {platform}: an {made.device} has no room for a processor, and without one "
-            "the memory must be SDRAM of single data rate, not DDR3"
+            "the memory must be SDRAM of single data rate, not DDR3; if the board is sold with a "
+            "larger FPGA, name it, such as --device 45F"
         )
     chip = getattr(importlib.import_module("litedram.modules"), chosen.chips[0])
     half = chosen.memory == "sdram" and chosen.memory_bits == 16

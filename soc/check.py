@@ -16,17 +16,18 @@ __all__ = ["SPARE", "check"]
 SPARE = 0.1
 
 
-def check(name, fit=False, plan=None, tcp=None):
+def check(name, fit=False, plan=None, tcp=None, overrides=None):
     """Yield ``(what, finding)`` of each step that a board file passes; raise at the first fault.
 
     Nothing is compiled or synthesised, which takes half a minute; with ``fit`` the netlist is made
     as well, to say how much of the FPGA it takes: some minutes. ``plan``: other roles and services
-    than the board's own; ``tcp``: another TCP engine. No other check uses the folder
-    meanwhile, ``build/NAME.check``: no board's name has a dot.
+    than the board's own; ``tcp``: another TCP engine; ``overrides``: other values of fields. No
+    other check uses the folder meanwhile, ``build/NAME.check``: no board's name has a dot.
     """
     board = load_board(name)
     grows = board.flow == "sim" and tcp is not None
     board = sim_board(plan, tcp=tcp) if grows else with_choices(board, plan, tcp)
+    board = with_choices(board, overrides=overrides)
     yield "board file", f"{board.title}: {board.device}, {board.sys_clk_hz / 1e6:g} MHz"
     config = shell_config(board)
     free = board.dram_bytes // 2 - config.memory.size

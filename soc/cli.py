@@ -11,17 +11,23 @@ from rich.table import Table
 from ..boards import NAMES, load_board
 from ..models.errors import TrebuchetError
 from ..models.paths import BUILD
+from ..models.steps import Step
 from .flash_cli import check_board
 from .loader import explain_failure, run_loader
 from .plan_options import (
+    ClockOption,
     EngineOption,
+    IpOption,
     PlanOption,
+    ProbeDepthOption,
+    ProbeOption,
     RoleOption,
     RolesOption,
     ServiceOption,
+    SetOption,
     TcpOption,
 )
-from .plans import plan_of, tcp_of
+from .plans import overrides_of, plan_of, tcp_of, with_choices
 from .reports import bitstream_of
 from .timing import critical_paths
 from .toolchain import require_tool
@@ -62,13 +68,20 @@ def _project_table(report):
     return table
 
 
+def _load_command(board, report):
+    """How the result of a build is loaded; elsewhere than in the usual folder, with that."""
+    folder = Path(report["bitstream"]).parent.parent
+    elsewhere = folder != (BUILD / report["board"]).resolve()
+    return f"trebuchet load {board}" + (f" --output {folder}" if elsewhere else "")
+
+
 def _show_project(report):
     Console().print(_project_table(report))
     typer.echo(f"project: {report['project']}")
     if report["bitstream"]:
         typer.echo(f"bitstream: {report['bitstream']}")
         _show_application(report)
-        typer.echo(f"load it with: trebuchet load {report['board']}")
+        typer.echo(f"load it with: {_load_command(report['board'], report)}")
     else:
         typer.echo("checked with Yosys and Verilator; where Vivado is, run there: sh build.sh")
 
@@ -91,15 +104,13 @@ def _timing(report):
     return table
 
 
-def _build_board(board, output, timing, synth_only, seeds, fresh, plan, tcp):
+def _build_board(board, output, timing, **options):
     """The report of a build; with ``timing`` the longest paths of one that misses its clocks."""
     from .build import build_board
     from .place import ClocksMissed
 
     try:
-        return build_board(
-            board, output, synth_only=synth_only, seeds=seeds, fresh=fresh, plan=plan, tcp=tcp
-        )
+        return build_board(board, output, **options)
     except ClocksMissed as missed:
         if timing:
             Console().print(_timing(missed.report))
@@ -156,26 +167,38 @@ def build(
     plan: PlanOption = None,
     roles: RolesOption = None,
     tcp: TcpOption = None,
+    clock: ClockOption = None,
+    ip: IpOption = None,
+    set_: SetOption = None,
+    probe: ProbeOption = None,
+    probe_depth: ProbeDepthOption = None,
 ) -> None:
     """Build the firmware and the bitstream of a board with open tools, or its Vivado project."""
     from .build import build_sim
 
-    console = Console(stderr=True)
-    chosen = plan_of(role or (), service or (), plan, roles or (), engine or (), board)
-    engine_size = tcp_of(tcp)
-    found = load_board(board)
+    chosen = plan_of(
+        role or (), service or (), plan, roles or (), engine or (), board, probe or (), probe_depth
+    )
+    choices = {
+        "plan": chosen,
+        "tcp": tcp_of(tcp),
+        "overrides": overrides_of(clock, ip, set_),
+    }
+    found = with_choices(load_board(board), overrides=choices["overrides"])
     given = {"--seed": seed, "--seeds": seeds > 1, "--timing": timing, "--synth-only": synth_only}
     given |= {"--fresh": fresh, "--json": as_json}
     _check_options(board, found.flow, [option for option, value in given.items() if value])
+    if output is not None and output.exists() and not output.is_dir():
+        raise TrebuchetError(f"{output} is a file; choose another folder to build in")
     first = seed or found.seed
     tried = range(first, first + seeds)
-    with console.status(f"building {board} (some minutes; logs are in its folder)"):
+    with Step(f"building {board} (logs are in its folder)", 600, late=True):
         if found.flow == "sim":
-            files = build_sim(output, name=board, plan=chosen, tcp=engine_size)
+            files = build_sim(output, name=board, **choices)
             report = {"board": board, "top": files.top, "folder": str(files.folder)}
         else:
             report = _build_board(
-                board, output, timing, synth_only, tried, fresh, chosen, engine_size
+                board, output, timing, synth_only=synth_only, seeds=tried, fresh=fresh, **choices
             )
     if as_json:
         typer.echo(json.dumps(report, indent=2))
@@ -192,7 +215,7 @@ def build(
             typer.echo(f"floorplan: {report['floorplan']}")
             typer.echo(f"bitstream: {report['bitstream']}")
             _show_application(report)
-            typer.echo(f"load it with: trebuchet load {board}")
+            typer.echo(f"load it with: {_load_command(board, report)}")
     else:
         typer.echo(f"Verilog: {report['folder']}; run it with: trebuchet sim")
 

@@ -3,9 +3,11 @@
 The generated headers are, beside LiteX's own: ``trebuchet_regs.h`` (registers of the shell's
 blocks, :mod:`trebuchet.soc.csr_export`), ``trebuchet_build.h`` (the hash of all of them, and the
 names of the roles), ``trebuchet_status_table.h`` (every counter, for the status page),
-``trebuchet_roles.h`` (the blocks of role slots), ``trebuchet_status_codes.h``
-(:mod:`trebuchet.models.status`) and ``trebuchet_peers.h`` (:mod:`trebuchet.soc.peers`; a board
-alone has none).
+``trebuchet_front_page.h`` (the page at ``/``, firmware/front.html), ``trebuchet_roles.h`` (the
+blocks of role slots), ``trebuchet_status_codes.h`` (:mod:`trebuchet.models.status`),
+``trebuchet_web.h`` (places in an image of the web service), ``trebuchet_store.h`` (what
+:mod:`trebuchet.models.http.c_header` has for files of a drive) and ``trebuchet_peers.h``
+(:mod:`trebuchet.soc.peers`; a board alone has none).
 """
 
 import json
@@ -19,6 +21,9 @@ from litex.soc.integration.builder import Builder
 from .. import __version__
 from ..cores.roles.contract import role_block
 from ..models.files import write_whole
+from ..models.http.c_header import store_header
+from ..models.http.image import PLACES
+from ..models.http.request import Verdict
 from ..models.image import MAIN_RAM, Image, Kind, slot_bytes
 from ..models.kept import kept
 from ..models.paths import BUILD
@@ -36,7 +41,7 @@ from .toolchain import require_tool, version_of
 _NO_GAUGES = {("mailbox", "rx_data"), ("nic", "rx_data")}
 _NO_GAUGES |= {("flash_words", "word"), ("flash_words", "crc"), ("smp_board", "address")}
 #: Registers that are written, and say how the board is.
-_GAUGES = {("smp", "lease"), ("smp", "guard")}
+_GAUGES = {("smp", "lease"), ("smp", "guard"), ("web", "enable")}
 #: Bytes of the names of roles in an answer to discovery (firmware/discover.c).
 _ROLE_NAMES = 256
 #: Registers that a benchmark role has behind those of every slot.
@@ -46,9 +51,11 @@ __all__ = [
     "FIRMWARE_DIR",
     "FirmwareBuilder",
     "build_header",
+    "front_page_header",
     "roles_header",
     "status_codes_header",
     "status_table_header",
+    "web_header",
 ]
 
 #: LiteX's software packages that the firmware is linked with.
@@ -75,6 +82,26 @@ def status_codes_header():
     names = ", ".join(f'"{code.name}"' for code in Status)
     lines += ["", f"#define TREBUCHET_STATUS_NAMES {{ {names} }}"]
     return "\n".join(lines) + "\n"
+
+
+def web_header():
+    """C header with the places of prepared responses, in the order of ``firmware/web_answer.h``."""
+    places = [
+        PLACES[verdict, close]
+        for verdict, close in (
+            (Verdict.BAD_REQUEST, True),
+            (Verdict.NOT_FOUND, True),
+            (Verdict.NOT_FOUND, False),
+            (Verdict.METHOD_NOT_ALLOWED, True),
+            (Verdict.CONTENT_TOO_LARGE, True),
+            (Verdict.UNAVAILABLE, True),
+        )
+    ]
+    rows = ", ".join(f"{{ {', '.join(f'{n}u' for n in place)} }}" for place in places)
+    return (
+        "/* Generated from models/http/image.py; do not edit. */\n#pragma once\n\n"
+        f"#define TREBUCHET_WEB_PLACES {{ {rows} }}\n"
+    )
 
 
 def status_table_header(regions):
@@ -104,6 +131,27 @@ def status_table_header(regions):
             "static const struct status_entry status_table[STATUS_TABLE_COUNT + 1] = {",
             *rows,
             '\t{ "", "", 0, 0 },',
+            "};",
+            "",
+        ]
+    )
+
+
+def front_page_header():
+    """C header with the page at ``/``, in words: the mailbox takes no others."""
+    page = (FIRMWARE_DIR / "front.html").read_bytes()
+    words = (page[at : at + 4] for at in range(0, len(page), 4))
+    rows = (f"\t0x{int.from_bytes(word, 'little'):08x}," for word in words)
+    return "\n".join(
+        [
+            "/* Generated from firmware/front.html; do not edit. */",
+            "#pragma once",
+            "",
+            "#include <stdint.h>",
+            "",
+            f"#define TREBUCHET_FRONT_PAGE_BYTES {len(page)}u",
+            "static const uint32_t trebuchet_front_page[] = {",
+            *rows,
             "};",
             "",
         ]
@@ -275,7 +323,10 @@ class FirmwareBuilder(Builder):
             "trebuchet_build.h": build_header(regions),
             "trebuchet_status_table.h": status_table_header(regions),
             "trebuchet_roles.h": roles_header(regions),
+            "trebuchet_front_page.h": front_page_header(),
             "trebuchet_status_codes.h": status_codes_header(),
+            "trebuchet_web.h": web_header(),
+            "trebuchet_store.h": store_header(),
             "trebuchet_peers.h": peers_header((), self.soc.sys_clk_freq / 1e6),
         }.items():
             write_to_file(str(Path(self.generated_dir) / name), text)

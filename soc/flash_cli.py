@@ -83,7 +83,10 @@ def slot_pieces(board, image, slot=None):
 def check_board(name, board):
     """Raise if openFPGALoader cannot write the flash of a board by its layout."""
     if board.flash is None or not board.loader:
-        raise TrebuchetError(f"board {name!r} has no flash that can be written from here")
+        raise TrebuchetError(
+            f"board {name!r} has no flash that can be written from here; docs/porting.md says what "
+            "its file must have for that"
+        )
     if "--dfu" in board.loader:
         raise TrebuchetError(
             f"the flash of board {name!r} is its bootloader's; use: trebuchet load {name}, and "
@@ -140,7 +143,10 @@ def _golden_firmware(board, folder):
 def _flash_with_vivado(name, board, folder):
     """The golden bitstream, by the project's own script."""
     if board.flash is None:
-        raise TrebuchetError(f"board {name!r} has no flash that can be written from here")
+        raise TrebuchetError(
+            f"board {name!r} has no flash that can be written from here; docs/porting.md says what "
+            "its file must have for that"
+        )
     vivado = require_tool("vivado")
     contents = Path(bitstream_of(name, board, folder)).with_suffix(".mcs")
     if not contents.exists():

@@ -1,4 +1,4 @@
-"""Options of commands that take a plan."""
+"""Options of commands that take a plan, or override fields of a board file."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,9 +7,22 @@ import typer
 
 from ..boards.presets import TCP_PRESETS
 
-__all__ = ["EngineOption", "PlanOption", "RoleOption", "RolesOption", "ServiceOption", "TcpOption"]
+__all__ = [
+    "ClockOption",
+    "EngineOption",
+    "IpOption",
+    "PlanOption",
+    "ProbeDepthOption",
+    "ProbeOption",
+    "RoleOption",
+    "RolesOption",
+    "ServiceOption",
+    "SetOption",
+    "TcpOption",
+]
 
 _PANEL = "Roles and services"
+_BOARD = "Instead of the board file's values"
 
 RoleOption = Annotated[
     list[str] | None,
@@ -23,9 +36,10 @@ RoleOption = Annotated[
 ServiceOption = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="PORT=FRAMING[:ROLE]",
+        metavar="[+]PORT=FRAMING[:…]",
         rich_help_panel=_PANEL,
-        help="A TCP port: echo, discard, http, page, or smp with a role. Left out: the usual ones.",
+        help="A TCP port: echo, discard, http, page, smp with a role, or web, such as "
+        "8000=web:memory=4194304. Left out: the usual ones; +PORT=…: beside those.",
     ),
 ]
 EngineOption = Annotated[
@@ -59,5 +73,47 @@ RolesOption = Annotated[
         metavar="FOLDER",
         rich_help_panel=_PANEL,
         help="Where roles of your own are; again for more.",
+    ),
+]
+ClockOption = Annotated[
+    str | None,
+    typer.Option(
+        "--clock",
+        metavar="FREQUENCY",
+        rich_help_panel=_BOARD,
+        help="Clock of CPU, shell and memory controller, such as 50MHz.",
+    ),
+]
+IpOption = Annotated[
+    str | None,
+    typer.Option(
+        "--ip", metavar="ADDRESS", rich_help_panel=_BOARD, help="The board's IPv4 address."
+    ),
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="FIELD=VALUE",
+        rich_help_panel=_BOARD,
+        help="Another field, such as uart_baud=9600 or dhcp=true; again for more. "
+        "docs/porting.md says which.",
+    ),
+]
+ProbeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="SIGNAL",
+        rich_help_panel=_PANEL,
+        help="A signal, or a group of them, that `trebuchet probe` can look at, such as "
+        "tcp.tx_segment.valid; again for further ones (docs/probe.md).",
+    ),
+]
+ProbeDepthOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="RECORDS",
+        rich_help_panel=_PANEL,
+        help="Records that the trace core keeps, a power of two; 1024 if left out.",
     ),
 ]

@@ -114,7 +114,7 @@ def new(
         return
     typer.echo(
         f"\nIt inverts bytes until you change it. Next:\n"
-        f"  pytest tests/test_roles_{name}.py\n"
+        f"  pytest tests/test_roles_{name}_role.py\n"
         f"  trebuchet prove {name}\n"
         f"  trebuchet bench {name}\n"
         f"  trebuchet role csr {name}\n"

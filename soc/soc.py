@@ -16,9 +16,13 @@ from ..cores.net.frame_port import FramePort
 from ..cores.services.mailbox_copy import REQUEST_BYTES
 from ..cores.spi_controller import SpiController
 from ..cores.spi_flash import SpiFlash
+from ..cores.web.desk import BUFFERS
+from ..models.http.image import LAYOUT
+from ..models.http.limits import LIMITS
 from .board_calls import attach
-from .bridge import packet_description
+from .bridge import packet_description, unflipped
 from .cpu import CORES
+from .drive import SdSlot, stream_drive
 from .fabric import FabricSoC
 from .multiboot import Multiboot
 from .rom import stand_in
@@ -28,8 +32,18 @@ from .words import connect_bus
 
 __all__ = ["IrqLine", "TrebuchetSoC"]
 
+#: Bytes of ROM for firmware that serves files of a drive (firmware/web_card.h), at least.
+FILES_ROM_BYTES = 1 << 17
 #: Bytes of the frame store from which on firmware answers options and fragments (firmware/host.h).
 HOST_STORE = 4096
+
+
+def _rom_bytes(board):
+    """Return the bytes of the ROM: the boot ROM's, or the firmware's with what is linked."""
+    if board.boot_rom:
+        return BOOT_ROM_BYTES
+    files = board.drive != "none" and board.plan.of("web")
+    return max(board.rom_bytes, FILES_ROM_BYTES) if files else board.rom_bytes
 
 
 class IrqLine(LiteXModule):
@@ -63,7 +77,7 @@ class TrebuchetSoC(FabricSoC):
             ident=f"Trebuchet {__version__} on {board.title}",
             cpu_type="vexriscv",
             cpu_variant=ours.base if ours else board.cpu_variant,
-            integrated_rom_size=BOOT_ROM_BYTES if board.boot_rom else board.rom_bytes,
+            integrated_rom_size=_rom_bytes(board),
             integrated_sram_size=board.sram_bytes,
             uart_baudrate=board.uart_baud,
             with_uart=board.flow != "sim",
@@ -87,6 +101,8 @@ class TrebuchetSoC(FabricSoC):
         self._add_memory(shell)
         self._add_network()
         self._add_flash()
+        if board.drive != "none":
+            self._add_drive(unflipped(shell.signature.members["drive"].signature))
         if board.multiboot != "none":
             self.multiboot_port = Multiboot(self, directory)
             self.add_constant("TREBUCHET_MULTIBOOT")
@@ -158,6 +174,8 @@ class TrebuchetSoC(FabricSoC):
             owners.append(self.spi_controller)
         if self.board.multiboot != "none":
             owners.append(self.multiboot_port)
+        if self.board.drive == "sd":
+            owners.append(self.sd_slot)
         return [bank for owner in owners for bank in owner.banks.values()]
 
     def init_rom(self, name, contents=(), auto_size=True):
@@ -202,6 +220,14 @@ class TrebuchetSoC(FabricSoC):
         self.other_tx = Arbiter([answers, self.frame_port.packets["tx"]], other_tx)
         return other_tx
 
+    def _add_drive(self, port):
+        if self.board.drive == "stream":
+            self.comb += stream_drive(self.fabric, self.drive_pads, port)
+        else:
+            self.sd_slot = SdSlot(
+                self.board, self.platform, self.fabric, port.width, self._directory
+            )
+
     def _add_flash(self):
         flash = self.board.flash
         if flash is None:
@@ -223,6 +249,16 @@ class TrebuchetSoC(FabricSoC):
             self.add_constant(f"TREBUCHET_FLASH_{name.upper()}", offset)
             self.add_constant(f"TREBUCHET_FLASH_{name.upper()}_BYTES", length)
 
+    def _add_web_constants(self, plan, memory, tcp):
+        for service in plan.of("web"):
+            self.add_constant("TREBUCHET_WEB_PORT", service.port)
+            self.add_constant("TREBUCHET_WEB_MEMORY", memory["web"].base)
+            self.add_constant("TREBUCHET_WEB_HALF", memory["web"].size // 2)
+            self.add_constant("TREBUCHET_WEB_LAYOUT", LAYOUT)
+            self.add_constant("TREBUCHET_WEB_HEADERS", BUFFERS)
+            self.add_constant("TREBUCHET_WEB_RING", tcp.segment_size)
+            self.add_constant("TREBUCHET_WEB_HEAD", min(LIMITS.head + 2, tcp.unread))
+
     def _add_constants(self, shell):
         board = self.board
         if hasattr(shell, "config"):
@@ -235,6 +271,7 @@ class TrebuchetSoC(FabricSoC):
                 service = plan.services.index(plan.of("smp")[0])
                 self.add_constant("TREBUCHET_SMP_SERVICE", service)
                 self.add_constant("TREBUCHET_SMP_RING", shell.config.tcp.segment_size)
+            self._add_web_constants(plan, memory, shell.config.tcp)
             largest = min(REQUEST_BYTES, shell.config.tcp.unread)
             self.add_constant("TREBUCHET_MAILBOX_REQUEST", largest)
         if board.flow == "sim":

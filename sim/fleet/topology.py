@@ -38,6 +38,8 @@ from ...models.errors import TrebuchetError
 from ...soc.peers import Peer
 from ..options import chance_of
 
+_EXAMPLE = "docs/network.md has an example"
+
 __all__ = [
     "PEERS",
     "BoardSpec",
@@ -383,12 +385,12 @@ def load(path: Path) -> Topology:
     try:
         document = yaml.safe_load(path.read_text())
     except (OSError, UnicodeDecodeError) as error:
-        raise TrebuchetError(f"cannot read the topology {path}: {error}") from error
+        raise TrebuchetError(f"cannot read the topology {path}: {error}; {_EXAMPLE}") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f", line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or "is no YAML"
-        raise TrebuchetError(f"{path}{place}: {problem}") from error
+        raise TrebuchetError(f"{path}{place}: {problem}; {_EXAMPLE}") from error
     except RecursionError as error:
         raise TrebuchetError(f"{path} must not be nested so deep") from error
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:

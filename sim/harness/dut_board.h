@@ -1,16 +1,19 @@
 // The board top: a whole LiteX SoC. Its PHY is a byte stream with preamble and FCS, its UART a byte
-// stream in each direction. At its flash pins is a NOR flash (flash.h).
+// stream in each direction. At its flash pins is a NOR flash (flash.h); at its drive port or card slot, if
+// it has one, a drive (drive.h) or a card (sd_slot.h).
 #pragma once
 
 #include "byte_link.h"
+#include "drive_pins.h"
 #include "flash.h"
+#include "sd_pins.h"
 #include "verilated_top.h"
 
 namespace sim {
 
 class DutBoard : public VerilatedTop {
   public:
-    explicit DutBoard(const Options& o) : VerilatedTop(o), flash_(o) {
+    explicit DutBoard(const Options& o) : VerilatedTop(o), flash_(o), drive_(o), sd_(o) {
         top_->tick_external = o.tick_wall || o.tick_cycles;
         top_->sys_rst = 1;
         for (int i = 0; i < 15; ++i) clock(false);
@@ -43,6 +46,8 @@ class DutBoard : public VerilatedTop {
     bool starting_ = true;  // nothing has been sent yet
     bool rx_taken_ = false, uart_taken_ = false;
     Flash flash_;
+    DrivePins<Vtop> drive_;
+    SdPins<Vtop> sd_;
 };
 
 inline void DutBoard::clock(bool tick) {
@@ -57,8 +62,12 @@ inline void DutBoard::clock(bool tick) {
     top_->uart_tx_ready = 1;
     top_->uart_rx_valid = !uart_in.empty();
     if (!uart_in.empty()) top_->uart_rx_data = uart_in.front();
+    drive_.outputs(*top_);
+    sd_.outputs(*top_);
     drive();
     settle();
+    drive_.inputs(*top_);
+    const bool in_reset = top_->restarting || top_->sys_rst;
     rx_taken_ = uart_taken_ = false;
     if (top_->restarting) {  // the console's bytes wait
         link_.cut();
@@ -69,7 +78,11 @@ inline void DutBoard::clock(bool tick) {
     }
     top_->sys_clk = 1;
     settle();
-    active |= !top_->flash_cs_n;
+    drive_.clocked(in_reset);
+    sd_.clocked(in_reset);
+    faulty(drive_.drive().fault());
+    faulty(sd_.slot().fault());
+    active |= !top_->flash_cs_n || drive_.drive().busy() || sd_.slot().busy();
     starting_ = (starting_ || top_->restarting) && received.empty();
     top_->flash_miso = flash_.step(top_->flash_cs_n, top_->flash_clk, top_->flash_mosi);
     if (uart_taken_) uart_in.pop_front();

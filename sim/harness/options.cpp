@@ -148,6 +148,29 @@ void flash_options(Table& t, Options& o) {
                          }};
 }
 
+// "N" or "N+COUNT".
+void parse_bad(Options& o, const std::string& text) {
+    const size_t plus = text.find('+');
+    o.drive_bad = parse_count("--drive-bad", text.substr(0, plus));
+    o.drive_bad_count = plus == std::string::npos ? 1 : parse_count("--drive-bad", text.substr(plus + 1));
+}
+
+void drive_options(Table& t, Options& o) {
+    t["--drive"] = {"FILE", "board: the sectors of its drive; protected if the file is",
+                    [&o](const std::string& v) { o.drive = v; }};
+    t["--drive-latency"] = {"CYCLES", "board: from a command to the first data (default 1000)",
+                            [&o](const std::string& v) { o.drive_latency = parse_count("--drive-latency", v); }};
+    t["--drive-rate"] = {"BYTES", "board: that the drive moves in a cycle (default 1)",
+                         [&o](const std::string& v) {
+                             o.drive_rate = parse_real("--drive-rate", v);
+                             if (o.drive_rate <= 0) throw UserError("--drive-rate must be more than 0");
+                         }};
+    t["--drive-bad"] = {"LBA[+N]", "board: sectors of the drive that cannot be read",
+                        [&o](const std::string& v) { parse_bad(o, v); }};
+    t["--sd"] = {"FILE", "board: the sectors of the card in its slot; protected if the file is",
+                 [&o](const std::string& v) { o.sd = v; }};
+}
+
 Table option_table(Options& o) {
     Table t;
     auto text = [&t](const char* name, const char* argument, std::string& field, const char* help) {
@@ -186,7 +209,7 @@ Table option_table(Options& o) {
     text("--until", "TEXT", o.until, "stop in the cycle in which the UART has printed this");
     text("--uart", "WHERE", o.uart, "none, stdout, stdio, pty or file:PATH");
     text("--tap", "NAME", o.tap, "connect the link to this TAP device");
-    text("--address", "IP/LEN", o.address, "of the TAP device (default 192.0.2.1/24)");
+    text("--address", "IP/LEN", o.address, "of the TAP device (default 192.0.2.1/24), or none");
     text("--board-ip", "IP", o.board_ip, "of the board, for the load generator (default 192.0.2.2)");
     text("--board-mac", "MAC", o.board_mac, "of the board (default 02:00:00:00:00:02)");
     text("--pcap", "FILE", o.pcap, "capture what passes the board's port");
@@ -195,6 +218,7 @@ Table option_table(Options& o) {
     text("--progress", "FILE", o.progress, "publish the cycles simulated so far here (progress.h)");
     text("--stats", "FILE", o.stats, "write statistics as JSON ('-': standard output)");
     flash_options(t, o);
+    drive_options(t, o);
     link_options(t, o);
     load_options(t, o);
     return t;

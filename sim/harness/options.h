@@ -58,6 +58,11 @@ struct Options {
     bool flash_protect = false;   // faults of the flash: see flash.h
     bool flash_stops = false;
     uint64_t flash_stop = 0;
+    std::string drive;            // file with the sectors of the drive (drive.h); empty: no medium
+    uint64_t drive_latency = 1000;
+    double drive_rate = 1;        // bytes a cycle
+    uint64_t drive_bad = 0, drive_bad_count = 0;  // fault: sectors that cannot be read
+    std::string sd;               // file with the sectors of the card in its slot; empty: no card
     int control_fd = -1;
     ImpairRates to_board, from_board;
     LoadOptions load;

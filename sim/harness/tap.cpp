@@ -62,7 +62,7 @@ void Tap::open(const std::string& name, const std::string& address, const Mac* m
     request.ifr_flags = IFF_TAP | IFF_NO_PI;
     if (ioctl(fd_, TUNSETIFF, &request) < 0)
         fail("cannot create " + name + " (run as root or in `unshare -rn`)");
-    configure(name, address, mac);
+    if (address != kAsItIs) configure(name, address, mac);
 }
 
 Tap::~Tap() {

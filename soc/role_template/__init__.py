@@ -26,8 +26,8 @@ _HERE = Path(__file__).resolve().parent
 FILES = {
     "role.txt": "cores/roles/@name@/role.py",
     "model.txt": "models/@name@.py",
-    "test.txt": "tests/test_roles_@name@.py",
-    "proof.txt": "formal/roles/@name@.py",
+    "test.txt": "tests/test_roles_@name@_role.py",
+    "proof.txt": "formal/roles/@name@/role.py",
     "bench.txt": "bench/@name@.py",
     "figures.txt": "bench/roles/@name@.json",
     "feature.txt": "docs/testplan/@name@.toml",
