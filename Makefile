@@ -17,7 +17,7 @@ TYPED   := client host models bench sim
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test check nightly fuzz lint format types fast prove boards bench lock docs clean
+.PHONY: help venv demo test check nightly fuzz lint format types fast prove boards bench release lock docs clean
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
@@ -63,6 +63,9 @@ boards: venv ## build every real board with three seeds; updates the ledger
 
 bench: venv ## measure what is new or changed; updates the ledger
 	$(TREBUCHET) bench --record
+
+release: venv ## collect what is built for boards, with checksums; ARGS="BOARD..." for some
+	@$(TREBUCHET) release $(ARGS)
 
 lock: venv ## requirements/*.in -> requirements.lock and requirements/*.lock
 	$(PYTHON) tools/lock.py

@@ -11,7 +11,7 @@ import time
 from trebuchet.client import Board
 from trebuchet.models.ecg import data, model
 
-address = sys.argv[1] if len(sys.argv) > 1 else "10.0.0.2"
+address = sys.argv[1] if len(sys.argv) > 1 else "192.0.2.2"
 board = Board(address)
 
 # %% [markdown]

@@ -94,7 +94,10 @@ def load_core(name, path=None):
     try:
         content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise TrebuchetError(f"core file {str(path)!r} cannot be read: {error}") from error
+        raise TrebuchetError(
+            f"core file {str(path)!r} cannot be read: {error}; "
+            f"`trebuchet core generate {name} --print-config` prints one"
+        ) from error
     try:
         return _core_file(kind, content)
     except TrebuchetError as error:

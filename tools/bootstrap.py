@@ -32,7 +32,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "host"))
+sys.path.insert(0, str(ROOT / "models"))
 from steps import Step  # noqa: E402 - a module of the project, of which nothing is installed yet
 
 del sys.path[0]
@@ -62,6 +62,8 @@ TEST_PACKAGES = {
     "libasio-dev": "/usr/include/asio.hpp",  # the job server (jobd); header files only
     "dosfstools": "/usr/sbin/mkfs.fat",  # FAT volumes that the firmware's reader is tested with
     "mtools": "/usr/bin/mcopy",  # files in them
+    "clang": "/usr/bin/clang++",  # compiles Verilated models faster than g++ (sim/build.py)
+    "haproxy": "/usr/sbin/haproxy",  # the job server is measured beside it (bench/jobs.py)
 }
 
 # Extra -> its tools that come as WebAssembly.

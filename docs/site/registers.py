@@ -4,11 +4,13 @@ Blocks are those of a shell with peers, those that modules of `cores/` define, a
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ...boards.sim import BOARD
 from ...cores.csr import Register, RegisterBlock
 from ...cores.roles.catalog import role_names, slot_block
 from ...cores.shell import Shell
+from ...models.plan import ServiceEntry
 from ...soc.build import shell_config
 from ...soc.csr_export import block_size, register_offsets, register_words
 from .diagrams import register_map
@@ -36,7 +38,9 @@ on what is built in: see `csr.csv` of the build.
 
 def blocks() -> dict[str, RegisterBlock]:
     """Return the register blocks by name: of the shell with peers, of roles, and beside it."""
-    board = BOARD.variant(peers=1, bridge=False)
+    web = ServiceEntry(port=8000, framing="web")
+    plan = replace(BOARD.plan, services=(*BOARD.plan.services, web))
+    board = BOARD.variant(peers=1, bridge=False, plan=plan)
     shell = Shell(shell_config(board, check=False))
     found = {}
     for name, member in shell.signature.members.items():

@@ -80,7 +80,8 @@ def figure(row: dict[str, Any], budget: Budget) -> str:
 
 
 def bound(budget: Budget) -> str:
-    return f"{budget.bound} {number(budget.budget)}"
+    required = f" ({number(budget.wanted)} required)" if budget.missed else ""
+    return f"{budget.bound} {number(budget.budget)}{required}"
 
 
 def _sheet(

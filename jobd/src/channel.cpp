@@ -21,6 +21,7 @@ constexpr size_t kBuffer = 1 << 16;
 // Below this size two more system calls cost as much as the copy.
 constexpr size_t kSpliceFrom = 1 << 15;
 constexpr size_t kMostPieces = 64;  // messages sent in one system call
+constexpr size_t kMostAwaited = 1 << 18;  // bytes that come before we are woken up
 
 [[noreturn]] void fail(const char* what) {
     throw std::system_error(errno, std::generic_category(), what);
@@ -69,95 +70,137 @@ asio::awaitable<void> Channel::wait(tcp::socket::wait_type what) {
     co_await socket_.async_wait(what, asio::use_awaitable);
 }
 
-asio::awaitable<bool> Channel::fill(size_t wanted) {
-    for (;;) {
-        // The last call took all that there was: another would find nothing, most of the time.
-        if (std::exchange(drained_, false)) co_await wait(tcp::socket::wait_read);
-        const auto room = buffer_.room(wanted);
-        const ssize_t count = ::recv(socket_.native_handle(), room.data(), room.size(), 0);
-        drained_ = count < ssize_t(room.size());
-        if (count > 0) buffer_.filled(size_t(count));
-        if (count >= 0) co_return count > 0;
-        if (!must_wait()) fail("recv");
-    }
+// In the middle of a large message there is nothing to do before the rest is there, or a good part.
+asio::awaitable<void> Channel::input() {
+    if (!incomplete_since_ && (header_ || buffer_.size() > 0)) incomplete_since_ = Clock::now();
+    wake_at(std::clamp<size_t>(missing_ + behind_, 1, kMostAwaited));
+    return socket_.async_wait(tcp::socket::wait_read, asio::use_awaitable);
 }
 
-asio::awaitable<bool> Channel::read(std::span<std::byte> into) {
-    into = into.subspan(buffer_.take(into));
-    while (!into.empty()) {
-        const ssize_t count = ::recv(socket_.native_handle(), into.data(), into.size(), 0);
-        if (count == 0) co_return false;
-        if (count > 0)
-            into = into.subspan(size_t(count));
-        else if (must_wait())
-            co_await wait(tcp::socket::wait_read);
-        else
-            fail("recv");
-    }
-    co_return true;
+void Channel::wake_at(size_t bytes) {
+    if (bytes < kSpliceFrom) bytes = 1;
+    if (bytes == wakes_at_) return;
+    const int value = int(wakes_at_ = bytes);
+    ::setsockopt(socket_.native_handle(), SOL_SOCKET, SO_RCVLOWAT, &value, sizeof value);
 }
 
 asio::awaitable<Received> Channel::receive(Stored& into, smp::Limits limits) {
+    Received received;
+    while (!try_receive(into, limits, received)) co_await input();
+    co_return received;
+}
+
+bool Channel::try_receive(Stored& into, const smp::Limits& limits, Received& received) {
+    Step step = header_ ? Step::kDone : take_header(into, limits, received);
+    if (step == Step::kDone && received.kind == Received::kRefused) return true;
+    if (step == Step::kDone) step = take_rest(into);
+    if (step == Step::kNothing) return false;
+    if (step == Step::kDone)
+        received = {Received::kMessage, Status::OK, *header_};
+    else
+        received = {Received::kEnd};
+    header_.reset();
+    missing_ = behind_ = 0;
+    if (step == Step::kDone) incomplete_since_.reset();
+    return true;
+}
+
+Channel::Step Channel::take_header(Stored& into, const smp::Limits& limits, Received& received) {
     into = Stored{};
-    incomplete_since_.reset();
-    while (buffer_.size() < smp::kHeaderBytes) {
-        if (!co_await fill(read_ahead_)) co_return Received{Received::kEnd};
-        if (!incomplete_since_) incomplete_since_ = Clock::now();
-    }
+    received = {Received::kMessage};
+    while (buffer_.size() < smp::kHeaderBytes)
+        if (const Step step = fill(); step != Step::kDone) return step;
     const auto header = smp::load_header(buffer_.contents());
     const Status status = smp::judge(header, limits);
-    if (status != Status::OK) co_return Received{Received::kRefused, status, header};
-
+    if (status != Status::OK) {
+        received = {Received::kRefused, status, header};
+        return Step::kDone;
+    }
     const size_t total = smp::kHeaderBytes + header.size;
     const bool large = pool_ && header.is_job() && total >= kSpliceFrom;
     // After a large message another is likely: read no part of it that could be spliced.
     read_ahead_ = large ? smp::kDataHeaderBytes : kBuffer;
-    into.bytes.resize(large ? std::min(total, std::max(smp::kDataHeaderBytes, buffer_.size()))
-                            : total);
-    if (!co_await read(into.bytes)) co_return Received{Received::kEnd};
-    counters_.copied.add(int64_t(into.bytes.size()));
-    if (large && !co_await store(into, total - into.bytes.size()))
-        co_return Received{Received::kEnd};
-    incomplete_since_.reset();
-    co_return Received{Received::kMessage, Status::OK, header};
+    const size_t copied =
+        large ? std::min(total, std::max(smp::kDataHeaderBytes, buffer_.size())) : total;
+    into.bytes.resize(copied);
+    counters_.copied.add(int64_t(copied));
+    header_ = header;
+    missing_ = copied;
+    behind_ = total - copied;
+    return Step::kDone;
 }
 
-asio::awaitable<bool> Channel::store(Stored& into, size_t left) {
-    while (left > 0) {
-        auto pipe = pool_->take();
-        if (!pipe) {
-            counters_.without_pipe.add(1);
-            counters_.copied.add(int64_t(left));
-            into.rest.resize(left);
-            co_return co_await read(into.rest);
-        }
-        const bool open = co_await splice_in(*pipe, left);
-        counters_.spliced.add(int64_t(pipe->bytes));
-        if (!open) co_return false;
-        into.pipes.push_back(std::move(*pipe));
+Channel::Step Channel::take_rest(Stored& into) {
+    if (into.rest.empty() && missing_ > 0)
+        if (const Step step = read(into.bytes); step != Step::kDone) return step;
+    if (const Step step = splice_in(into); step != Step::kDone) return step;
+    return missing_ > 0 ? read(into.rest) : Step::kDone;
+}
+
+// Read ahead.
+Channel::Step Channel::fill() {
+    const auto room = buffer_.room(read_ahead_);
+    size_t count = 0;
+    const Step step = recv(room, count);
+    buffer_.filled(count);
+    return step;
+}
+
+// Read the last `missing_` bytes.
+Channel::Step Channel::read(smp::Bytes& into) {
+    missing_ -= buffer_.take(std::span(into).last(missing_));
+    while (missing_ > 0) {
+        size_t count = 0;
+        const Step step = recv(std::span(into).last(missing_), count);
+        missing_ -= count;
+        if (step != Step::kDone) return step;
     }
-    co_return true;
+    return Step::kDone;
 }
 
-// Splice until the pipe is full or nothing is left of the message.
-asio::awaitable<bool> Channel::splice_in(LentPipe& into, size_t& left) {
+Channel::Step Channel::recv(std::span<std::byte> room, size_t& found) {
+    // The last call took all that there was: another would find nothing, most of the time.
+    if (std::exchange(drained_, false)) return Step::kNothing;
+    const ssize_t count = ::recv(socket_.native_handle(), room.data(), room.size(), 0);
+    if (count == 0) return Step::kEnd;
+    if (count < 0 && !must_wait()) fail("recv");
+    if (count < 0) return Step::kNothing;
+    found = size_t(count);
+    drained_ = found < room.size();
+    return Step::kDone;
+}
+
+// Splice until nothing is left; what has no pipe is copied.
+Channel::Step Channel::splice_in(Stored& into) {
     constexpr unsigned flags = SPLICE_F_MOVE | SPLICE_F_NONBLOCK;
-    while (left > 0) {
+    for (bool is_full = into.pipes.empty(); behind_ > 0;) {
+        if (is_full && !add_pipe(into)) break;
+        LentPipe& last = into.pipes.back();
         const int from = socket_.native_handle();
-        const ssize_t count = ::splice(from, nullptr, into.pipe().in(), nullptr, left, flags);
-        if (count == 0) co_return false;
-        if (count > 0) {
-            into.bytes += size_t(count);
-            left -= size_t(count);
-        } else if (!must_wait()) {
-            fail("splice");
-        } else if (into.pipe().is_full()) {
-            break;
-        } else {
-            co_await wait(tcp::socket::wait_read);
-        }
+        const ssize_t count = ::splice(from, nullptr, last.pipe().in(), nullptr, behind_, flags);
+        if (count == 0) return Step::kEnd;
+        if (count < 0 && !must_wait()) fail("splice");
+        is_full = count < 0 && last.pipe().is_full();
+        if (count < 0 && !is_full) return Step::kNothing;
+        if (is_full) continue;
+        last.bytes += size_t(count);
+        behind_ -= size_t(count);
+        counters_.spliced.add(int64_t(count));
     }
-    co_return true;
+    return Step::kDone;
+}
+
+// Without one, what is left is for memory.
+bool Channel::add_pipe(Stored& into) {
+    if (auto pipe = pool_->take()) {
+        into.pipes.push_back(std::move(*pipe));
+        return true;
+    }
+    counters_.without_pipe.add(1);
+    counters_.copied.add(int64_t(behind_));
+    into.rest.resize(behind_);
+    missing_ = std::exchange(behind_, 0);
+    return false;
 }
 
 void Channel::post(Stored message) {
@@ -175,94 +218,97 @@ void Channel::finish() {
 
 asio::awaitable<void> Channel::write_loop() {
     for (;;) {
-        while (queue_.empty()) {
-            if (finishing_) co_return;
-            if (!socket_.is_open()) throw std::system_error(ECANCELED, std::generic_category());
-            co_await posted_.wait();
-        }
-        if (queue_.front().is_plain())
-            co_await send_plain();
-        else
-            co_await send_stored();
+        while (!flush()) co_await wait(tcp::socket::wait_write);
+        if (finishing_) co_return;
+        if (!socket_.is_open()) throw std::system_error(ECANCELED, std::generic_category());
+        co_await posted_.wait();
+    }
+}
+
+bool Channel::flush() {
+    while (!queue_.empty()) {
+        if (!(queue_.front().is_plain() ? send_plain() : send_stored())) return false;
         if (on_sent) on_sent();
     }
+    return true;
 }
 
 // Send the messages at the queue's head that are in memory, as many as go at once.
-asio::awaitable<void> Channel::send_plain() {
-    for (;;) {
-        iovec pieces[kMostPieces];
-        msghdr message{};
-        message.msg_iov = pieces;
-        size_t skip = sent_;
-        for (auto& queued : queue_) {
-            if (message.msg_iovlen == kMostPieces || !queued.is_plain()) break;
-            pieces[message.msg_iovlen++] = {queued.bytes.data() + skip, queued.bytes.size() - skip};
-            skip = 0;
-        }
-        const ssize_t count = ::sendmsg(socket_.native_handle(), &message, MSG_NOSIGNAL);
-        if (count >= 0) {
-            remove_sent(size_t(count));
-            co_return;
-        }
-        if (!must_wait()) fail("send");
-        co_await wait(tcp::socket::wait_write);
+bool Channel::send_plain() {
+    iovec pieces[kMostPieces];
+    msghdr message{};
+    message.msg_iov = pieces;
+    size_t skip = sent_;
+    for (auto& queued : queue_) {
+        if (message.msg_iovlen == kMostPieces || !queued.is_plain()) break;
+        pieces[message.msg_iovlen++] = {queued.bytes.data() + skip, queued.bytes.size() - skip};
+        skip = 0;
     }
-}
-
-void Channel::remove_sent(size_t bytes) {
-    queued_bytes_ -= bytes;
-    sent_ += bytes;
+    const int flags = MSG_NOSIGNAL | (message.msg_iovlen < queue_.size() ? MSG_MORE : 0);
+    const ssize_t count = ::sendmsg(socket_.native_handle(), &message, flags);
+    if (count < 0 && !must_wait()) fail("send");
+    if (count < 0) return false;
+    queued_bytes_ -= size_t(count);
+    sent_ += size_t(count);
     while (!queue_.empty() && queue_.front().is_plain() && sent_ >= queue_.front().bytes.size()) {
         sent_ -= queue_.front().bytes.size();
         queue_.pop_front();
     }
+    return true;
 }
 
-asio::awaitable<void> Channel::send_stored() {
-    Stored message = std::move(queue_.front());
+// Send the message at the queue's head. What follows soon fills the last segment of what precedes
+// it: a small one costs as much as a full one.
+bool Channel::send_stored() {
+    Stored& message = queue_.front();
+    const size_t head = message.bytes.size();
+    if (sent_ < head && !write(std::span(message.bytes).subspan(sent_), true)) return false;
+    const bool more = queue_.size() > 1;
+    for (auto& part : message.pipes) {
+        const bool is_last = &part == &message.pipes.back() && message.rest.empty();
+        if (!splice_out(part, more || !is_last)) return false;
+    }
+    if (!write(std::span(message.rest).subspan(sent_ - head), more)) return false;
+    sent_ = 0;
     queue_.pop_front();
-    const size_t size = message.size();
-    co_await write(message.bytes, true);
-    for (auto& part : message.pipes)
-        co_await splice_out(part, &part != &message.pipes.back() || !message.rest.empty());
-    co_await write(message.rest, false);
-    queued_bytes_ -= size;
+    return true;
 }
 
-asio::awaitable<void> Channel::write(std::span<const std::byte> bytes, bool more) {
+bool Channel::write(std::span<const std::byte> bytes, bool more) {
     const int flags = MSG_NOSIGNAL | (more ? MSG_MORE : 0);
     while (!bytes.empty()) {
         const ssize_t count = ::send(socket_.native_handle(), bytes.data(), bytes.size(), flags);
-        if (count >= 0)
-            bytes = bytes.subspan(size_t(count));
-        else if (must_wait())
-            co_await wait(tcp::socket::wait_write);
-        else
-            fail("send");
+        if (count < 0 && !must_wait()) fail("send");
+        if (count < 0) return false;
+        bytes = bytes.subspan(size_t(count));
+        sent_ += size_t(count);
+        queued_bytes_ -= size_t(count);
     }
+    return true;
 }
 
-asio::awaitable<void> Channel::splice_out(LentPipe& from, bool more) {
+bool Channel::splice_out(LentPipe& from, bool more) {
     const unsigned flags = SPLICE_F_MOVE | SPLICE_F_NONBLOCK | (more ? SPLICE_F_MORE : 0);
     while (from.bytes > 0) {
         const int to = socket_.native_handle();
         const ssize_t count = ::splice(from.pipe().out(), nullptr, to, nullptr, from.bytes, flags);
-        if (count > 0)
-            from.bytes -= size_t(count);
-        else if (count < 0 && must_wait())
-            co_await wait(tcp::socket::wait_write);
-        else
-            fail("splice");
+        if (count == 0 || (count < 0 && !must_wait())) fail("splice");
+        if (count < 0) return false;
+        from.bytes -= size_t(count);
+        queued_bytes_ -= size_t(count);
     }
+    return true;
 }
 
 asio::awaitable<void> Channel::linger() {
     socket_.shutdown(tcp::socket::shutdown_send);
     smp::Bytes discarded(kBuffer);
-    buffer_ = smp::ReadBuffer(kBuffer);
     incomplete_since_ = Clock::now();  // the caller's limit for messages holds for this, too
-    while (co_await read(discarded)) {
+    wake_at(1);
+    for (Step step = Step::kDone; step != Step::kEnd;) {
+        size_t count = 0;
+        step = recv(discarded, count);
+        if (step == Step::kNothing) co_await wait(tcp::socket::wait_read);
     }
 }
 

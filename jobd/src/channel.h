@@ -60,6 +60,10 @@ class Channel {
 
     // The next message, in place of what `into` was.
     asio::awaitable<Received> receive(Stored& into, smp::Limits limits);
+    // The same without waiting, and without a coroutine: false if input() must be awaited first.
+    // `into` is to be the same object until it is true.
+    bool try_receive(Stored& into, const smp::Limits& limits, Received& received);
+    asio::awaitable<void> input();
     // Since when the first bytes of a message have been there without its end.
     std::optional<Clock::time_point> incomplete_since() const { return incomplete_since_; }
     bool has_unread() const { return buffer_.size() > 0; }
@@ -88,17 +92,24 @@ class Channel {
     std::string peer() const { return peer_; }
 
   private:
+    // What a step of reading came to: done; nothing is there now; the stream has ended.
+    enum class Step { kDone, kNothing, kEnd };
+
     asio::awaitable<void> wait(tcp::socket::wait_type what);
-    // False at the end of the stream.
-    asio::awaitable<bool> fill(size_t wanted);
-    asio::awaitable<bool> read(std::span<std::byte> into);
-    asio::awaitable<bool> store(Stored& into, size_t bytes);
-    asio::awaitable<bool> splice_in(LentPipe& into, size_t& left);
-    asio::awaitable<void> send_plain();
-    asio::awaitable<void> send_stored();
-    asio::awaitable<void> write(std::span<const std::byte> bytes, bool more);
-    asio::awaitable<void> splice_out(LentPipe& from, bool more);
-    void remove_sent(size_t bytes);
+    Step take_header(Stored& into, const smp::Limits& limits, Received& received);
+    Step take_rest(Stored& into);
+    Step fill();
+    Step read(smp::Bytes& into);
+    Step recv(std::span<std::byte> room, size_t& found);
+    Step splice_in(Stored& into);
+    bool add_pipe(Stored& into);
+    void wake_at(size_t bytes);
+    // Whether all that is queued was sent; false: what is next has no room in the socket.
+    bool flush();
+    bool send_plain();
+    bool send_stored();
+    bool write(std::span<const std::byte> bytes, bool more);
+    bool splice_out(LentPipe& from, bool more);
 
     tcp::socket socket_;
     PipePool* pool_;
@@ -107,9 +118,14 @@ class Channel {
     smp::ReadBuffer buffer_;
     size_t read_ahead_;
     bool drained_ = false;
+    size_t wakes_at_ = 1;  // bytes that make the socket readable
+    // Of the message that comes: whether its header is known; bytes that are not there yet of
+    // Stored::bytes or Stored::rest, and after it.
+    std::optional<smp::Header> header_;
+    size_t missing_ = 0, behind_ = 0;
     std::optional<Clock::time_point> incomplete_since_;
     std::deque<Stored> queue_;
-    size_t sent_ = 0;  // bytes of the first of the queue, if plain
+    size_t sent_ = 0;  // bytes of the first of the queue that are in memory
     size_t queued_bytes_ = 0;
     Event posted_;
     bool finishing_ = false;

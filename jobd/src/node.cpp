@@ -41,7 +41,9 @@ asio::awaitable<void> Node::read_loop(std::shared_ptr<Node> self) {
     try {
         for (;;) {
             Stored answer;
-            const auto received = co_await self->channel_.receive(answer, limits);
+            Received received;
+            while (!self->channel_.try_receive(answer, limits, received))
+                co_await self->channel_.input();
             if (received.kind == Received::kEnd) break;
             if (received.kind == Received::kRefused) {
                 self->worker_.counters->node_faults.add(1);

@@ -1,8 +1,9 @@
-// Simulates the scheduler alone: trebuchet-jobd-schedule POLICY WINDOW NODES JOBS USER...
+// Simulates the scheduler alone: trebuchet-jobd-schedule POLICY WINDOW NODES JOBS[:SLOW] USER...
 //
 // A node works on one job at a time and keeps others waiting, as a board does. USER is
 // BEGIN:SERVICE, in milliseconds: from BEGIN on the user always has a job to send, which takes a
-// node SERVICE. After JOBS jobs in all two lines are printed: the jobs of each user, and those of
+// node SERVICE, and 25 times as long if it is among the first SLOW jobs: a machine that is not warm
+// yet. After JOBS jobs in all two lines are printed: the jobs of each user, and those of
 // each node.
 #include <cstdio>
 #include <cstdlib>
@@ -20,6 +21,7 @@ using jobd::FairQueue;
 using jobd::Policy;
 
 constexpr int64_t kMillisecond = 1'000'000;  // in nanoseconds
+constexpr int64_t kSlower = 25;
 
 struct User : jobd::Share {
     int64_t begin = 0, service = 0;
@@ -28,13 +30,14 @@ struct User : jobd::Share {
 
 struct Node : jobd::Seat {
     std::deque<std::pair<User*, int64_t>> jobs;  // and what the user was charged
+    int64_t service = 0;                         // of the first of them
     long done = 0;
 };
 
 class Simulation {
   public:
-    Simulation(Policy policy, unsigned window, size_t nodes, std::vector<User>& users)
-        : demultiplexer_(policy, window), nodes_(nodes), users_(users) {
+    Simulation(Policy policy, unsigned window, size_t nodes, std::vector<User>& users, long slow)
+        : demultiplexer_(policy, window), nodes_(nodes), users_(users), slow_(slow) {
         for (auto& node : nodes_) demultiplexer_.add(node);
         for (auto& user : users_) events_.emplace(user.begin, std::pair(&user, nullptr));
     }
@@ -72,7 +75,8 @@ class Simulation {
     }
 
     void start(Node& node) {
-        events_.emplace(now_ + node.jobs.front().first->service, std::pair(nullptr, &node));
+        node.service = node.jobs.front().first->service * (slow_-- > 0 ? kSlower : 1);
+        events_.emplace(now_ + node.service, std::pair(nullptr, &node));
     }
 
     void finish(Node& node) {
@@ -80,7 +84,7 @@ class Simulation {
         node.jobs.pop_front();
         ++node.done, ++user->done;
         demultiplexer_.done(node);
-        fair_.settle(*user, reserved, user->service);
+        fair_.settle(*user, reserved, node.service);
         if (!node.jobs.empty()) start(node);
     }
 
@@ -88,6 +92,7 @@ class Simulation {
     FairQueue fair_;
     std::vector<Node> nodes_;
     std::vector<User>& users_;
+    long slow_;  // jobs that are still to be slow
     std::multimap<int64_t, std::pair<User*, Node*>> events_;
     int64_t now_ = 0;
 };
@@ -107,8 +112,11 @@ int main(int count, char** words) {
         users[i].service = kMillisecond * std::atoll(service + 1);
     }
     const auto window = unsigned(std::atoi(words[2]));
-    Simulation simulation(policy, window, size_t(std::atol(words[3])), users);
-    simulation.run(std::atol(words[4]));
+    char* slow = nullptr;
+    const long jobs = std::strtol(words[4], &slow, 10);
+    Simulation simulation(policy, window, size_t(std::atol(words[3])), users,
+                          *slow ? std::atol(slow + 1) : 0);
+    simulation.run(jobs);
     simulation.print();
     return 0;
 }

@@ -99,7 +99,7 @@ void FairQueue::settle(Share& share, int64_t reserved, int64_t nanoseconds) {
     const int64_t counted = std::min(nanoseconds, kMostAverages * share.average);
     share.average += (counted - share.average) / kMemory;
     average_ += average_ ? (counted - average_) / kMemory : counted;
-    charge(share, share.average - reserved);
+    charge(share, counted - reserved);
 }
 
 void FairQueue::charge(Share& share, int64_t nanoseconds) {

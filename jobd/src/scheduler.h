@@ -83,9 +83,9 @@ class FairQueue {
     Share* next();
     // A job of it is sent: it is charged the time that its jobs take on average, which is returned.
     int64_t reserve(Share& share);
-    // That job took so long. It is charged the moving average of the user's jobs, to which none
-    // adds more than four times the average: a stall of a node or of this process is not the
-    // user's.
+    // That job took so long, which it is charged, but no more than four times the moving average
+    // of the user's jobs: a stall of a node or of this process is not the user's. The average
+    // itself is not charged: what it begins with would count sixteen times.
     void settle(Share& share, int64_t reserved, int64_t nanoseconds);
 
   private:

@@ -73,9 +73,10 @@ asio::awaitable<User::Ending> User::read_messages() {
     smp::Limits limits{worker_.options.largest, true, false, true};
     limits.stream = worker_.options.streams;
     for (;;) {
-        co_await wait_for_room();
+        while (is_full() && !gone_) co_await changed_.wait();
         Stored message;
-        const auto received = co_await channel_.receive(message, limits);
+        Received received;
+        while (!channel_.try_receive(message, limits, received)) co_await channel_.input();
         if (timed_out_) co_return Ending{Status::TIMED_OUT};
         if (received.kind == Received::kEnd) co_return Ending{};
         if (received.kind == Received::kRefused) co_return Ending{received.status};
@@ -138,12 +139,10 @@ asio::awaitable<void> User::drained() {
     while (!requests_.empty() || in_flight > 0) co_await changed_.wait();
 }
 
-asio::awaitable<void> User::wait_for_room() {
-    const auto is_full = [this] {
-        return (requests_.size() >= kRequestsAhead && request_bytes_ >= kBytesAhead) ||
-               channel_.queued() >= kMostRefusals;
-    };
-    while (is_full() && !gone_) co_await changed_.wait();
+// So many messages wait that no more is read.
+bool User::is_full() const {
+    return (requests_.size() >= kRequestsAhead && request_bytes_ >= kBytesAhead) ||
+           channel_.queued() >= kMostRefusals;
 }
 
 asio::awaitable<void> User::finish(Ending ending) {

@@ -73,7 +73,7 @@ class User : public Share, public std::enable_shared_from_this<User> {
     asio::awaitable<std::optional<Ending>> configure(Stored message);
     asio::awaitable<void> finish(Ending ending);
     asio::awaitable<void> drained();
-    asio::awaitable<void> wait_for_room();
+    bool is_full() const;
     static asio::awaitable<void> write_loop(std::shared_ptr<User> self);
     void refuse(Status status, uint32_t id);
     void leave(const std::string& reason);
