@@ -112,6 +112,16 @@ def check(board, files, paths):
     made.close()
 
 
+def keep_in_memory(board, files, paths):
+    """Ask for files until all are in memory: one that is loaded may take another's place."""
+    for _ in range(5):
+        loads = card_state(board)["loads"]
+        check(board, files, paths)
+        if card_state(board)["loads"] == loads:
+            return
+    raise AssertionError(f"{paths} are loaded again and again: {card_state(board)}")
+
+
 def test_all_files_are_served(board, cards):
     """Each twice: what was evicted in between is loaded again."""
     files, _ = cards["first"]
@@ -225,7 +235,7 @@ def test_many_wait_for_one_file(board, cards):
 
 def test_the_medium_goes_and_another_comes(board, cards, slot):
     files, image = cards["first"]
-    check(board, files, ["/one", "/data/02.bin"])
+    keep_in_memory(board, files, ["/one", "/data/02.bin"])
     os.unlink(slot)
     until(board, "empty")
     check(board, files, ["/one", "/data/02.bin"])  # what is in memory stays
@@ -256,7 +266,7 @@ def asked(board, path, method="GET"):
 def test_a_damaged_volume(board, cards, slot):
     """It is reported, and the board goes on; a good card is served then."""
     _, image = cards["second"]
-    os.unlink(slot)
+    slot.unlink(missing_ok=True)  # a test before this one may have failed
     until(board, "empty")
     damaged = bytearray(image)
     damaged[11:13] = b"\0\0"

@@ -73,9 +73,7 @@ def test_load_of_a_board_without_loader(tmp_path):
 def test_folders_that_cannot_be_written(tmp_path, where):
     (tmp_path / "file").touch()
     message = _message("build", "versa_ecp5", "--output", str(tmp_path / where))
-    assert re.fullmatch(
-        r"(cannot write .*|a build needs .*|.* is a file); choose another folder.*", message
-    )
+    assert re.fullmatch(r"(cannot write|a build needs|/.* is a) .*; choose another .*", message)
 
 
 def test_seeds_are_those_of_the_schema():

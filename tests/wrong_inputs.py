@@ -242,7 +242,7 @@ MORE = [
     ("board new ecpix5 --from machdyne_kopflos --device 45F", "ecpix5"),
     ("flash ecpix5 emptydir --output .", "cannot read emptydir: Is a directory"),
     ("flash sim", "docs/porting.md"),
-    ("flash ecpix5 text.bin", "make one: trebuchet image pack"),
+    ("flash ecpix5 text.bin", "make one with trebuchet image pack"),
     ("update 127.0.0.1:1 text.bin", "make one with: trebuchet image pack"),
     # One command to a result: its parts are checked before the board is compiled.
     ("run sim -- nothere", "No such command 'nothere'"),
