@@ -13,6 +13,7 @@ blocks of role slots), ``trebuchet_status_codes.h`` (:mod:`trebuchet.models.stat
 import json
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 from litex.build.tools import write_to_file
@@ -295,7 +296,8 @@ class FirmwareBuilder(Builder):
         own = Path(self.software_dir) / name
         variables = self._get_variables_contents().splitlines()
         variables = [line for line in variables if str(self.include_dir) not in line]
-        compiler = "riscv64-unknown-elf-gcc"
+        compiler, strip = "riscv64-unknown-elf-gcc", require_tool("riscv64-unknown-elf-strip")
+        variables.append("without debugging information")
         key = input_hash(variables, version_of(compiler, require_tool(compiler)), folders=())
         stamp = own / "shared.txt"
         if stamp.exists() and stamp.read_text() == key:
@@ -309,6 +311,9 @@ class FirmwareBuilder(Builder):
             for pattern in patterns:
                 for path in own.glob(pattern):
                     shutil.copy2(path, folder)
+            # With it the C library has 84 MB, three times in each build.
+            for path in folder.glob("*.a"):
+                subprocess.run([strip, "--strip-debug", "--preserve-dates", path], check=True)
 
         folder = kept(BUILD / "libraries" / f"{name}-{key[:20]}", make)
         shutil.rmtree(own)
