@@ -359,7 +359,7 @@ def _web(name: str, target: str, description: str, *figures: str) -> Group:
 
 
 #: Objects' sizes (:data:`.web.SIZES`).
-_SIZES = ("64", "1k", "16k", "256k", "4m")
+_SIZES = ("64", "1k", "16k", "256k", "4m", "64m")
 _WEB = (
     _web(
         "full",
@@ -382,7 +382,7 @@ _WEB = (
     _web(
         "sizes",
         "web:sizes",
-        "transactions with objects of 64 bytes to 4 MB; some minutes",
+        "transactions with objects of 64 bytes to 64 MB; some minutes",
         *(f"size_{name}_{what}" for what in ("cycles", "share") for name in _SIZES),
     ),
     _web(

@@ -31,8 +31,8 @@ relative to that of the same simulator without the 8 clients; what the misses' a
 link counts as lost.
 
 *Sizes*: a connection, a request, the end (sopc-cloud-platform, 6.3.1 and 6.3.2), for one object of
-64 bytes to 4 MB; cycles of one, and bytes that come, headers included, over those that the data
-path carries. 64 clients at once; 8 with 256 KB, one with 4 MB.
+64 bytes to 64 MB; cycles of one, and bytes that come, headers included, over those that the data
+path carries. 64 clients at once; 8 with 256 KB, one with 4 or 64 MB.
 
 *Incomplete requests*: as *a connection each*, beside 100,000 connections that send requests byte by
 byte and never an end. All connect first, and 700 of them send a byte, so that few places are left;
@@ -83,6 +83,7 @@ SIZES = {
     "16k": (16 << 10, 64, 300),
     "256k": (256 << 10, 8, 24),
     "4m": (4_000_000, 1, 3),
+    "64m": (64_000_000, 1, 1),
 }
 #: Of the service whose area is measured: sessions at work, segments of 32 KiB.
 SESSIONS, SEGMENT_LOG2 = 1024, 15
@@ -228,7 +229,7 @@ def _transaction(source: Source, name: str) -> tuple[float, float]:
 
 
 def sizes() -> Sampled:
-    """Return the measurement of transactions with objects of 64 bytes to 4 MB."""
+    """Return the measurement of transactions with objects of 64 bytes to 64 MB."""
     source = _source(SMALL)
 
     def measure(seed: int) -> Values:
