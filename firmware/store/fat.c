@@ -6,6 +6,8 @@
 #define FAT16_CLUSTERS 4085
 #define FAT32_CLUSTERS 65525
 #define FAT32_MOST_CLUSTERS 0x0ffffff5
+/* Clusters of a run that cost as much time as beginning one. */
+#define CLUSTERS_OF_STEP 8
 /* Bytes of the table of partitions. */
 #define PARTS 64
 
@@ -122,12 +124,12 @@ enum fat_status fat_mount(struct fat *fat, fat_read read, void *context, uint32_
 	return mount_partition(fat, parts, blocks);
 }
 
-bool fat_spend(struct fat *fat)
+bool fat_spend(struct fat *fat, uint32_t steps)
 {
 	if (fat->budget == 0)
 		return false;
 	if (fat->budget != FAT_UNLIMITED)
-		fat->budget--;
+		fat->budget -= steps < fat->budget ? steps : fat->budget;
 	return true;
 }
 
@@ -141,26 +143,53 @@ uint32_t fat_cluster_lba(const struct fat *fat, uint32_t cluster)
 	return fat->data_lba + (cluster - 2) * fat->cluster_blocks;
 }
 
-/* The FAT's entry of a cluster, through a cache of one block. */
-static enum fat_status table_entry(struct fat *fat, uint32_t cluster, uint32_t *value)
+static uint32_t entries_of_block(const struct fat *fat)
 {
-	uint32_t each = FAT_BLOCK / (fat->wide ? 4 : 2);
-	uint32_t offset = cluster / each;
-	const uint8_t *at;
+	return FAT_BLOCK / (fat->wide ? 4 : 2);
+}
 
-	if (!fat->cached || fat->table_lba != offset) {
-		enum fat_status status = read_status(fat->read(fat->context, fat->fat_lba + offset, fat->table));
+/* Have the block of the FAT with the entry of a cluster in `table`. */
+static enum fat_status load_table(struct fat *fat, uint32_t cluster)
+{
+	uint32_t offset = cluster / entries_of_block(fat);
+	enum fat_status status;
 
-		if (status == FAT_READ_ERROR && fat->mirror_lba != 0)
-			status = read_status(fat->read(fat->context, fat->mirror_lba + offset, fat->table));
-		fat->cached = status == FAT_OK;
-		fat->table_lba = offset;
-		if (!fat->cached)
-			return status;
+	if (fat->cached && fat->table_lba == offset)
+		return FAT_OK;
+	status = read_status(fat->read(fat->context, fat->fat_lba + offset, fat->table));
+	if (status == FAT_READ_ERROR && fat->mirror_lba != 0)
+		status = read_status(fat->read(fat->context, fat->mirror_lba + offset, fat->table));
+	fat->cached = status == FAT_OK;
+	fat->table_lba = offset;
+	return status;
+}
+
+/* The entry of a cluster, in `table`, with a single load: memory may be slow. */
+static inline uint32_t table_entry(const struct fat *fat, uint32_t index)
+{
+	uint16_t narrow;
+	uint32_t wide;
+
+	if (fat->wide) {
+		memcpy(&wide, __builtin_assume_aligned(fat->table + 4 * index, 4), sizeof(wide));
+		return wide & 0x0fffffff;
 	}
-	at = fat->table + cluster % each * (fat->wide ? 4 : 2);
-	*value = fat->wide ? fat_u32(at) & 0x0fffffff : fat_u16(at);
-	return FAT_OK;
+	memcpy(&narrow, __builtin_assume_aligned(fat->table + 2 * index, 2), sizeof(narrow));
+	return narrow;
+}
+
+/* How many clusters follow one another from this one on, as far as the block in `table` tells. */
+static uint32_t count_run(const struct fat *fat, uint32_t cluster)
+{
+	uint32_t index = cluster % entries_of_block(fat), begin = index;
+	uint32_t most = fat->clusters + 1 - cluster; /* behind it */
+	uint32_t end = entries_of_block(fat);
+
+	if (end - index > most)
+		end = index + most;
+	while (index < end && table_entry(fat, index) == ++cluster)
+		index++;
+	return index - begin + 1;
 }
 
 void fat_chain_start(struct fat_chain *chain, uint32_t cluster)
@@ -168,37 +197,47 @@ void fat_chain_start(struct fat_chain *chain, uint32_t cluster)
 	*chain = (struct fat_chain){ .cluster = cluster, .power = 1 };
 }
 
-enum fat_status fat_chain_next(struct fat *fat, struct fat_chain *chain, uint32_t *cluster)
+enum fat_status fat_chain_next(struct fat *fat, struct fat_chain *chain, struct fat_run *run)
 {
-	if (!fat_spend(fat))
+	enum fat_status status;
+
+	if (!fat_spend(fat, 1))
 		return FAT_PENDING;
 	if (chain->cluster == 0) {
 		uint32_t value;
-		enum fat_status status = table_entry(fat, chain->previous, &value);
 
+		status = load_table(fat, chain->previous);
 		if (status != FAT_OK)
 			return status;
+		value = table_entry(fat, chain->previous % entries_of_block(fat));
 		if (value >= (fat->wide ? 0x0ffffff8 : 0xfff8))
 			return FAT_END;
+		if (!fat_is_cluster(fat, value)) /* free, reserved or bad, or beyond the volume */
+			return FAT_DAMAGED;
 		chain->cluster = value;
 	}
-	/* Free, reserved or bad, beyond the volume, or seen before. */
 	if (!fat_is_cluster(fat, chain->cluster) || chain->cluster == chain->mark)
 		return FAT_DAMAGED;
+	status = load_table(fat, chain->cluster);
+	if (status == FAT_PENDING)
+		return status;
+	/* A block that cannot be read is an error of the clusters behind this one. */
+	*run = (struct fat_run){ chain->cluster, status == FAT_OK ? count_run(fat, chain->cluster) : 1 };
 	if (++chain->steps == chain->power) {
 		chain->mark = chain->cluster;
 		chain->steps = 0;
 		chain->power *= 2; /* at most twice the number of clusters: a longer chain loops */
 	}
-	*cluster = chain->previous = chain->cluster;
+	chain->previous = chain->cluster + (run->count - 1);
 	chain->cluster = 0;
+	fat_spend(fat, run->count / CLUSTERS_OF_STEP);
 	return FAT_OK;
 }
 
 enum fat_status fat_open_at(const struct fat *fat, struct fat_file *file, uint32_t cluster, uint32_t size)
 {
 	file->blocks = size / FAT_BLOCK + (size % FAT_BLOCK != 0);
-	file->held = 0;
+	file->held.count = 0;
 	file->most = UINT32_MAX;
 	file->run.blocks = 0;
 	fat_chain_start(&file->chain, cluster);
@@ -215,11 +254,11 @@ enum fat_status fat_open(const struct fat *fat, struct fat_file *file, const str
 /* A chain may be longer than its file. If it loops beyond the file's end, it does so before that, too. */
 static enum fat_status check_rest(struct fat *fat, struct fat_chain *chain)
 {
-	uint32_t cluster;
+	struct fat_run run;
 	enum fat_status status;
 
 	do
-		status = fat_chain_next(fat, chain, &cluster);
+		status = fat_chain_next(fat, chain, &run);
 	while (status == FAT_OK);
 	return status == FAT_END ? FAT_OK : status;
 }
@@ -231,6 +270,23 @@ static enum fat_status hand_out(struct fat_file *file, struct fat_extent *extent
 	return FAT_OK;
 }
 
+/* Append clusters that are held to the extent, as many as are wanted. */
+static void append(const struct fat *fat, struct fat_file *file)
+{
+	uint32_t most = file->most - file->run.blocks, each = fat->cluster_blocks;
+	uint32_t clusters = most / each + (most % each != 0), blocks;
+
+	if (clusters > file->held.count)
+		clusters = file->held.count;
+	blocks = clusters * each; /* of a run in a block of the FAT: few */
+	if (blocks > file->blocks)
+		blocks = file->blocks;
+	file->run.blocks += blocks;
+	file->blocks -= blocks;
+	file->held.cluster += clusters;
+	file->held.count -= clusters;
+}
+
 enum fat_status fat_extent(struct fat *fat, struct fat_file *file, struct fat_extent *extent)
 {
 	struct fat_extent *run = &file->run;
@@ -238,25 +294,21 @@ enum fat_status fat_extent(struct fat *fat, struct fat_file *file, struct fat_ex
 
 	extent->blocks = 0;
 	while (file->blocks > 0) {
-		uint32_t cluster = file->held, count;
+		uint32_t lba;
 
-		if (cluster == 0) {
-			status = fat_chain_next(fat, &file->chain, &cluster);
+		if (file->held.count == 0) {
+			status = fat_chain_next(fat, &file->chain, &file->held);
 			if (status == FAT_END) /* the size is beyond the chain */
 				return FAT_DAMAGED;
 			if (status != FAT_OK)
 				return status;
 		}
-		file->held = 0;
-		if (run->blocks == 0) {
-			run->lba = fat_cluster_lba(fat, cluster);
-		} else if (fat_cluster_lba(fat, cluster) != run->lba + run->blocks) {
-			file->held = cluster;
+		lba = fat_cluster_lba(fat, file->held.cluster);
+		if (run->blocks == 0)
+			run->lba = lba;
+		else if (lba != run->lba + run->blocks)
 			return hand_out(file, extent);
-		}
-		count = file->blocks < fat->cluster_blocks ? file->blocks : fat->cluster_blocks;
-		run->blocks += count;
-		file->blocks -= count;
+		append(fat, file);
 		if (run->blocks >= file->most && file->blocks > 0)
 			return hand_out(file, extent);
 	}

@@ -71,14 +71,22 @@ struct fat {
 	uint32_t cluster_blocks;
 	uint32_t serial; /* of the volume */
 	bool wide; /* FAT32 */
-	uint32_t budget; /* slots and clusters until FAT_PENDING; fat_mount sets FAT_UNLIMITED */
+	uint32_t budget; /* slots, runs and eighths of their clusters until FAT_PENDING; fat_mount sets FAT_UNLIMITED */
 	struct fat_long_name name; /* of the folder that is `within` an entry */
 	bool cached; /* `table` has block `table_lba` */
 	uint32_t table_lba;
 	_Alignas(4) uint8_t table[FAT_BLOCK];
 };
 
-/* A position in a chain of clusters, with what finds loops (Brent's algorithm). */
+/* Consecutive clusters. */
+struct fat_run {
+	uint32_t cluster, count;
+};
+
+/*
+ * A position in a chain of clusters, which is followed run by run. Where a run ends depends on its first cluster
+ * alone, so that a chain loops exactly if the first cluster of a run comes again; Brent's algorithm finds that.
+ */
 struct fat_chain {
 	uint32_t cluster; /* the next one; 0: not yet read from its predecessor */
 	uint32_t previous;
@@ -112,7 +120,7 @@ struct fat_extent {
 struct fat_file {
 	struct fat_chain chain;
 	uint32_t blocks; /* left */
-	uint32_t held; /* cluster that begins the next extent, or 0 */
+	struct fat_run held; /* clusters of the chain behind those of `run` */
 	uint32_t most; /* an extent is handed out when it has so many blocks, though more may follow */
 	struct fat_extent run; /* the extent as far as it is known */
 };
@@ -152,11 +160,14 @@ enum fat_status fat_extent(struct fat *fat, struct fat_file *file, struct fat_ex
 void fat_walk_start(const struct fat *fat, struct fat_walk *walk);
 enum fat_status fat_walk_next(struct fat *fat, struct fat_walk *walk);
 
-/* For fat_folder.c: the next cluster of a chain into `cluster`, or FAT_END. */
+/*
+ * For fat_folder.c: the next run of a chain, or FAT_END: clusters that follow one another, as far as one block of
+ * the FAT tells. All of them are within the volume.
+ */
 void fat_chain_start(struct fat_chain *chain, uint32_t cluster);
-enum fat_status fat_chain_next(struct fat *fat, struct fat_chain *chain, uint32_t *cluster);
-/* One step less of the budget; false: it is spent. */
-bool fat_spend(struct fat *fat);
+enum fat_status fat_chain_next(struct fat *fat, struct fat_chain *chain, struct fat_run *run);
+/* Some steps less of the budget; false: it is spent. */
+bool fat_spend(struct fat *fat, uint32_t steps);
 bool fat_is_cluster(const struct fat *fat, uint32_t cluster);
 uint32_t fat_cluster_lba(const struct fat *fat, uint32_t cluster);
 

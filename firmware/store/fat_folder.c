@@ -41,20 +41,20 @@ static enum fat_status next_slot(struct fat *fat, struct fat_folder *folder, con
 		folder->blocks--;
 	}
 	if (folder->blocks == 0) {
-		uint32_t cluster;
+		struct fat_run run;
 		enum fat_status status;
 
 		if (folder->first == 0)
 			return FAT_END;
-		status = fat_chain_next(fat, &folder->chain, &cluster);
+		status = fat_chain_next(fat, &folder->chain, &run);
 		if (status != FAT_OK)
 			return status;
-		folder->lba = fat_cluster_lba(fat, cluster);
-		folder->blocks = fat->cluster_blocks;
+		folder->lba = fat_cluster_lba(fat, run.cluster);
+		folder->blocks = run.count * fat->cluster_blocks;
 	}
 	if (folder->entries >= FAT_FOLDER_ENTRIES)
 		return FAT_DAMAGED;
-	if (!fat_spend(fat))
+	if (!fat_spend(fat, 1))
 		return FAT_PENDING;
 	if (!folder->loaded) {
 		enum fat_block got = fat->read(fat->context, folder->lba, folder->block);
