@@ -20,8 +20,10 @@ enum web_prepared {
 	WEB_CONTENT_TOO_LARGE, WEB_UNAVAILABLE,
 };
 
-/* A file of a card that is larger than the memory for files. */
+/* A file of a card that has no entry that is ready. */
+struct catalogue_file;
 struct web_large {
+	struct catalogue_file *file;
 	const struct fat *fat; /* the volume */
 	uint32_t cluster, size;
 	uint32_t serial, tag; /* high and low half of the entity tag */

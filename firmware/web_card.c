@@ -14,6 +14,7 @@
 #include "store/cache.h"
 #include "web.h"
 #include "web_blocks.h"
+#include "web_follow.h"
 #include "web_pieces.h"
 
 /* Slots of folders and clusters of a turn. */
@@ -236,6 +237,7 @@ static void finish_switch(void)
 	served = next;
 	next = served == &volumes[0] ? &volumes[1] : &volumes[0];
 	forget_wanted();
+	web_follow_start();
 	cache_start(&served->cache, &served->catalogue, stale ? NULL : &served->fat, epochs);
 	web_pieces_place(served->catalogue.base, served->catalogue.base + served->catalogue.size, served->pieces);
 	become(stale ? NO_MEDIUM : SERVING);
@@ -281,6 +283,7 @@ static void end_load(bool loaded)
 		errors++;
 		log_warn("card", "a file could not be loaded");
 	}
+	web_follow_loaded();
 	forget_wanted();
 }
 
@@ -309,6 +312,20 @@ static void start(const struct cache_job *job, bool piece)
 	piece_moves = piece;
 }
 
+/* A part of a file is there; who waits for a long one may look now. */
+static void end_file_job(bool read)
+{
+	struct cache *cache = &served->cache;
+	bool first = cache->done == cache->content;
+
+	good = good && read;
+	if (!good || cache->loading == CACHE_NONE)
+		return;
+	cache_job_done(cache);
+	if (first && web_follow_may(cache, &cache->catalogue->list[cache->loading]))
+		changes++;
+}
+
 /* The end of a job; false: it is not over. */
 static bool end_job(void)
 {
@@ -320,7 +337,7 @@ static bool end_job(void)
 	if (piece_moves)
 		web_pieces_moved(status == DRIVE_OK);
 	else
-		good = good && status == DRIVE_OK;
+		end_file_job(status == DRIVE_OK);
 	return true;
 }
 
@@ -345,7 +362,7 @@ static void load(void)
 		return;
 	piece_moves = false;
 	if (served->cache.loading == CACHE_NONE) {
-		if (wanted != NULL)
+		if (wanted != NULL && !web_follow_holds())
 			begin_load();
 		return;
 	}
@@ -359,6 +376,22 @@ static void load(void)
 	}
 }
 
+struct cache *web_card_cache(void)
+{
+	return is_served() ? &served->cache : NULL;
+}
+
+bool web_card_want_file(struct catalogue_file *file)
+{
+	if (served->cache.fat == NULL || file->failure != STORE_OK)
+		return false;
+	if (wanted == NULL && served->cache.loading == CACHE_NONE) {
+		web_blocks_forget(false);
+		wanted = file;
+	}
+	return true;
+}
+
 enum web_card_file web_card_want(const uint8_t *path, size_t length, bool first, struct web_large *large)
 {
 	struct catalogue_file *file;
@@ -368,22 +401,18 @@ enum web_card_file web_card_want(const uint8_t *path, size_t length, bool first,
 	file = catalogue_find(&served->catalogue, (const char *)path, length);
 	if (file == NULL)
 		return WEB_CARD_FAILED;
+	*large = (struct web_large){ file, &served->fat, file->cluster, file->size, served->catalogue.serial,
+		catalogue_tag(file), catalogue_type_name(file->type) };
 	if (file->failure == STORE_NO_ROOM && web_pieces_any()) {
 		if (first)
 			web_blocks_forget(false);
-		*large = (struct web_large){ &served->fat, file->cluster, file->size, served->catalogue.serial,
-			catalogue_tag(file), catalogue_type_name(file->type) };
 		return WEB_CARD_LARGE;
 	}
 	if (first && file != wanted)
 		file->failure = STORE_OK;
-	if (file->failure != STORE_OK)
-		return WEB_CARD_FAILED;
-	if (wanted == NULL && served->cache.loading == CACHE_NONE) {
-		web_blocks_forget(false);
-		wanted = file;
-	}
-	return WEB_CARD_WAIT;
+	if (web_follow_may(&served->cache, file))
+		return WEB_CARD_FOLLOW;
+	return web_card_want_file(file) ? WEB_CARD_WAIT : WEB_CARD_FAILED;
 }
 
 /* An image was loaded, and is served: what the catalogue says is of no use any more. */

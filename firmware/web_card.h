@@ -29,6 +29,7 @@ enum web_card_file {
 	WEB_CARD_WAIT, /* it is being loaded, or will be: ask again */
 	WEB_CARD_FAILED, /* it cannot be loaded now */
 	WEB_CARD_LARGE, /* it is larger than the memory, and sent in pieces (web_pieces.h) */
+	WEB_CARD_FOLLOW, /* it is being loaded, and what is there of it can be sent (web_follow.h) */
 };
 
 void web_card_start(void);
@@ -36,9 +37,15 @@ void web_card_serve(void);
 struct web_large;
 /*
  * Have the file of this path loaded, which is in the index and not ready. `first`: the request asks for the first
- * time, so that what failed before is tried again. WEB_CARD_LARGE: its chain of clusters is right, and `large` set.
+ * time, so that what failed before is tried again. WEB_CARD_LARGE, WEB_CARD_FOLLOW: its chain of clusters is right,
+ * and `large` set.
  */
 enum web_card_file web_card_want(const uint8_t *path, size_t length, bool first, struct web_large *large);
+/* For web_follow.c: the files of the catalogue that is served, or NULL; have one of them loaded. */
+struct cache;
+struct catalogue_file;
+struct cache *web_card_cache(void);
+bool web_card_want_file(struct catalogue_file *file);
 /* Changes whenever it may be of use to look for files that are waited for again. */
 uint32_t web_card_changes(void);
 /* Another image comes into the half that is not served: give it up, for a while. False: it cannot be had now. */

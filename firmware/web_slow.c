@@ -11,6 +11,7 @@
 #include "web_answer.h"
 #include "web_body.h"
 #include "web_card.h"
+#include "web_follow.h"
 #include "web_pieces.h"
 
 #ifdef TREBUCHET_WEB_BASE
@@ -42,7 +43,8 @@ struct reader {
 	uint32_t since_ms, shown_ms;
 	uint32_t changes; /* of the card's files, when it was last looked for */
 	unsigned stream; /* it is sent in pieces (web_pieces.h), or 0; ... */
-	bool begun; /* ... the first one was */
+	struct web_follow follow; /* or sent while it is loaded (web_follow.h) */
+	bool begun; /* a part of either was sent */
 #endif
 	uint8_t head[TREBUCHET_WEB_HEAD];
 };
@@ -107,23 +109,59 @@ static void release(struct reader *reader)
 	if (reader->stream != 0)
 		web_pieces_close(reader->stream);
 	reader->stream = 0;
+	web_follow_close(&reader->follow);
+}
+
+/* Send a part: with the last one, the last of the `consumed` bytes of the request is consumed. */
+static void send_part(struct reader *reader, const struct web_answer *part, unsigned buffer, bool last, uint32_t consumed)
+{
+	uint32_t bits = last ? (uint32_t)reader->request.close << TREBUCHET_WEB_REPLY_CLOSE_OFFSET :
+		1u << TREBUCHET_WEB_REPLY_MORE_OFFSET | 1u << TREBUCHET_WEB_REPLY_PART_OFFSET;
+
+	reader->begun = true;
+	if (last)
+		release(reader);
+	trebuchet_web_reply_address_write(part->address);
+	trebuchet_web_reply_length_write(part->length);
+	trebuchet_web_reply_rest_address_write(part->rest_address);
+	trebuchet_web_reply_rest_write(part->rest);
+	reply(bits | buffer << TREBUCHET_WEB_REPLY_BUFFER_OFFSET, last ? consumed : consumed - 1);
+}
+
+/* Begin to send a file that is being loaded: the header, and what is there. */
+static void begin_following(struct reader *reader, const struct web_answer *header, const struct web_large *file,
+	unsigned buffer, uint32_t consumed)
+{
+	struct web_answer part = { .address = (uint32_t)(uintptr_t)headers[buffer - 1], .length = header->length };
+	struct web_follow_part content;
+
+	web_follow_open(&reader->follow, file->file, header->rest_address, header->rest);
+	web_follow_take(&reader->follow, &content);
+	part.rest_address = content.address;
+	part.rest = content.length + content.rest;
+	send_part(reader, &part, buffer, reader->follow.left == 0, consumed);
 }
 
 /*
- * Answer for a file that is sent in pieces: at once if none of its content is sent. Else the stream begins; false:
- * or will, when there is memory.
+ * Answer for a file that is sent in pieces: at once if none of its content is sent, or if it is being loaded. Else
+ * the stream begins; false: or will, when there is memory.
  */
-static bool respond_large(struct reader *reader, const struct web_large *file, unsigned buffer, uint32_t consumed)
+static bool respond_large(struct reader *reader, const struct web_large *file, bool follow, unsigned buffer,
+	uint32_t consumed)
 {
 	struct text out = text_in(headers[buffer - 1], WEB_HEADER);
 	struct web_answer answer = web_respond_large(&reader->request, file, &out);
 
-	if (answer.rest != 0) {
+	if (answer.rest != 0 && !follow) {
 		reader->stream = web_pieces_open(file, answer.rest_address, answer.rest, &out);
 		reader->begun = false;
 		if (reader->stream != 0) /* to follow the chain of a large file may have taken long */
 			reader->since_ms = board_uptime_ms();
 		return false;
+	}
+	if (answer.rest != 0) {
+		begin_following(reader, &answer, file, buffer, consumed);
+		return true;
 	}
 	release(reader);
 	send(answer, buffer, consumed);
@@ -148,13 +186,13 @@ static bool park(struct reader *reader, size_t length, unsigned buffer, uint32_t
 	which = web_card_want(path, length, first, &large);
 	if (which == WEB_CARD_FAILED)
 		return false;
-	if (which == WEB_CARD_LARGE && respond_large(reader, &large, buffer, consumed))
-		return true;
 	reader->parked = true;
-	/* Memory for pieces does not count as a change. */
-	reader->changes = web_card_changes() - (which == WEB_CARD_LARGE);
 	reader->shown_ms = now;
 	waiting |= 1u << (reader - readers);
+	if (which != WEB_CARD_WAIT && respond_large(reader, &large, which == WEB_CARD_FOLLOW, buffer, consumed))
+		return true;
+	/* Memory for pieces does not count as a change. */
+	reader->changes = web_card_changes() - (which == WEB_CARD_LARGE);
 	reply(1u << TREBUCHET_WEB_REPLY_MORE_OFFSET, consumed - 1);
 	return true;
 }
@@ -177,7 +215,6 @@ static void go_on_sending(struct reader *reader, uint32_t now)
 	unsigned buffer = free_buffer();
 	struct web_part part;
 	enum web_piece which = web_pieces_take(reader->stream, buffer, &part);
-	uint32_t more = 1u << TREBUCHET_WEB_REPLY_MORE_OFFSET;
 
 	if (which == WEB_PIECE_FAILED || (which == WEB_PIECE_LOADING && now - reader->since_ms >= PATIENCE_MS)) {
 		cut_stream(reader);
@@ -186,18 +223,31 @@ static void go_on_sending(struct reader *reader, uint32_t now)
 	if (which != WEB_PIECE_LOADING)
 		reader->since_ms = now;
 	if (which != WEB_PIECE_READY) {
-		reply(more, 0);
+		reply(1u << TREBUCHET_WEB_REPLY_MORE_OFFSET, 0);
 		return;
 	}
-	reader->begun = true;
-	if (part.last)
-		release(reader);
-	trebuchet_web_reply_address_write(part.address);
-	trebuchet_web_reply_length_write(part.length);
-	trebuchet_web_reply_rest_write(0);
-	reply((part.last ? (uint32_t)reader->request.close << TREBUCHET_WEB_REPLY_CLOSE_OFFSET :
-		more | 1u << TREBUCHET_WEB_REPLY_PART_OFFSET) | buffer << TREBUCHET_WEB_REPLY_BUFFER_OFFSET,
-		part.last ? 1 : 0);
+	send_part(reader, &(struct web_answer){ .address = part.address, .length = part.length }, buffer, part.last, 1);
+}
+
+/* Send what is there of a file that is being loaded, if it is more than was sent. */
+static void go_on_following(struct reader *reader, uint32_t now)
+{
+	struct web_follow_part part;
+	bool goes = web_follow_take(&reader->follow, &part);
+
+	if (!goes || (part.length == 0 && now - reader->since_ms >= PATIENCE_MS)) {
+		cut_stream(reader);
+		return;
+	}
+	if (part.length == 0) {
+		reply(1u << TREBUCHET_WEB_REPLY_MORE_OFFSET, 0);
+		return;
+	}
+	reader->since_ms = now;
+	send_part(reader, &(struct web_answer){
+		.address = part.address, .length = part.length,
+		.rest_address = part.address + part.length, .rest = part.rest,
+	}, 0, reader->follow.left == 0, 1);
 }
 
 /* The last byte of a request that waits is shown again: look again if there is anything new. */
@@ -208,6 +258,11 @@ static void look_again(struct reader *reader)
 	if (reader->stream != 0) {
 		reader->shown_ms = now;
 		go_on_sending(reader, now);
+		return;
+	}
+	if (reader->follow.file != NULL) {
+		reader->shown_ms = now;
+		go_on_following(reader, now);
 		return;
 	}
 	if (reader->changes != web_card_changes() || now - reader->since_ms >= PATIENCE_MS) {
@@ -293,6 +348,8 @@ static bool yields(const struct reader *reader)
 	/* While none of it is in flight a session is shown at once, unless it has ended. */
 	if (reader->stream != 0)
 		return since >= CUT_MS && !web_pieces_in_flight(reader->stream);
+	if (reader->follow.file != NULL)
+		return since >= PATIENCE_MS;
 	return !reader->parked || since >= FORGET_MS;
 #else
 	(void)reader;
@@ -321,7 +378,8 @@ static void forget_streams(uint32_t session)
 	for (unsigned k = 0; k < READERS; k++) {
 		struct reader *reader = &readers[k];
 
-		if ((waiting >> k & 1) == 0 || reader->stream == 0 || reader->session == session || !yields(reader))
+		if ((waiting >> k & 1) == 0 || reader->session == session || !yields(reader) ||
+		    (reader->stream == 0 && reader->follow.file == NULL))
 			continue;
 		cut = cut || reader->begun;
 		release(reader);
@@ -344,6 +402,7 @@ static void take_head(uint32_t session, uint32_t address, uint32_t length)
 		release(reader);
 	reader->parked = false;
 	reader->stream = 0;
+	reader->begun = false;
 #endif
 	waiting &= ~(1u << (reader - readers));
 	reader->session = session;

@@ -308,7 +308,8 @@ enum store_status cache_begin(struct cache *cache, struct catalogue_file *file)
 		cache->oldest = number;
 	cache->newest = cache->loading = number;
 	cache->removed = false;
-	cache->at = places.content;
+	cache->content = cache->done = cache->at = places.content;
+	cache->shown = false;
 	cache->extent.blocks = 0;
 	open_file(cache, &cache->file, file);
 	return STORE_OK;
@@ -341,6 +342,30 @@ enum cache_next cache_next_job(struct cache *cache, struct cache_job *job)
 	cache->extent.blocks -= job->count;
 	cache->at += job->count * FAT_BLOCK;
 	return CACHE_JOB;
+}
+
+void cache_job_done(struct cache *cache)
+{
+	cache->done = cache->at;
+}
+
+bool cache_content(struct cache *cache, const struct catalogue_file *file, uint32_t *offset, uint32_t *bytes)
+{
+	const uint8_t *entry = entry_of(cache, file->entry);
+
+	*bytes = file->size;
+	if (file->state == CACHE_READY) {
+		/* The header ends where the content's first block begins. */
+		*offset = ((fat_u32(entry + 8) - cache->catalogue->base) / FAT_BLOCK + 1) * FAT_BLOCK;
+		return true;
+	}
+	if (file->state != CACHE_LOADING || cache->removed)
+		return false;
+	*offset = cache->content;
+	if (*bytes > cache->done - cache->content)
+		*bytes = cache->done - cache->content;
+	cache->shown = true;
+	return true;
 }
 
 static void put_text(const struct cache *cache, uint32_t offset, const struct text *text)
@@ -397,7 +422,8 @@ enum store_status cache_end(struct cache *cache, bool loaded)
 	file = &cache->catalogue->list[cache->loading];
 	cache->loading = CACHE_NONE;
 	if (!loaded || cache->removed) {
-		file->state = CACHE_FREE; /* nobody has seen it */
+		/* What was shown is evicted as others are. */
+		file->state = cache->shown ? CACHE_EVICTED : CACHE_FREE;
 		drop_free(cache);
 		return STORE_READ_ERROR;
 	}

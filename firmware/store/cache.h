@@ -46,7 +46,10 @@ struct cache_job {
 	uint32_t address; /* of external memory */
 };
 
-#define CACHE_JOB_BLOCKS 65535u
+/* 64 KiB: what is loaded is sent job by job (web_follow.h), and files that are sent in pieces have their turn. */
+#ifndef CACHE_JOB_BLOCKS
+#define CACHE_JOB_BLOCKS 128u
+#endif
 #define CACHE_NONE 0xffffffffu
 
 /* Headers of a file's responses, as models/http/response.py has them: with and without close, twice. */
@@ -68,7 +71,9 @@ struct cache {
 	bool checked;
 	struct fat_file file; /* its extents */
 	struct fat_extent extent; /* what is left of one */
-	uint32_t at; /* offset of the next job */
+	uint32_t content; /* offset of the content of the file that is being loaded */
+	uint32_t done, at; /* ... of what is not loaded yet, and of the next job */
+	bool shown; /* some of it may have been sent */
 	struct cache_headers headers; /* of the file that is being loaded; a stack has no room */
 };
 
@@ -91,7 +96,20 @@ enum cache_next {
 /* The next job of the file; CACHE_NO_JOB: there are no more. */
 enum cache_next cache_next_job(struct cache *cache, struct cache_job *job);
 
-/* All jobs have ended, or need not be made; `loaded`: each with success. Then the file is ready. */
+/* The last job has ended, with success. */
+void cache_job_done(struct cache *cache);
+
+/*
+ * The content of a file that is ready, or of the file that is being loaded, as far as it is there: its offset from
+ * the catalogue's `base` on, and how many bytes of it may be sent in the current epoch; they do not change before
+ * the file is evicted. False: it is neither.
+ */
+bool cache_content(struct cache *cache, const struct catalogue_file *file, uint32_t *offset, uint32_t *bytes);
+
+/*
+ * All jobs have ended, or need not be made; `loaded`: each with success. Then the file is ready. Else it is evicted:
+ * some of it may be in flight.
+ */
 enum store_status cache_end(struct cache *cache, bool loaded);
 
 /* Evict a file that is ready, as one that nobody may see any more. */
