@@ -16,6 +16,7 @@ bool host_changed;
 uint32_t host_latency; /* polls that a job takes */
 uint32_t host_bad = 0xffffffff; /* a sector that cannot be read */
 uint32_t host_jobs, host_ms, host_wakes;
+uint32_t host_end; /* behind the last sector that was asked for */
 uint32_t host_low, host_high; /* jobs of more than a sector may only write here */
 uint32_t host_outside; /* those that would have written elsewhere */
 char host_log[1 << 16];
@@ -74,6 +75,7 @@ void drive_start(bool write, uint64_t lba, uint32_t count, uintptr_t address)
 	if (write || under_way || count == 0)
 		__builtin_trap();
 	host_jobs++;
+	host_end = (uint32_t)lba + count;
 	under_way = true;
 	left = host_latency;
 	result = host_image == NULL ? DRIVE_ABSENT : lba + count > host_sectors ? DRIVE_RANGE : DRIVE_OK;

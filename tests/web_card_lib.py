@@ -39,15 +39,15 @@ _SOC = f"""
 """
 
 
-def build_card(root, folder):
-    """The firmware's files of a card as a library, in a folder."""
+def build_card(root, folder, *options):
+    """The firmware's files of a card as a library, in a folder; ``options`` are the compiler's."""
     write_headers(folder, _SOC, [(BLOCK, WEB_BASE)])
     include = generated(folder / "store")
     path = folder / "card.so"
     firmware = root / "firmware"
     sources = [firmware / f"{name}.c" for name in (SOURCES + " " + CARD).split()]
     sources += [firmware / "store" / f"{name}.c" for name in STORE.split()]
-    command = ["gcc", *FLAGS, "-Wno-pointer-to-int-cast", *SANITIZE, "-fPIC", "-shared"]
+    command = ["gcc", *FLAGS, *options, "-Wno-pointer-to-int-cast", *SANITIZE, "-fPIC", "-shared"]
     command += ["-I", folder, "-I", include, "-I", firmware, "-o", path, *sources]
     subprocess.run([*command, root / "tests" / "web_card_host.c"], check=True)
     map_memory(RAM_BYTES)
@@ -73,7 +73,7 @@ class Text(ctypes.Structure):
 
 @dataclass(eq=False)
 class Flight:
-    """Bytes that were posted from a buffer; acknowledged from ``due`` on."""
+    """Bytes that were posted, from a buffer if ``bit``; acknowledged from ``due`` on."""
 
     session: int
     bit: int
@@ -109,6 +109,10 @@ class Board:
     def get(self, name, kind=ctypes.c_uint32):
         return kind.in_dll(self.library, f"host_{name}").value
 
+    def log(self):
+        """All lines so far, of earlier boards of this library, too."""
+        return (ctypes.c_char * (1 << 16)).in_dll(self.library, "host_log").value.decode()
+
     def insert(self, image):
         """Another medium, or None."""
         self.kept = None if image is None else ctypes.create_string_buffer(image, len(image))
@@ -142,8 +146,9 @@ class Board:
         """A turn of the event loop, with the oldest request, if one waits."""
         self.set("ms", self.get("ms") + 1)
         self._acknowledge()
-        shown = self.waiting.pop(0) if self.waiting else None
+        shown = next((r for r in self.waiting if self._flying(r[0]) < 4), None)
         if shown is not None:
+            self.waiting.remove(shown)
             self._show(*shown)
         self.library.web_serve()
         before = self.get("jobs")
@@ -151,6 +156,9 @@ class Board:
         assert self.get("jobs") <= before + 1
         if shown is not None:
             self._take(*shown)
+
+    def _flying(self, session):
+        return sum(flight.session == session for flight in self.flights)
 
     def _show(self, session, payload, first):
         ctypes.memmove(RAM + session * RING, payload, len(payload))
@@ -184,16 +192,22 @@ class Board:
             bit = 1 << buffer - 1
             assert not registers["buffers"] & bit
             registers["buffers"] |= bit
-        out = ctypes.string_at(address, registers["reply_length"])
-        if buffer:
-            due = self.get("ms") + self.delays.get(session, 1)
-            self.flights.append(Flight(session, bit, address, out, due, self.epoch))
-            assert sum(flight.session == session for flight in self.flights) <= 4
+        out = self._post(session, bit if buffer else 0, address, registers["reply_length"])
+        assert sum(f.session == session and f.bit != 0 for f in self.flights) <= 4
         if registers["reply_rest"]:
             at, length = registers["reply_rest_address"], registers["reply_rest"]
             assert at >= MEMORY
             assert at + length <= MEMORY + 2 * HALF
-            out += ctypes.string_at(at, length)
+            out += self._post(session, 0, at, length)
+        return out
+
+    def _post(self, session, bit, address, length):
+        """These bytes are in flight; an empty part is not."""
+        assert length < 1 << 20 or not bit
+        out = ctypes.string_at(address, length) if length else b""
+        if length:
+            due = self.get("ms") + self.delays.get(session, 1)
+            self.flights.append(Flight(session, bit, address, out, due, self.epoch))
         return out
 
     def _acknowledge(self):
