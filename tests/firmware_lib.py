@@ -165,9 +165,12 @@ def map_memory(size=1 << 20):
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
     libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
-    # Readable, writable; private, anonymous, at this place; not where there is something.
-    fixed = 0x10 if _mapped else 0x10_0000
-    assert libc.mmap(RAM, size, 3, 0x22 | fixed, -1, 0) == RAM
+    ours = min(size, max(_mapped, default=0))
+    # Readable, writable; private, anonymous, at this place; not where there is something else.
+    for begin, end, fixed in ((0, ours, 0x10), (ours, size, 0x10_0000)):
+        if begin < end:
+            at = RAM + begin
+            assert libc.mmap(at, end - begin, 3, 0x22 | fixed, -1, 0) == at
     _mapped.append(size)
 
 

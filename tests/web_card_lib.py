@@ -17,10 +17,9 @@ from trebuchet.models.http.request import Verdict
 from trebuchet.models.http.response import prepared
 from trebuchet.soc.csr_export import register_offsets
 
-__all__ = ["BUSY", "HALF", "MEMORY", "Board", "build_card", "some_files", "volume"]
+__all__ = ["BUSY", "HALF", "MEMORY", "Board", "build_card", "image_of", "some_files", "volume"]
 
 BUSY = prepared(Verdict.UNAVAILABLE).sent()
-RAM_BYTES = 1 << 20
 WEB_BASE = 0xF000_7000
 MEMORY, HALF, RING = RAM + 0x80000, 0x20000, 1 << 14
 SOURCES = "web web_image web_slow web_request web_body web_answer crc32 text"
@@ -30,7 +29,6 @@ BLOCK = web_block(None, DESK_REGISTERS)
 _SOC = f"""
 #define TREBUCHET_WEB_PORT 8000
 #define TREBUCHET_WEB_MEMORY {MEMORY:#x}u
-#define TREBUCHET_WEB_HALF {HALF:#x}u
 #define TREBUCHET_WEB_LAYOUT {LAYOUT}
 #define TREBUCHET_WEB_HEADERS {BUFFERS}
 #define TREBUCHET_WEB_RING {RING}u
@@ -39,9 +37,10 @@ _SOC = f"""
 """
 
 
-def build_card(root, folder, *options):
+def build_card(root, folder, *options, half=HALF):
     """The firmware's files of a card as a library, in a folder; ``options`` are the compiler's."""
-    write_headers(folder, _SOC, [(BLOCK, WEB_BASE)])
+    soc = f"{_SOC}#define TREBUCHET_WEB_HALF {half:#x}u\n"
+    write_headers(folder, soc, [(BLOCK, WEB_BASE)])
     include = generated(folder / "store")
     path = folder / "card.so"
     firmware = root / "firmware"
@@ -50,7 +49,7 @@ def build_card(root, folder, *options):
     command = ["gcc", *FLAGS, *options, "-Wno-pointer-to-int-cast", *SANITIZE, "-fPIC", "-shared"]
     command += ["-I", folder, "-I", include, "-I", firmware, "-o", path, *sources]
     subprocess.run([*command, root / "tests" / "web_card_host.c"], check=True)
-    map_memory(RAM_BYTES)
+    map_memory(max(1 << 20, MEMORY - RAM + 2 * half))
     return path
 
 
@@ -86,7 +85,8 @@ class Flight:
 class Board:
     """The firmware, the service's registers, and a drive; requests as the desk shows them."""
 
-    def __init__(self, path):
+    def __init__(self, path, half=HALF):
+        self.top = MEMORY + 2 * half
         self.library = ctypes.CDLL(str(path))
         self.registers = dict.fromkeys((r.name for r in BLOCK.registers), 0)
         self.names = {WEB_BASE + at: name for name, at in register_offsets(BLOCK).items()}
@@ -97,7 +97,7 @@ class Board:
         self.switch_left = self.epoch = 0
         bus_functions(self.library, self.read, self.write)
         self.set("low", MEMORY)
-        self.set("high", MEMORY + 2 * HALF)
+        self.set("high", self.top)
         self.library.web_finish.restype = ctypes.c_uint8
         for name in ("web_begins", "web_step"):
             getattr(self.library, name).restype = ctypes.c_bool
@@ -187,7 +187,7 @@ class Board:
         registers = self.registers
         address, buffer = registers["reply_address"], reply >> 4 & 15
         if buffer:
-            if not MEMORY <= address < MEMORY + 2 * HALF:
+            if not MEMORY <= address < self.top:
                 address |= ctypes.cast(self.library.web_serve, ctypes.c_void_p).value & ~0xFFFFFFFF
             bit = 1 << buffer - 1
             assert not registers["buffers"] & bit
@@ -197,7 +197,7 @@ class Board:
         if registers["reply_rest"]:
             at, length = registers["reply_rest_address"], registers["reply_rest"]
             assert at >= MEMORY
-            assert at + length <= MEMORY + 2 * HALF
+            assert at + length <= self.top
             out += self._post(session, 0, at, length)
         return out
 
@@ -282,7 +282,12 @@ def volume(folder, name, files):
     for path, data in files.items():
         (tree / path[1:].decode()).parent.mkdir(parents=True, exist_ok=True)
         (tree / path[1:].decode()).write_bytes(data)
-    found, path = survey(tree), folder / f"{name}.img"
+    return image_of(folder, name)
+
+
+def image_of(folder, name):
+    """The image of a card with the files of ``folder / name``."""
+    found, path = survey(folder / name), folder / f"{name}.img"
     with path.open("wb") as out:
         make_volume(out, found, geometry(found, None, None))
     return path.read_bytes()
