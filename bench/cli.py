@@ -14,23 +14,35 @@ from .runner import figures, load_ledger, lost, missed, select
 
 __all__ = ["bench"]
 
+#: Characters of a date, and of the space on both sides of it.
+_DATE_WIDTH = 12
 
-def _table(results: dict[str, dict[str, Any]]) -> Table:
+
+def _table(results: dict[str, dict[str, Any]], console: Console) -> Table:
+    """Return the table of figures; a narrow console gets it without dates, and names are folded."""
     budgets = load_budgets()
-    # Columns are as wide as what they hold; the last gives way.
-    table = Table(box=None)
-    for heading in ("figure", "value", "budget", "unit", "", "measured"):
-        table.add_column(heading, no_wrap=heading != "measured")
-    for name, result in results.items():
-        value = result["value"]
-        table.add_row(
+    rows = [
+        (
             name,
-            "-" if value is None else number(value),
+            "-" if result["value"] is None else number(result["value"]),
             f"{budgets[name].bound} {number(result['budget'])}",
             result["unit"],
             _verdict(result),
             _measured(result),
         )
+        for name, result in results.items()
+    ]
+    headings = ("figure", "value", "budget", "unit", "", "measured")
+    # The last column gives way first: a column of figures that is cut says something else.
+    fixed = Table(*headings[:-1], box=None)
+    for row in rows:
+        fixed.add_row(*row[:-1])
+    room = console.width - console.measure(fixed).maximum
+    table = Table(box=None)
+    for heading in headings if room >= _DATE_WIDTH else headings[:-1]:
+        table.add_column(heading, no_wrap=heading in headings[1:-1], overflow="fold")
+    for row in rows:
+        table.add_row(*row[: len(table.columns)])
     return table
 
 
@@ -99,9 +111,10 @@ def bench(
     if as_json:
         typer.echo(json.dumps(results, indent=2))
     else:
-        Console().print(_table(results))
+        out = Console()
+        out.print(_table(results, out))
         for line in _requirements(results):
-            Console().print(line, highlight=False, soft_wrap=True)
+            out.print(line, highlight=False, soft_wrap=True)
     faults = [] if accept else _faults(results)
     for fault in faults:
         console.print(fault, highlight=False, soft_wrap=True)

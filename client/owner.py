@@ -33,9 +33,9 @@ T = TypeVar("T")
 def split_address(board: str, port: int) -> tuple[str, int]:
     """``HOST`` or ``HOST:PORT``; ``port`` is that of the former."""
     host, colon, number = board.rpartition(":")
-    if board and not colon:
+    if board.strip() and not colon:
         return board, port
-    if not host or ":" in host or not number.isdecimal() or not 0 < int(number) < 1 << 16:
+    if not host.strip() or ":" in host or not number.isdecimal() or not 0 < int(number) < 1 << 16:
         raise BoardError(f"the board must be HOST or HOST:PORT, not {board!r}")
     return host, int(number)
 

@@ -25,6 +25,8 @@ __all__ = [
 MAX_BYTES = 1 << 20
 #: No board's objects and lists lie in each other deeper.
 MAX_DEPTH = 16
+#: Members of a board's status: an object with none of them is of another server.
+OF_BOARDS = frozenset(("board", "engines", "version"))
 #: Counters that the slot of every role has, and nothing else.
 COUNTERS = frozenset(("jobs", "errors", "cycles", "hangs"))
 #: Counter that only the slot of a peer has, which is no role of the board.
@@ -87,13 +89,19 @@ def parse_status(board: str, body: bytes) -> dict[str, Any]:
         raise _too_deep(board) from error
     if not isinstance(state, dict):
         raise ProtocolError(
-            f"the status of {board} must be a JSON object, not {type(state).__name__}"
+            f"the status of {board} must be a JSON object, not {type(state).__name__}; "
+            "is it a Trebuchet board?"
         )
     level: list[Any] = [state]
     for _ in range(MAX_DEPTH):
         level = [inner for outer in level for inner in _inside(outer)]
     if level:
         raise _too_deep(board)
+    if not state.keys() & OF_BOARDS:
+        raise ProtocolError(
+            f"{board} sent a status without {', '.join(sorted(OF_BOARDS))}; "
+            "is it a Trebuchet board? `trebuchet discover` lists the boards of this network"
+        )
     return state
 
 

@@ -12,7 +12,16 @@ import typer
 
 from ..models.errors import TrebuchetError
 from ..models.files import read_file, write_file
-from ..models.image import HEADER_BYTES, MAIN_RAM, SECTOR, Image, Kind, check_firmware, slot_bytes
+from ..models.image import (
+    HEADER_BYTES,
+    MAIN_RAM,
+    SECTOR,
+    Image,
+    Kind,
+    check_contents,
+    check_firmware,
+    slot_bytes,
+)
 from .options import AsJson
 
 __all__ = ["HEADER_BYTES", "MAIN_RAM", "SECTOR", "Image", "Kind", "app", "slot_bytes"]
@@ -37,6 +46,7 @@ def pack_command(
         image = Image(kind, board, version, contents, load)
         check_firmware(image)
         data = image.pack()
+        check_contents(kind, contents)
     except TrebuchetError as error:
         raise TrebuchetError(f"{source}: {error}") from error
     write_file(output, data)
@@ -58,7 +68,7 @@ def send_command(
             raise TrebuchetError("this is no firmware, but a bitstream: BAD_DATA")
         check_firmware(image)
     except TrebuchetError as error:
-        raise TrebuchetError(f"{source}: {error}") from error
+        raise TrebuchetError(f"{source}: {error}; `trebuchet image pack` makes one") from error
     status = send_image(str(device), data)
     if status != "OK":
         raise TrebuchetError(f"the board refused {source}: {status}")

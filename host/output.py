@@ -5,11 +5,21 @@ import contextlib
 import errno
 import locale
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-__all__ = ["aligned", "disk_fault", "finish", "output_fault", "prepare_output", "use_utf8"]
+__all__ = [
+    "aligned",
+    "disk_fault",
+    "finish",
+    "fitted",
+    "output_fault",
+    "prepare_output",
+    "terminal_width",
+    "use_utf8",
+]
 
 #: Reasons of the operating system against writing, of which no program is the cause.
 DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
@@ -19,6 +29,35 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """Lines of a table as wide as it must be: a terminal breaks lines where it likes."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+
+
+def fitted(rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """Return the lines of :func:`aligned`; where those are too wide, of several tables in turn.
+
+    Each of them has the first column, and as many of the next ones as ``width`` characters hold,
+    at least one. Empty lines are between them.
+    """
+    widths = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)]
+    tables: list[list[int]] = []
+    used = 0
+    for column, wide in enumerate(widths[1:], 1):
+        if not tables or used + wide - 2 > width:
+            tables.append([0])
+            used = widths[0]
+        tables[-1].append(column)
+        used += wide
+    lines: list[str] = []
+    for columns in tables or [[0]]:
+        lines += [""] * bool(lines) + aligned([[row[c] for c in columns] for row in rows])
+    return lines
+
+
+def terminal_width() -> int:
+    """Characters of a line of the terminal; where output is no terminal, more than any table has.
+
+    Programs that read a table expect a row a line.
+    """
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
 
 
 def use_utf8() -> None:

@@ -12,7 +12,7 @@ import typer
 from ..client.management import MAX_SESSIONS
 from .manage import TIMEOUT
 from .options import Seconds, open_board
-from .output import aligned
+from .output import fitted, terminal_width
 
 __all__ = ["fetch_sessions", "sessions"]
 
@@ -41,7 +41,8 @@ def fetch_sessions(
 
 def _columns(found: list[dict[str, Any]]) -> list[str]:
     rows = [[_TITLES.get(column, column) for column in found[0]]]
-    return aligned(rows + [[str(value) for value in row.values()] for row in found])
+    rows += [[str(value) for value in row.values()] for row in found]
+    return fitted(rows, terminal_width())
 
 
 def sessions(
@@ -60,7 +61,7 @@ def sessions(
 
     State, peer, our port, bytes that the peer has not acknowledged and that our side has not read,
     SND.UNA, RCV.NXT, SND.NXT, both windows, time-out, round trip, congestion window, and transmit
-    descriptors not answered.
+    descriptors not answered. On a terminal that is too narrow the columns follow in several tables.
     """
     found = fetch_sessions(board, timeout, start, limit)
     if as_json:

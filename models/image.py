@@ -19,6 +19,7 @@ __all__ = [
     "SECTOR",
     "Image",
     "Kind",
+    "check_contents",
     "check_firmware",
     "slot_bytes",
 ]
@@ -33,6 +34,14 @@ MAIN_RAM = 0x4000_0000
 APPLICATION_BYTES = 256 << 10
 #: The last sector of a slot is for the header.
 SECTOR = 4096
+
+
+#: Words with which configuration begins: of the ECP5 (Lattice FPGA-TN-02039, preamble), and of
+#: Xilinx (UG470 and UG570, synchronisation word). Comments and padding come before.
+_PREAMBLES = {"an ECP5": b"\xff\xff\xbd\xb3", "a Xilinx FPGA": b"\xaa\x99\x55\x66"}
+_PREAMBLE_ROOM = 4096
+#: Low 12 bits of the RISC-V instruction ``j``, with which firmware begins (LiteX's crt0.S).
+_JUMP = 0x06F
 
 
 class Kind(enum.Enum):
@@ -138,6 +147,30 @@ def check_firmware(image: Image) -> None:
         raise TrebuchetError(
             f"firmware must have at most {APPLICATION_BYTES} bytes, not {len(image.contents)}: "
             "TOO_LARGE"
+        )
+
+
+def check_contents(kind: Kind, contents: bytes) -> None:
+    """Raise :class:`TrebuchetError` if a file cannot be contents of an image of this kind.
+
+    Only its start is looked at: whether it is for the board that it is packed for cannot be seen.
+    """
+    fpga = next((n for n, w in _PREAMBLES.items() if w in contents[:_PREAMBLE_ROOM]), None)
+    if kind is Kind.bitstream and fpga is None:
+        raise TrebuchetError(
+            f"this is no bitstream: its first {_PREAMBLE_ROOM} bytes have no preamble of "
+            f"{' or of '.join(_PREAMBLES)}; name the file .bit of `trebuchet build`"
+        )
+    if kind is Kind.bitstream:
+        return
+    if contents.startswith(b"\x7fELF"):
+        raise TrebuchetError("this is an ELF file; name application.bin, which is made of it")
+    if fpga is not None:
+        raise TrebuchetError(f"this is a bitstream of {fpga}; give --kind bitstream")
+    if int.from_bytes(contents[:2], "little") & 0xFFF != _JUMP:
+        raise TrebuchetError(
+            "this is no firmware: it does not begin with the jump of LiteX's start code; name "
+            "software/bios/application.bin of a build"
         )
 
 

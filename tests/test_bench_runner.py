@@ -161,6 +161,22 @@ def test_table_says_which_budgets_are_kept(lab, capfd):
     assert "t.two must be at most 10 cycles, not 12; not recorded" in err
 
 
+@pytest.mark.parametrize("columns", [40, 60, 80, 100])
+def test_table_holds_the_names_at_any_width(lab, capfd, monkeypatch, columns):
+    """Names are folded in a narrow terminal, and dates left out; no character is lost."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    bench("t", record=True)
+    out, _ = capfd.readouterr()
+    lines = out.splitlines()
+    assert max(map(len, lines)) <= columns
+    assert "\N{HORIZONTAL ELLIPSIS}" not in out
+    first = "".join(line.split("  ")[0].strip() for line in lines)
+    assert "t.one" in first
+    assert "t.two" in first
+    assert all(word in out for word in ("kept", "cycles"))
+    assert ("measured" in lines[0]) == (columns >= 60)
+
+
 def test_a_missed_budget_is_not_recorded(lab, capfd):
     bench("t", record=True)
     lab.values["t.two"] = 12

@@ -14,6 +14,9 @@ from trebuchet.models.errors import TrebuchetError
 from trebuchet.models.image import APPLICATION_BYTES
 from trebuchet.sim.fleet.topology import PEERS, uniform
 
+#: The first instruction of firmware.
+JUMP = bytes.fromhex("6f00000b")
+
 
 def _run(capsys, *arguments):
     """Exit code, standard output and errors of the command."""
@@ -25,7 +28,7 @@ def _run(capsys, *arguments):
 
 def test_pack_and_show_an_image(capsys, tmp_path):
     contents, image = tmp_path / "application.bin", tmp_path / "a.img"
-    contents.write_bytes(bytes(100))
+    contents.write_bytes(JUMP.ljust(100, b"\0"))
     code, _, _ = _run(
         capsys, "image", "pack", contents, "--board", "sim", "--version", "1.2", "-o", image
     )
@@ -39,10 +42,31 @@ def test_pack_and_show_an_image(capsys, tmp_path):
 
 def test_a_bitstream_has_no_address(capsys, tmp_path):
     contents, image = tmp_path / "top.bit", tmp_path / "b.img"
-    contents.write_bytes(b"bits")
+    contents.write_bytes(b"\xff\x00Part: LFE5UM-45F\0\xff\xff\xff\xbd\xb3")
     options = ["--board", "versa_ecp5", "--kind", "bitstream", "-o", image]
     assert _run(capsys, "image", "pack", contents, *options)[0] == 0
     assert Image.unpack(image.read_bytes()).load == 0
+
+
+@pytest.mark.parametrize(
+    ("contents", "kind", "said"),
+    [
+        (b"hello", "firmware", "no firmware: it does not begin with the jump"),
+        (b"only text", "firmware", "no firmware"),
+        (b"\x7fELF" + bytes(99), "firmware", "name application.bin"),
+        (bytes(8) + b"\xaa\x99\x55\x66", "firmware", "give --kind bitstream"),
+        (JUMP + bytes(99), "bitstream", "no bitstream"),
+        (bytes(5000) + b"\xaa\x99\x55\x66", "bitstream", "no bitstream"),
+    ],
+)
+def test_contents_of_another_kind_are_refused(capsys, tmp_path, contents, kind, said):
+    source, image = tmp_path / "source", tmp_path / "image"
+    source.write_bytes(contents)
+    options = ["--board", "sim", "--kind", kind, "-o", image]
+    code, _, err = _run(capsys, "image", "pack", source, *options)
+    assert code == 1
+    assert said in err
+    assert not image.exists()
 
 
 def test_firmware_and_host_agree_on_the_room_for_firmware(root):
@@ -100,11 +124,11 @@ def test_wrong_settings_are_one_line(capsys, tmp_path, text, message):
             "large: firmware must have at most 262144 bytes, not 262145: TOO_LARGE",
         ),
         (
-            ["image", "pack", "junk", "--board", "sim", "-o", "no/x"],
+            ["image", "pack", "jump", "--board", "sim", "-o", "no/x"],
             "cannot write no/x: No such file or directory",
         ),
         *(
-            (["image", "pack", "junk", "--board", "sim", "-o", where], f"t: cannot write {said}")
+            (["image", "pack", "jump", "--board", "sim", "-o", where], f"t: cannot write {said}")
             for where, said in (
                 (".", ".: Is a directory"),
                 ("junk/x", "junk/x: Not a directory"),
@@ -118,12 +142,13 @@ def test_what_cannot_be_is_one_line(capsys, tmp_path, monkeypatch, arguments, me
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty").touch()
     (tmp_path / "junk").write_bytes(b"junk" * 40)
+    (tmp_path / "jump").write_bytes(JUMP)
     (tmp_path / "large").write_bytes(bytes(APPLICATION_BYTES + 1))
     code, out, err = _run(capsys, *arguments)
     assert (code, out) == (1, "")
     assert message in err
     assert err.count("\n") == 1
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["empty", "junk", "large"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["empty", "jump", "junk", "large"]
 
 
 @pytest.mark.parametrize("name", ["out", "x" * 253])

@@ -1,12 +1,11 @@
 """`trebuchet status` against an HTTP server that behaves, and against some that do not."""
 
-import http.server
 import json
 import socket
 import threading
-from contextlib import contextmanager
 
 import pytest
+from serving import serving
 from trebuchet.client.errors import ConnectionLost
 from trebuchet.client.status import MAX_BYTES, roles_of
 from trebuchet.host import status as status_module
@@ -17,28 +16,6 @@ from trebuchet.host.watch import History, rates
 from trebuchet.models.errors import TrebuchetError
 
 STATE = {"version": "0.1.0", "board": "sim", "uptime_ms": 12, "tcp": {"segments": 3, "rst": 0}}
-
-
-@contextmanager
-def serving(body, code=200):
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.send_response(code if self.path == "/status" else 404)
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *args):
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def test_returns_what_the_board_says():
@@ -72,6 +49,8 @@ def test_flatten_keeps_order_and_nesting():
         (b"{", 200, "sent a status that is not JSON"),
         (b"\xff\xfe", 200, "sent a status that is not JSON"),
         (b"[1]", 200, "must be a JSON object, not list"),
+        (b"{}", 200, "without board, engines, version; is it a Trebuchet board"),
+        (b'{"status": "up"}', 200, "`trebuchet discover` lists the boards"),
         (b"{}", 503, "answered HTTP 503"),
         (b'{"a":' + b"[" * 100_000, 200, "must be at most 16 objects deep"),
         (b'{"a":' * 16 + b"{}" + b"}" * 16, 200, "must be at most 16 objects deep"),
@@ -138,11 +117,11 @@ def test_bad_addresses(board, message):
 
 
 def test_what_a_board_says_is_no_markup(capsys):
-    state = {"a": "[/b]", "x [/i]": "1", "name": "[red]hi", "\x1b[2J": "\ud800\\"}
+    state = {"board": "[/b]", "x [/i]": "1", "name": "[red]hi", "\x1b[2J": "\ud800\\"}
     with serving(json.dumps(state).encode()) as board:
         status(board)
     rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
-    assert rows == [["a", "[/b]"], ["x", "[/i]", "1"], ["name", "[red]hi"], ["�[2J", "�\\"]]
+    assert rows == [["board", "[/b]"], ["x", "[/i]", "1"], ["name", "[red]hi"], ["�[2J", "�\\"]]
 
 
 def test_a_peer_that_speaks_no_http():

@@ -6,6 +6,7 @@ import socket
 import threading
 
 import pytest
+from serving import serving
 from trebuchet.host.cli import main
 from wrong_inputs import BOARD_FILES, CASES, FILES, FOLDERS, LATE_CASES, MORE, PLANS
 
@@ -64,8 +65,16 @@ def hangs_up():
         thread.join()
 
 
+@pytest.fixture(scope="module")
+def another():
+    """Address of a server that is no board and answers ``GET /status`` with an object."""
+    with serving(b'{"status": "up", "load": 0.5}') as address:
+        yield address
+
+
 @pytest.mark.parametrize(("words", "said"), MORE, ids=[words for words, _ in MORE])
-def test_wrong_input_of_places_and_numbers(folder, hangs_up, capfd, words, said):
+def test_wrong_input_of_places_and_numbers(folder, hangs_up, another, capfd, words, said):
+    words = words.replace("ANOTHER", another)
     words = words.replace("HANGS_UP", f"127.0.0.1:{hangs_up}").replace("PORT", hangs_up)
     out, _ = refused(folder, capfd, words, said)
     assert out == ""

@@ -66,6 +66,7 @@ FILES = {
     "afile": "hello\n",
     "empty.bin": "",
     "text.bin": "hello, this is no image of a board\n" * 4,
+    "jump.bin": "o\0\0\v",  # as firmware begins
     "broken.toml": "= = =\n",
     "other.toml": "colour = 'red'\n",
     "broken.yaml": "boards: [1, 2\n",
@@ -198,7 +199,8 @@ CASES = [
 FOLDERS = {"adir": ("x",), "emptydir": (), "adir.py": (), "adir.toml": (), "adir.fst": ()}
 
 #: As CASES: files that are folders, folders that are files, numbers out of range, ports in use.
-#: PORT is a port of this machine that is taken, HANGS_UP an address where connections are closed.
+#: PORT is a port of this machine that is taken, HANGS_UP an address where connections are closed,
+#: ANOTHER the address of a server that is no board and has a page /status.
 MORE = [
     # The simulated board: all before anything is generated.
     ("sim --loss=", "--loss must be"),
@@ -265,6 +267,13 @@ MORE = [
     ("web status HANGS_UP", "trebuchet health"),
     ("web load HANGS_UP adir", "trebuchet health"),
     ("matmul run HANGS_UP", "trebuchet health"),
+    ("status ANOTHER", "is it a Trebuchet board"),
+    ("status ANOTHER --json", "trebuchet discover"),
+    ("registers ANOTHER tcp.rto_min", "is it a Trebuchet board"),
+    ("sessions ANOTHER", "is it a Trebuchet board"),
+    ("status ' '", "HOST:PORT"),
+    ("status http://127.0.0.1", "HOST:PORT"),
+    ("status 127.0.0.1:80/status", "HOST:PORT"),
     ("health 127.0.0.1:99999", "HOST:PORT"),
     ("health a:b:c", "HOST:PORT"),
     ("probe 127.0.0.1:1 --list --arm", "choose one of them"),
@@ -280,7 +289,10 @@ MORE = [
     ("config pack empty.bin -o emptydir", "cannot write emptydir: Is a directory"),
     ("config pack empty.bin -o afile/x", "cannot write afile/x: Not a directory"),
     ("image show afile/x", "afile/x"),
-    ("image pack text.bin --board ecpix5 -o adir", "cannot write adir: Is a directory"),
+    ("image pack jump.bin --board ecpix5 -o adir", "cannot write adir: Is a directory"),
+    ("image pack text.bin --board ecpix5 -o x.img", "text.bin: this is no firmware"),
+    ("image pack text.bin --board ecpix5 --kind bitstream -o x.img", "this is no bitstream"),
+    ("image send /dev/null text.bin", "`trebuchet image pack` makes one"),
     ("core generate tcp -c adir.toml", "adir.toml"),
     ("ecg run --record synthetic --weights adir", "cannot read adir: Is a directory"),
     ("ecg run --record synthetic --weights text.bin", "text.bin does not hold weights"),

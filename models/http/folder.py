@@ -51,7 +51,7 @@ def objects_of(folder):
     Raises
     ------
     TrebuchetError
-        There is no such folder, or a file cannot be read.
+        There is no such folder, no file in it, or a file cannot be read.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -69,6 +69,8 @@ def objects_of(folder):
                     objects[path] = found
     except OSError as error:
         raise TrebuchetError(f"{error.filename}: {error.strerror}") from error
+    if not objects:
+        raise TrebuchetError(f"{folder}: there is no file in it; name a folder with files")
     return objects
 
 
