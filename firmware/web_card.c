@@ -302,6 +302,8 @@ static void begin_load(void)
 		errors++;
 	if (status == STORE_DAMAGED)
 		log_warn("card", "a file's chain of clusters is damaged");
+	if (status == STORE_READ_ERROR)
+		log_warn("card", "a file could not be loaded");
 	forget_wanted();
 }
 

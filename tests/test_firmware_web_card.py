@@ -1,8 +1,10 @@
 """The firmware's files of a card: a slow drive, one with faults, media that come and go."""
 
 import ctypes
+import random
 
 import pytest
+from store_images import Volume
 from streams import make_rng, seeds
 from trebuchet.models.http.image import Image
 from trebuchet.models.http.load import pack
@@ -107,6 +109,107 @@ def test_a_sector_that_cannot_be_read(board, cards):
     assert int(board.command()["errors"]) >= 1
     board.set("bad", 0xFFFFFFFF)
     assert board.content(b"/data/04") == files[b"/data/04"]
+
+
+@pytest.fixture(scope="module")
+def damaged_cards(tmp_path_factory):
+    """Files, and what gives the volume with them, to be damaged.
+
+    Clusters of the files in ``IN`` are those of the FAT's second block.
+    """
+    folder = tmp_path_factory.mktemp("damaged")
+    rng = random.Random(9)
+    files = {b"/A.BIN": rng.randbytes(90_000), b"/B.BIN": rng.randbytes(60_000)}
+    files |= {b"/IN/%02d.BIN" % k: rng.randbytes(600) for k in range(40)}
+    volume(folder, "card", files)
+    return files, lambda: Volume(folder / "card.img")
+
+
+CHAINS = {
+    "loop": lambda first: (first + 30, first),
+    "loop of one": lambda first: (first + 7, first + 7),
+    "free": lambda first: (first + 2, 0),
+    "bad": lambda first: (first + 2, 0xFFF7),
+    "beyond the volume": lambda first: (first + 2, 0xFFF0),
+    "ends early": lambda first: (first + 3, 0xFFFF),
+}
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_a_damaged_chain_is_503(board, damaged_cards, name):
+    """With a log line; what was loaded before and other files are served."""
+    files, load_volume = damaged_cards
+    volume = load_volume()
+    volume.link(*CHAINS[name](volume.first(b"A       BIN")))
+    lines = board.log().count("a file's chain of clusters is damaged")
+    board.insert(bytes(volume.data))
+    board.until("serving")
+    assert board.content(b"/B.BIN") == files[b"/B.BIN"]
+    assert board.ask(b"/A.BIN") == [BUSY]
+    assert board.log().count("a file's chain of clusters is damaged") == lines + 1
+    said = board.command()
+    assert (said["errors"], said["loaded"]) == ("1", "1")
+    jobs = board.get("jobs")
+    assert board.content(b"/B.BIN") == files[b"/B.BIN"]
+    assert board.get("jobs") == jobs  # from memory
+    assert board.content(b"/IN/39.BIN") == files[b"/IN/39.BIN"]
+    assert board.get("outside") == 0
+
+
+def test_a_folder_whose_chain_loops(board, damaged_cards):
+    """What comes before the loop is served, none twice; with a log line."""
+    files, load_volume = damaged_cards
+    volume = load_volume()
+    first = volume.first(b"IN         ")
+    volume.link(first + 1, first)
+    check_part_of_folder(board, files, bytes(volume.data))
+
+
+def test_a_block_of_a_folder_that_cannot_be_read(board, damaged_cards):
+    """404 for files behind it; others are served, with a log line."""
+    files, load_volume = damaged_cards
+    volume = load_volume()
+    board.set("bad", volume.at_cluster(volume.first(b"IN         ") + 1) // 512)
+    check_part_of_folder(board, files, bytes(volume.data))
+
+
+def check_part_of_folder(board, files, image):
+    lines = board.log().count("folders that cannot be read are left out")
+    board.insert(image)
+    said = board.until("serving")
+    assert said["bad_folders"] == "1"
+    assert 0 < int(said["files"]) < len(files)
+    assert board.log().count("folders that cannot be read are left out") == lines + 1
+    (last,) = board.ask(b"/IN/39.BIN")
+    assert last == prepared(Verdict.NOT_FOUND, False).sent()
+    for path in (b"/A.BIN", b"/B.BIN", b"/IN/00.BIN"):
+        assert board.content(path) == files[path]
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_a_block_of_the_table_that_cannot_be_read(board, damaged_cards, both):
+    """The second table is used; without it, 503 and a log line, and what is in memory is served."""
+    files, load_volume = damaged_cards
+    volume = load_volume()
+    data = bytearray(volume.data)
+    if both:  # there is but one
+        data[16] = 1
+        blocks = int.from_bytes(data[22:24], "little")
+        # The root folder begins where the second table was.
+        second = 512 * (int.from_bytes(data[14:16], "little") + blocks)
+        del data[second : second + 512 * blocks]
+        data += bytes(512 * blocks)
+    board.insert(bytes(data))
+    board.until("serving")
+    assert board.content(b"/A.BIN") == files[b"/A.BIN"]
+    lines, jobs = len(board.log()), board.get("jobs")
+    board.set("bad", int.from_bytes(data[14:16], "little") + 1)
+    (out,) = board.ask(b"/IN/39.BIN")
+    assert out.endswith(files[b"/IN/39.BIN"]) if not both else out == BUSY
+    assert (len(board.log()) > lines) == both
+    assert board.get("jobs") > jobs
+    assert board.content(b"/A.BIN") == files[b"/A.BIN"]
+    assert board.command()["loaded"] == str(2 - both)
 
 
 def check_files(board, files):
