@@ -100,25 +100,11 @@ static void become(enum state which)
 	board_wake();
 }
 
-static const char *fault_name(void)
-{
-	switch (fault) {
-	case STORE_NO_VOLUME:
-		return "no FAT16 or FAT32 volume";
-	case STORE_READ_ERROR:
-		return "the drive cannot be read";
-	case STORE_NO_ROOM:
-		return "the volume has more files than the memory has room for";
-	default:
-		return "the volume is damaged";
-	}
-}
-
 static void fail(enum store_status why)
 {
 	fault = why;
 	errors++;
-	log_warn("card", fault_name());
+	log_warn("card", web_card_fault_name(why));
 	become(FAULT);
 }
 
@@ -271,40 +257,35 @@ static void turn(void)
 	}
 }
 
+/* How the load of the file that was wanted has ended. */
+static void end_wanted(struct catalogue_file *file, enum store_status status)
+{
+	file->failure = (uint8_t)status;
+	if (status != STORE_OK && !(status == STORE_NO_ROOM && web_pieces_any())) {
+		errors++;
+		log_warn("card", status == STORE_DAMAGED ? "a file's chain of clusters is damaged" : "a file could not be loaded");
+	}
+	forget_wanted();
+}
+
 static void end_load(bool loaded)
 {
 	struct catalogue_file *file = &served->catalogue.list[served->cache.loading];
 	enum store_status status = cache_end(&served->cache, loaded);
 
-	file->failure = (uint8_t)status;
-	if (status == STORE_OK) {
-		loads++;
-	} else {
-		errors++;
-		log_warn("card", "a file could not be loaded");
-	}
+	loads += status == STORE_OK;
 	web_follow_loaded();
-	forget_wanted();
+	end_wanted(file, status);
 }
 
 static void begin_load(void)
 {
 	enum store_status status = cache_begin(&served->cache, wanted);
 
-	if (status == STORE_OK && served->cache.loading != CACHE_NONE) {
-		good = true;
+	good = true;
+	if (status == STORE_PENDING || status == STORE_BUSY || served->cache.loading != CACHE_NONE)
 		return;
-	}
-	if (status == STORE_PENDING || status == STORE_BUSY)
-		return;
-	wanted->failure = (uint8_t)status;
-	if (status != STORE_OK && !(status == STORE_NO_ROOM && web_pieces_any()))
-		errors++;
-	if (status == STORE_DAMAGED)
-		log_warn("card", "a file's chain of clusters is damaged");
-	if (status == STORE_READ_ERROR)
-		log_warn("card", "a file could not be loaded");
-	forget_wanted();
+	end_wanted(wanted, status);
 }
 
 static void start(const struct cache_job *job, bool piece)
@@ -371,11 +352,10 @@ static void load(void)
 	if (!web_blocks_idle())
 		return;
 	what = good ? cache_next_job(&served->cache, &job) : CACHE_NO_JOB;
-	if (what == CACHE_NO_JOB) {
+	if (what == CACHE_NO_JOB)
 		end_load(good);
-	} else if (what == CACHE_JOB) {
+	else if (what == CACHE_JOB)
 		start(&job, false);
-	}
 }
 
 struct cache *web_card_cache(void)
@@ -480,7 +460,7 @@ const char *web_card_state(void)
 
 const char *web_card_fault(void)
 {
-	return state == FAULT ? fault_name() : NULL;
+	return state == FAULT ? web_card_fault_name(fault) : NULL;
 }
 
 struct web_card_numbers web_card_numbers(void)

@@ -21,6 +21,7 @@
 #include <generated/trebuchet_regs.h>
 
 #include "command.h"
+#include "store/catalogue.h"
 
 #if defined(TREBUCHET_WEB_BASE) && defined(TREBUCHET_DRIVE_BASE)
 #define WEB_CARD
@@ -43,7 +44,6 @@ struct web_large;
 enum web_card_file web_card_want(const uint8_t *path, size_t length, bool first, struct web_large *large);
 /* For web_follow.c: the files of the catalogue that is served, or NULL; have one of them loaded. */
 struct cache;
-struct catalogue_file;
 struct cache *web_card_cache(void);
 bool web_card_want_file(struct catalogue_file *file);
 /* Changes whenever it may be of use to look for files that are waited for again. */
@@ -60,6 +60,8 @@ struct web_card_numbers {
 const char *web_card_state(void);
 const char *web_card_fault(void);
 struct web_card_numbers web_card_numbers(void);
+/* Of web_card_rows.c: why a volume is not served. */
+const char *web_card_fault_name(enum store_status fault);
 /* Give the medium up, or look for it again. */
 uint8_t web_card_turn(bool on);
 /* The member "card" of the status page, with a comma behind it. */

@@ -9,6 +9,20 @@
 
 #define ROWS 11u
 
+const char *web_card_fault_name(enum store_status fault)
+{
+	switch (fault) {
+	case STORE_NO_VOLUME:
+		return "no FAT16 or FAT32 volume";
+	case STORE_READ_ERROR:
+		return "the drive cannot be read";
+	case STORE_NO_ROOM:
+		return "the volume has more files than the memory has room for";
+	default:
+		return "the volume is damaged";
+	}
+}
+
 /* Numbers of the state; the names are those of the command and of the status page. */
 struct row {
 	const char *name;

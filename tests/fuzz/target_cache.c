@@ -76,6 +76,18 @@ static void transfer(const struct cache_job *job)
 	memset(catalogue.memory + at, 0xaa, bytes);
 }
 
+/* What may be sent of the file is what was loaded. */
+static void show(const struct catalogue_file *file, uint32_t blocks)
+{
+	uint32_t offset, bytes, loaded = blocks * FAT_BLOCK;
+
+	require(cache_content(&cache, file, &offset, &bytes));
+	require(bytes == (loaded < file->size ? loaded : file->size));
+	require(offset > file->begin && offset + bytes < file->end);
+	for (uint32_t i = 0; i < bytes; i++)
+		require(catalogue.memory[offset + i] == 0xaa);
+}
+
 static void load(struct catalogue_file *file)
 {
 	struct cache_job job;
@@ -97,12 +109,17 @@ static void load(struct catalogue_file *file)
 			continue;
 		transfer(&job);
 		blocks += job.count;
+		cache_job_done(&cache);
+		if (choose(4) == 0)
+			show(file, blocks);
 	}
 	require(blocks == file->size / FAT_BLOCK + (file->size % FAT_BLOCK != 0));
 	if (choose(8) == 0)
 		cache_remove(&cache);
 	status = cache_end(&cache, choose(5) != 0);
 	require((status == STORE_OK) == (file->state == CACHE_READY));
+	if (status == STORE_OK)
+		show(file, blocks);
 	if (cache.fat == NULL) {
 		bool was = slow;
 
