@@ -7,7 +7,7 @@
  * the firmware (web_slow.c), which has it loaded (store/cache.h) and answers then. A medium that goes takes
  * nothing with it but what was not loaded.
  *
- * web_card_serve() is called in each turn of the event loop and does little: 32 slots of folders or clusters of the FAT,
+ * web_card_serve() is called in each turn of the event loop and does little: 32 slots of folders, 256 clusters,
  * 1,024 bytes of the index, or the headers of a file. It never waits for the drive.
  */
 #ifndef TREBUCHET_WEB_CARD_H
