@@ -22,6 +22,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
 from .. import __version__
+from ..models.ending import catch_termination
 from ..models.errors import AWAY, LOST, TrebuchetError
 from ..models.paths import BUILD, IN_CHECKOUT, TREE, check_buildable
 from .help import HELP_OPTIONS, tidied
@@ -311,11 +312,16 @@ def run(argv: list[str] | None) -> int:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Entry point of the console script; always leaves by `SystemExit`."""
+    """Entry point of the console script; always leaves by `SystemExit`.
+
+    SIGTERM and SIGHUP run the clean-up of every command, as Ctrl-C does: what it started ends.
+    """
     if argv is None:
         use_utf8()
     prepare_output()
-    finish(run(argv))
+    with catch_termination():
+        code = run(argv)
+    finish(code)
 
 
 if __name__ == "__main__":

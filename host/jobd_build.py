@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from ..models.ending import catch_termination, start_group
 from ..models.errors import TrebuchetError
 from ..models.files import check_no_space
 from ..models.kept import kept
@@ -82,18 +83,21 @@ def _compile(folder: Path, variant: str) -> None:
     (folder / "status.h").write_text(status_header())
     jobs = len(os.sched_getaffinity(0))
     command = [_need("make"), "-s", "-C", str(FOLDER), "-j", str(jobs), f"OUT={folder}"]
-    done = subprocess.run(
-        [*command, f"VARIANT={variant}"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
+    with (
+        catch_termination(),
+        start_group(
+            [*command, f"VARIANT={variant}"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as compiler,
+    ):
+        said, _ = compiler.communicate()
+    if compiler.returncode:
         log = folder.with_suffix(".log")
-        log.write_text(done.stdout)
-        errors = [line for line in done.stdout.splitlines() if "error:" in line]
-        first = errors[0] if errors else done.stdout.strip()[-200:]
+        log.write_text(said)
+        errors = [line for line in said.splitlines() if "error:" in line]
+        first = errors[0] if errors else said.strip()[-200:]
         raise TrebuchetError(f"compiling the job server failed (see {log}): {first}")
     for made in folder.iterdir():
         if made.suffix in (".o", ".d", ".gch"):

@@ -3,8 +3,10 @@
 import errno
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 import typer
@@ -244,3 +246,29 @@ def test_the_folder_of_builds_is_checked_too(monkeypatch, capsys):
         "trebuchet: make cannot build in '/tmp/a#b', which has # in it; "
         "move the folder of TREBUCHET_BUILD to a folder without\n"
     )
+
+
+@pytest.mark.parametrize("command", ["node", "jobd --node 127.0.0.1:1 --user-port 0 --node-port 0"])
+def test_a_signal_ends_the_compiler_of_the_job_server(tmp_path, command):
+    """SIGTERM came to the command alone, and its compiler went on."""
+    started, programs = tmp_path / "started", tmp_path / "bin"
+    programs.mkdir()
+    make = programs / "make"
+    make.write_text(
+        f"#!/bin/sh\necho $$ > {started}.new\nmv {started}.new {started}\nexec sleep 600\n"
+    )
+    make.chmod(0o755)
+    path = f"{programs}:{os.environ['PATH']}"
+    environment = os.environ | {"PATH": path, "TREBUCHET_BUILD": str(tmp_path / "build")}
+    words = [sys.executable, "-m", "trebuchet.host.cli", *command.split()]
+    with subprocess.Popen(words, env=environment, stderr=subprocess.PIPE) as process:
+        while not started.exists():
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.02)
+        process.send_signal(signal.SIGTERM)
+        assert process.stderr.read() == b""
+    assert process.returncode == 128 + signal.SIGTERM
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(started.read_text()), 0)
+    names = [path.name for path in (tmp_path / "build" / "jobd").iterdir() if path.is_dir()]
+    assert all(name.endswith(".new") for name in names), f"half a build passes as whole: {names}"
