@@ -1,14 +1,19 @@
-"""`trebuchet console`: a board's console on a serial port, typed or command by command."""
+"""`trebuchet console`: a board's console, typed or command by command.
+
+On a serial port, on one that a server gives by TCP, or over the network (:mod:`.manage`).
+"""
 
 import re
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ..models.errors import TrebuchetError
 from ..models.progress import Deadline, current_simulation
-from .options import Seconds
+from .manage import converse, run_command, typed_lines
+from .options import Seconds, open_board
 
 __all__ = ["BAUD", "SerialConsole", "console", "send_image", "serial_ports"]
 
@@ -52,7 +57,8 @@ class SerialConsole:
     Parameters
     ----------
     port : str
-        Its device, like ``/dev/ttyUSB0`` or ``COM3``.
+        Its device, like ``/dev/ttyUSB0`` or ``COM3``; or ``socket://HOST:PORT``, which a server
+        of serial ports gives by TCP.
     baud : int
         Baud rate.
     timeout : float
@@ -65,7 +71,9 @@ class SerialConsole:
 
         self.port, self.timeout, self._text = port, timeout, ""
         try:
-            self.serial: Any = serial.Serial(port, baud, timeout=_LOOK, write_timeout=timeout)
+            self.serial: Any = serial.serial_for_url(
+                port, baud, timeout=_LOOK, write_timeout=timeout
+            )
         except (serial.SerialException, OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise TrebuchetError(
@@ -157,12 +165,29 @@ def _at_the_keyboard(found: SerialConsole) -> None:
         terminal.console.cleanup()
 
 
+def _is_address(port: str) -> bool:
+    """Whether that is HOST or HOST:PORT rather than a serial port."""
+    if "/" in port or Path(port).exists():
+        return False
+    return "." in port or ":" in port
+
+
+def _over_network(address: str, commands: list[str], timeout: float) -> None:
+    with open_board(address, timeout) as board:
+        if commands:
+            for line in commands:
+                run_command(board, line)
+        else:
+            converse(board, typed_lines(f"{address}> "))
+
+
 def console(
     port: Annotated[
         str | None,
         typer.Argument(
             metavar="PORT",
-            help="Serial port, like /dev/ttyUSB0; the only one on USB if left out.",
+            help="Serial port, like /dev/ttyUSB0; the only one on USB if left out. Or a board's "
+            "address, or socket://HOST:PORT for a serial port that a server gives by TCP.",
             show_default=False,
         ),
     ] = None,
@@ -177,12 +202,17 @@ def console(
     baud: Annotated[int, typer.Option(min=300, max=4_000_000, help="Baud rate.")] = BAUD,
     timeout: Seconds = 15,
 ) -> None:
-    """Open a board's console on a serial port.
+    """Open a board's console, on a serial port or over the network.
 
-    The board edits the line: backspace, Ctrl-U, Ctrl-C and the arrows up and down work; `help`
-    lists its commands. Over the network it is `trebuchet manage ADDRESS`. With --exec, exit code 1
-    if the board answers a command with an error.
+    On a serial port the board edits the line: backspace, Ctrl-U, Ctrl-C and the arrows up and down
+    work; `help` lists its commands. Over the network a line is edited here, and `exit` ends the
+    console. With --exec, exit code 1 if the board answers a command with an error.
     """
+    if not command and not sys.stdin.isatty():
+        raise TrebuchetError("the console needs a terminal; name commands with --exec instead")
+    if port is not None and _is_address(port):
+        _over_network(port, command or [], timeout)
+        return
     with SerialConsole(port or _only_port(), baud, timeout) as found:
         if command:
             for line in command:
@@ -190,7 +220,5 @@ def console(
                 if said.startswith("error: "):
                     raise TrebuchetError(f"{line}: {said.strip().removeprefix('error: ')}")
                 typer.echo(said, nl=False)
-        elif sys.stdin.isatty():
-            _at_the_keyboard(found)
         else:
-            raise TrebuchetError("the console needs a terminal; name commands with --exec instead")
+            _at_the_keyboard(found)

@@ -68,7 +68,8 @@ def _print(text: str) -> None:
     typer.echo(text, nl=bool(text) and not text.endswith("\n"))
 
 
-def _run(board: Board, line: str, as_json: bool) -> None:
+def run_command(board: Board, line: str, as_json: bool = False) -> None:
+    """Have a board carry out a command, and print its answer; as JSON even if it is a failure."""
     if not as_json:
         _print(board.command(line))
         return
@@ -79,7 +80,7 @@ def _run(board: Board, line: str, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _typed(prompt: str) -> Iterator[str]:
+def typed_lines(prompt: str) -> Iterator[str]:
     """Lines from the terminal, up to its end or ``exit``."""
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401 (gives input() its line editor)
@@ -95,7 +96,7 @@ def _typed(prompt: str) -> Iterator[str]:
             yield line
 
 
-def _converse(board: Board, lines: Iterable[str]) -> None:
+def converse(board: Board, lines: Iterable[str]) -> None:
     """As on the console: a command that fails says so, and the next one may follow."""
     for line in lines:
         try:
@@ -145,12 +146,12 @@ def manage(
     made = open_board(board, timeout) if listen is None else accept_board(board, listen, timeout)
     with made as opened:
         if command:
-            _run(opened, " ".join(command), as_json)
+            run_command(opened, " ".join(command), as_json)
         elif sys.stdin.isatty() and not as_json:
-            _converse(opened, _typed(f"{board}> "))
+            converse(opened, typed_lines(f"{board}> "))
         else:
             for line in filter(None, map(str.strip, sys.stdin)):
-                _run(opened, line, as_json)
+                run_command(opened, line, as_json)
 
 
 def update(

@@ -1,6 +1,8 @@
 """`trebuchet console`: which port, commands and their answers, boards that fall silent."""
 
 import os
+import select
+import socket
 import threading
 import tty
 
@@ -68,6 +70,31 @@ def test_commands_and_their_answers(fake):
     done = CliRunner().invoke(app, ["console", fake.port, "--exec", "version", "--exec", "log"])
     assert (done.exit_code, done.stdout) == (0, "Trebuchet\n")
     assert fake.typed == ["version", "log"]
+
+
+def test_a_serial_port_that_a_server_gives_by_tcp(fake):
+    """What the server does here: pass bytes between a connection and the port."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        served = threading.Thread(target=_pass_on, args=(listener, fake.port), daemon=True)
+        served.start()
+        port = f"socket://127.0.0.1:{listener.getsockname()[1]}"
+        done = CliRunner().invoke(app, ["console", port, "--exec", "version"])
+        served.join(60)
+    assert (done.exit_code, done.stdout) == (0, "Trebuchet\n")
+    assert not served.is_alive()
+
+
+def _pass_on(listener, name):
+    near, _ = listener.accept()
+    with near, open(name, "r+b", buffering=0) as far:
+        while True:
+            for source in select.select([near, far], [], [])[0]:
+                if source is far:
+                    near.sendall(os.read(far.fileno(), 4096))
+                elif data := near.recv(4096):
+                    far.write(data)
+                else:
+                    return
 
 
 def test_an_error_of_the_board_ends_the_command(fake):

@@ -90,6 +90,23 @@ def test_one_command(capsys):
     assert seen[-1].payload == b"role ecg off"
 
 
+def test_the_console_over_the_network(capsys, monkeypatch):
+    with serving() as (board, seen):
+        said = run(capsys, "console", board, "--exec", "version", "--exec", "reset")
+        assert said == (0, "0.1.0 on sim\n", "")
+        code, out, err = run(capsys, "console", board, "--exec", "fly", "--exec", "version")
+        assert (code, out, err.startswith(f"trebuchet: {board} answered UNKNOWN_COMMAND")) == (
+            1,
+            "",
+            True,
+        )
+        assert [message.payload for message in seen] == [b"version", b"reset", b"fly"]
+        monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+        lines = iter(["version", "exit"])
+        monkeypatch.setattr("builtins.input", lambda prompt: next(lines))
+        assert run(capsys, "console", board) == (0, "0.1.0 on sim\n", "")
+
+
 def test_a_command_that_fails(capsys):
     with serving() as (board, _):
         code, out, err = run(capsys, "manage", board, "fly")
