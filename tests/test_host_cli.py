@@ -11,7 +11,7 @@ import time
 import pytest
 import typer
 from trebuchet import __version__
-from trebuchet.host import cli
+from trebuchet.host import cli, entry
 from trebuchet.models.errors import TrebuchetError
 
 
@@ -272,3 +272,16 @@ def test_a_signal_ends_the_compiler_of_the_job_server(tmp_path, command):
         os.kill(int(started.read_text()), 0)
     names = [path.name for path in (tmp_path / "build" / "jobd").iterdir() if path.is_dir()]
     assert all(name.endswith(".new") for name in names), f"half a build passes as whole: {names}"
+
+
+def test_an_interrupt_while_the_command_is_imported(monkeypatch):
+    class Interrupt:
+        def find_spec(self, name, path=None, target=None):
+            if name == cli.__name__:
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, cli.__name__)
+    monkeypatch.setattr(sys, "meta_path", [Interrupt(), *sys.meta_path])
+    with pytest.raises(SystemExit) as end:
+        entry.main()
+    assert end.value.code == 130
