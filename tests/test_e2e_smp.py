@@ -96,7 +96,7 @@ def test_configuration_response_data_results(board, ecg, how):
 def test_configurations_that_contradict_the_build(board, ecg):
     """Each is answered with its status, changes nothing, and the connection goes on."""
     other, ours = (
-        Image(Kind.firmware, name, "1", bytes(range(256)) * 300).pack() for name in ("other", "sim")
+        Image(Kind.firmware, name, "1", bytes(range(256)) * 160).pack() for name in ("other", "sim")
     )
     with board.connect(PORT) as connection:
         for wrong, status in [
@@ -108,7 +108,7 @@ def test_configurations_that_contradict_the_build(board, ecg):
             (message(CONFIGURATION, b""), Status.BAD_LENGTH),
             (configuration(ecg, bitstream=other), Status.WRONG_BOARD),
             (configuration(ecg, bitstream=ours[:-9]), Status.TRUNCATED),
-            (configuration(ecg, bitstream=b"RBF" * 30_000), Status.BAD_DATA),
+            (configuration(ecg, bitstream=b"RBF" * 14_000), Status.BAD_DATA),
         ]:
             connection.sendall(wrong + data(1, BLOCKS[0]))
             expect_status(connection, status)
@@ -117,14 +117,14 @@ def test_configurations_that_contradict_the_build(board, ecg):
 
 def test_images_that_do_not_end(board, ecg):
     """Cut off by FIN, or by RST, or endless: one status, and the next is taken."""
-    begun = configuration(ecg, bitstream=bytes(100_000))
+    begun = configuration(ecg, bitstream=bytes(60_000))
     with board.connect(PORT) as connection:
-        connection.sendall(begun[:70_000])
+        connection.sendall(begun[:40_000])
         connection.shutdown(socket.SHUT_WR)
         expect_status(connection, Status.TRUNCATED)
         assert read_all(connection) == b""
     lost = board.connect(PORT)
-    lost.sendall(begun[:70_000])
+    lost.sendall(begun[:40_000])
     with board.connect(PORT) as connection:
         connection.sendall(message(CONFIGURATION, b"", 0xFFFF_FFFF) + bytes(1000))
         kind, payload = receive(connection)
