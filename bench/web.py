@@ -74,7 +74,7 @@ MISSES = {"turn": 2000, "prepare": 261_000, "latency": 6250, "period": 2}
 MISSING = 8
 #: Cycles from byte to byte of incomplete requests, of whichever; the same while they connect and
 #: close; bytes before the measurement.
-DRIP, CONNECT, BEFORE = 6250, 300, 700
+DRIP, CONNECT, BEFORE = 6250, 600, 700
 #: By name: bytes of an object, clients, transactions that are measured. All of a run are at most
 #: as many as sessions, as those that have ended are in TIME-WAIT.
 SIZES = {
@@ -199,10 +199,11 @@ def beside_incomplete() -> Sampled:
     source = _source(MANY)
 
     def measure(seed: int) -> Values:
-        each = {"each": True, "transactions": 16_000, "warmup": 200}
+        each = {"each": True, "transactions": 8_000, "warmup": 200}
         slow = {"slow": IDLE, "slow_gap": DRIP, "slow_connect": CONNECT, "slow_before": BEFORE}
         alone = _cycles(source, store(KILO), **each)
-        run = _run(source, store(KILO), may_lose=True, drain=30, **each, **slow)
+        limit = {"cycles": 4 * IDLE * CONNECT, "drain": 30}
+        run = _run(source, store(KILO), may_lose=True, **limit, **each, **slow)
         if not run["counters"]["web.timeouts"]:
             raise RuntimeError(f"there were always places enough: {run}")
         return {
