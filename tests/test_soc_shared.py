@@ -10,7 +10,7 @@ from trebuchet.soc.toolchain import provide_tools
 
 MAKEFILE = """include ../include/variables.mak
 all:
-\techo $(CPUFLAGS) > lib.a
+\techo $(CPUFLAGS) > lib.flags
 \techo $(CPUFLAGS) >> $(PACKAGE)/compiled
 \ttouch scratch
 \t$(LAST)
@@ -26,7 +26,7 @@ def share(root, tmp_path, monkeypatch):
     package.mkdir()
     (package / "Makefile").write_text(MAKEFILE)
 
-    def share(build, flags, last="true"):
+    def share(build, flags, last="true", patterns=("*.flags",)):
         software = tmp_path / build / "software"
         include, own = software / "include", software / "lib"
         for folder in (include, own):
@@ -39,7 +39,7 @@ def share(root, tmp_path, monkeypatch):
             software_packages=[("lib", str(package))],
             _get_variables_contents=lambda: "\n".join(lines),
         )
-        FirmwareBuilder._share(builder, "lib", ("*.a",))
+        FirmwareBuilder._share(builder, "lib", patterns)
         return own
 
     share.compiled = package / "compiled"
@@ -53,8 +53,8 @@ def names(folder):
 def test_boards_with_the_same_cpu_share_what_is_compiled(share):
     for build in ("one", "other", "one"):
         own = share(build, "-march=a")
-        assert (own / "lib.a").read_text() == "-march=a\n"
-        assert names(own) == ["lib.a", "shared.txt"]
+        assert (own / "lib.flags").read_text() == "-march=a\n"
+        assert names(own) == ["lib.flags", "shared.txt"]
     assert share.compiled.read_text() == "-march=a\n"
 
 
@@ -62,8 +62,8 @@ def test_another_cpu_has_its_own(share):
     share("one", "-march=a")
     (share("one", "-march=b") / "of_b").touch()
     own = share("one", "-march=a")
-    assert (own / "lib.a").read_text() == "-march=a\n"
-    assert names(own) == ["lib.a", "shared.txt"], "made from what was compiled for b"
+    assert (own / "lib.flags").read_text() == "-march=a\n"
+    assert names(own) == ["lib.flags", "shared.txt"], "made from what was compiled for b"
     assert share.compiled.read_text() == "-march=a\n-march=b\n"
 
 
@@ -74,3 +74,18 @@ def test_nothing_is_kept_of_what_does_not_compile(share, tmp_path):
     with pytest.raises(subprocess.CalledProcessError):
         share("one", "-march=a", last="false")
     assert (share("one", "-march=a") / "shared.txt").exists()
+
+
+def test_a_library_is_shared_without_debugging_information(share, tmp_path):
+    """What is left of it is what is linked: its symbols and code."""
+    (tmp_path / "one.c").write_text("int one(void) { return 1; }\n")
+    gcc, objdump = "riscv64-unknown-elf-gcc", "riscv64-unknown-elf-objdump"
+    subprocess.run([gcc, "-g", "-c", tmp_path / "one.c", "-o", tmp_path / "one.o"], check=True)
+    make = f"cp {tmp_path / 'one.o'} . && riscv64-unknown-elf-ar rcs lib.a one.o && true"
+    library = share("one", "-march=a", make, ("*.a",)) / "lib.a"
+    sections = subprocess.run(
+        [objdump, "-h", "-t", library], check=True, capture_output=True, text=True
+    ).stdout
+    assert ".text" in sections
+    assert " one\n" in sections
+    assert ".debug" not in sections
