@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-from ..models.ending import catch_termination
 from ..models.errors import TrebuchetError
 from .kit import page, registry, runner
 from .kit.engines import SOLVERS
@@ -58,7 +57,7 @@ def prove(
     """
     for name in set(engine or []) - set(SOLVERS):
         raise TrebuchetError(f"there is no engine {name!r}; there are: {', '.join(SOLVERS)}")
-    with catch_termination(), Report(as_json) as report:
+    with Report(as_json) as report:
         proofs = runner.select(registry.PROOFS, names or [], everything, mutants=mutants)
         tasks = [t for p in proofs for t in runner.tasks_of(p, mutants=mutants, depth=depth)]
         report.expect([task.name for task in tasks])
