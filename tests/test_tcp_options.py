@@ -3,30 +3,7 @@
 import pytest
 from streams import make_rng, run, seeds
 from trebuchet.cores.tcp.options import MssOption
-
-
-def walk(options):
-    """``(mss, scale or None, permits)`` of the bytes of options."""
-    at, mss, scale, permits = 0, 0, None, False
-    while at < len(options):
-        kind = options[at]
-        if kind == 0:
-            break
-        if kind == 1:
-            at += 1
-            continue
-        if at + 1 >= len(options) or options[at + 1] < 2:
-            break
-        length = options[at + 1]
-        value = options[at + 2 : at + length]
-        if kind == 2 and length == 4 and len(value) == 2:
-            mss = int.from_bytes(value, "big")
-        elif kind == 3 and length == 3 and len(value) == 1:
-            scale = min(value[0], 14)
-        elif kind == 4 and length == 2:
-            permits = True
-        at += length
-    return mss, scale, permits
+from trebuchet.models.net import find_options
 
 
 def random_options(rng):
@@ -82,7 +59,9 @@ def test_equals_a_walk_byte_by_byte(lanes, more, seed):
                     await ctx.tick()
             ctx.set(dut.en, 0)
             await ctx.tick().repeat(2)
-            mss, scale, permits = walk(options)
+            fields = find_options(options)
+            mss, scale = fields["mss"], fields.get("scale")
+            permits = fields.get("permits", False)
             assert ctx.get(dut.mss) == mss, options.hex()
             if more:
                 assert ctx.get(dut.scaled) == (scale is not None), options.hex()
