@@ -1,10 +1,10 @@
-"""An HTTP server of this machine with a page `/status`, for tests of clients."""
+"""HTTP servers of this machine, for tests of clients."""
 
 import http.server
 import threading
 from contextlib import contextmanager
 
-__all__ = ["serving"]
+__all__ = ["serving", "serving_by"]
 
 
 @contextmanager
@@ -20,7 +20,14 @@ def serving(body, code=200):
         def log_message(self, *args):
             pass
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    with serving_by(Handler) as address:
+        yield address
+
+
+@contextmanager
+def serving_by(handler):
+    """Serve by ``handler``, of :mod:`http.server`; yield the address, ``HOST:PORT``."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

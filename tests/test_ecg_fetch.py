@@ -1,13 +1,13 @@
 """`trebuchet ecg fetch` against a server of this machine, and a wheel made here: no network."""
 
 import hashlib
-import threading
 import zipfile
 from contextlib import contextmanager
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 
 import pytest
+from serving import serving_by
 from trebuchet.host.ecg import cli, fetch
 from trebuchet.models.ecg import data
 from trebuchet.models.errors import TrebuchetError
@@ -21,15 +21,8 @@ class Quiet(SimpleHTTPRequestHandler):
 
 @contextmanager
 def serving(folder):
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join(10)
+    with serving_by(partial(Quiet, directory=str(folder))) as address:
+        yield f"http://{address}"
 
 
 def sha256(content):

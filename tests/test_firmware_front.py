@@ -6,10 +6,10 @@ import os
 import re
 import shutil
 import subprocess
-import threading
 from contextlib import contextmanager
 
 import pytest
+from serving import serving_by
 from trebuchet.soc.firmware import FIRMWARE_DIR, front_page_header
 
 PAGE = FIRMWARE_DIR / "front.html"
@@ -105,13 +105,8 @@ class Board(http.server.BaseHTTPRequestHandler):
 @contextmanager
 def board(**values):
     handler = type("Handler", (Board,), {"asked": [], **values})
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/", handler
-    finally:
-        server.shutdown()
-        server.server_close()
+    with serving_by(handler) as address:
+        yield f"http://{address}/", handler
 
 
 def browse(folder, *options):
