@@ -149,7 +149,13 @@ def send_image(port: str, data: bytes, timeout: float = 10) -> str:
     return re.search(_RECEIVED, answer)[1]  # type: ignore[index]
 
 
+def _need_terminal() -> None:
+    if not sys.stdin.isatty():
+        raise TrebuchetError("the console needs a terminal; name commands with --exec instead")
+
+
 def _at_the_keyboard(found: SerialConsole) -> None:
+    _need_terminal()
     from serial.tools.miniterm import Miniterm
 
     terminal = Miniterm(found.serial, eol="cr")
@@ -178,6 +184,7 @@ def _over_network(address: str, commands: list[str], timeout: float) -> None:
             for line in commands:
                 run_command(board, line)
         else:
+            _need_terminal()
             converse(board, typed_lines(f"{address}> "))
 
 
@@ -208,8 +215,6 @@ def console(
     work; `help` lists its commands. Over the network a line is edited here, and `exit` ends the
     console. With --exec, exit code 1 if the board answers a command with an error.
     """
-    if not command and not sys.stdin.isatty():
-        raise TrebuchetError("the console needs a terminal; name commands with --exec instead")
     if port is not None and _is_address(port):
         _over_network(port, command or [], timeout)
         return
