@@ -29,8 +29,8 @@ from ..models.ecg.synthetic import synthesise
 from ..models.plan import Plan
 from ..models.smp_framing import data_message
 from ..sim.build import Source, build
+from ..sim.fabric import fabric_source
 from ..sim.run import run_batch
-from ..sim.tops import fabric_source
 from .job import Job, Values
 
 __all__ = ["blocks", "cycles", "message_file", "run", "source"]

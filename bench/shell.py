@@ -14,7 +14,7 @@ sessions, receive segments, descriptors, places.
 from ..boards.presets import TcpChoice
 from ..cores.tcp.config import TcpConfig
 from ..sim.build import Source, build
-from ..sim.tops import fabric_source
+from ..sim.fabric import fabric_source
 from ..soc.build import shell_config
 from ..soc.plans import sim_board
 from .job import Job, Values

@@ -32,8 +32,7 @@ from ..cores.tcp.engine import TcpEngine
 from ..cores.tcp.service import TX_PER_SESSION
 from ..sim.build import Source, build
 from ..sim.run import run_batch
-from ..sim.toe import DISCARD, OBJECTS
-from ..sim.tops import toe_source
+from ..sim.toe import DISCARD, OBJECTS, toe_source
 from .area import area_job
 from .job import Job, Sampled, Values
 

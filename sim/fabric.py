@@ -18,7 +18,7 @@ Beside the Verilog it makes ``fabric_ports.h``, from which the harness knows the
 there are other ports, the cycles of a nominal second, and the name of every counter.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from amaranth.lib import wiring
@@ -26,14 +26,18 @@ from amaranth.lib.wiring import Out
 
 from ..cores.memory_model import EXTERNAL_RAM_VERILOG, MemoryModel
 from ..models.paths import build_folder
+from ..models.plan import Plan
 from ..soc.verilog import check_verilog
 from .build import Source
 from .caller import Caller
+from .defaults import PAGE, addresses
 from .flat import BEAT, FlatTop, csr_members
 
-__all__ = ["FabricOptions", "FabricTop", "emit"]
+__all__ = ["DEFAULT", "FabricOptions", "FabricTop", "emit", "fabric_source", "fabric_with_plan"]
 
 TOP = "trebuchet_fabric"
+#: The plan of the fabric top.
+DEFAULT = Plan.of_roles("ecg")
 #: Cycles of a nominal second (``harness/progress.h``): with a memory, and of a component without.
 NOMINAL_HZ, NOMINAL_HZ_SMALL = 400_000, 4_000_000
 
@@ -188,3 +192,68 @@ def emit(component, options=None):
     files = tuple(Path(path) for path in getattr(component, "verilog_files", ()))
     check_verilog(files, build_folder("tools"))
     return Source("fabric", TOP, {"top.v": text, "fabric_ports.h": "\n".join(lines) + "\n"}, files)
+
+
+def fabric_source(tcp=None, csr=None, shell=None, **memory):
+    """The shell with addresses set and everything switched on.
+
+    Parameters
+    ----------
+    tcp : TcpConfig or None
+        The TCP engine; None for 64 sessions.
+    csr : dict
+        Register values beside the addresses, as in :class:`~trebuchet.sim.fabric.FabricOptions`.
+    shell : dict
+        Further attributes of :class:`~trebuchet.cores.shell_config.ShellConfig`; its ``plan`` is
+        :data:`DEFAULT` if left out.
+    memory
+        ``memory_latency`` and others of :class:`~trebuchet.sim.fabric.FabricOptions`.
+    """
+    from ..cores.shell import Shell
+    from ..cores.shell_config import ShellConfig
+
+    more = {"plan": DEFAULT, "configurable": False, **(shell or {})}  # there is no firmware
+    config = ShellConfig(**({"tcp": tcp} if tcp else {}), **more)
+    shell = Shell(config)
+    mac, ip = addresses()
+    registers = {
+        "csr_shell": {
+            "enable": 1,
+            "mac": mac,
+            "ip": ip,
+            "page_length": len(PAGE),
+        }
+    }
+    for member, values in (csr or {}).items():
+        registers[member] = {**registers.get(member, {}), **values}
+    options = FabricOptions(
+        **{
+            "memory_bytes": 1 << (config.base + config.memory.size - 1).bit_length(),
+            "memory_init": {config.memory["page"].base: PAGE},
+            "csr": registers,
+            **memory,
+        }
+    )
+    return replace(emit(shell, options), ready_port=7)
+
+
+def fabric_with_plan(plan=None, events=False, tcp=None):
+    """The shell with ``plan`` and ``tcp``, as large as on the simulated board with them.
+
+    Left out they are the fabric's own plan, and 64 sessions or as many as fit.
+    """
+    from ..cores.tcp.config import TcpConfig
+    from ..soc.plans import sim_board
+
+    plan = DEFAULT if plan is None else plan
+    board = sim_board(plan, tcp=tcp)
+    engine = TcpConfig(
+        width=board.data_width,
+        sessions=board.sessions,
+        cache=board.cache or None,
+        segments=board.segments or None,
+        places=board.places or None,
+        segment_log2=board.segment_bytes.bit_length() - 1,
+        trace=events,
+    )
+    return fabric_source(engine, shell={"plan": plan})

@@ -5,6 +5,8 @@ that only exist have no use for. This top has the same line side and engine, the
 port 9 and responders with objects of three sizes.
 """
 
+import dataclasses
+
 from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -17,8 +19,10 @@ from ..cores.services.responder import Responder
 from ..cores.stream import PacketSignature
 from ..cores.tcp.engine import TcpEngine
 from ..cores.tcp.line_side import LineSide, line_side_blocks
+from .defaults import PAGE, addresses
+from .fabric import FabricOptions, emit
 
-__all__ = ["DISCARD", "OBJECTS", "PORTS", "Toe"]
+__all__ = ["DISCARD", "OBJECTS", "PORTS", "Toe", "toe_source"]
 
 #: Bytes of the object that is answered, by TCP port.
 OBJECTS = {8080: 1024, 8081: 20_000, 8082: 1_000_000}
@@ -95,3 +99,27 @@ class Toe(wiring.Component):
             engine.tick.eq(self.tick),
         ]
         return m
+
+
+def toe_source(tcp, csr=None, **memory):
+    """The TCP engine with services that hardly cost anything (:mod:`trebuchet.sim.toe`).
+
+    Parameters
+    ----------
+    tcp : TcpConfig
+        The engine; its ports are set here. The pool begins at address 0, the sessions' state, if
+        it is in memory, behind it, and then comes what is answered.
+    csr, memory
+        As for :func:`~trebuchet.sim.fabric.fabric_source`.
+    """
+    tcp = dataclasses.replace(tcp, ports=PORTS, state_base=tcp.pool_size if tcp.cache else 0)
+    page = tcp.pool_size + tcp.state_size
+    options = FabricOptions(
+        **{
+            "memory_bytes": 1 << (page + max(OBJECTS.values()) - 1).bit_length(),
+            "memory_init": {page: PAGE},
+            "csr": csr or {},
+            **memory,
+        }
+    )
+    return dataclasses.replace(emit(Toe(tcp, *addresses(), page), options), ready_port=8080)  # type: ignore[call-arg]

@@ -144,9 +144,9 @@ class WebTop(wiring.Component):
 def web_source(config=CONFIG, lanes=LANES, **memory):
     """The :class:`~trebuchet.sim.build.Source` of :class:`WebTop`; it serves :data:`IMAGE_FILE`.
 
-    ``memory``: as for :func:`~trebuchet.sim.tops.fabric_source`.
+    ``memory``: as for :func:`~trebuchet.sim.fabric.fabric_source`.
     """
-    from .tops import addresses
+    from .defaults import addresses
 
     index = Image({}, IMAGE_BASE, buckets=BUCKETS).index
     image = (IMAGE_BASE, index, BUCKETS)

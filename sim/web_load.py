@@ -28,9 +28,9 @@ from ..models.http.response import Object
 from ..models.http.server import Connection
 from ..models.paths import build_folder
 from .build import Source
+from .defaults import addresses
 from .fabric import FabricOptions, emit
 from .process import run_limited
-from .tops import addresses
 from .web import DISCARD, IMAGE_FILE, LANES, PORT, WebTop, hex_of
 from .web_misses import Keeper, Misses
 

@@ -10,8 +10,10 @@ from patience import Patience, wait_until
 from trebuchet.cores.shell_config import ShellConfig
 from trebuchet.cores.tcp.config import TcpConfig
 from trebuchet.sim.build import build
+from trebuchet.sim.defaults import MAC
+from trebuchet.sim.fabric import fabric_source
 from trebuchet.sim.run import Board
-from trebuchet.sim.tops import MAC, fabric_source, source
+from trebuchet.sim.tops import source
 
 __all__ = [
     "BAD_LINK",

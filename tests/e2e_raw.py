@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from e2e_board import raw_socket
 from trebuchet.models.net import checksum
-from trebuchet.sim.tops import MAC
+from trebuchet.sim.defaults import MAC
 
 __all__ = ["ACK", "FIN", "PSH", "RST", "SYN", "RawPeer", "Segment", "tcp_frame"]
 

@@ -12,7 +12,7 @@ from trebuchet.cores.tcp.config import TcpConfig
 from trebuchet.models.paths import build_folder
 from trebuchet.models.plan import Plan
 from trebuchet.sim.build import build
-from trebuchet.sim.tops import fabric_source
+from trebuchet.sim.fabric import fabric_source
 
 __all__ = ["SESSIONS", "STACKS", "command", "large_fabric"]
 

@@ -42,7 +42,7 @@ from trebuchet.cores.tcp.registers import COUNTERS
 from trebuchet.cores.tcp.sender import SENDER_BLOCK
 from trebuchet.models.smp_framing import TYPE_DATA, data_message, error_message
 from trebuchet.models.status import Status
-from trebuchet.sim.tops import MAC
+from trebuchet.sim.defaults import MAC
 from trebuchet.soc.firmware import FIRMWARE_DIR
 
 pytestmark = [pytest.mark.slow, needs_network]

@@ -27,7 +27,7 @@ from patience import PATIENCE, join, wait_until
 from sim_tops import needs_network
 from trebuchet.models.ecg import model
 from trebuchet.models.smp_framing import data_message
-from trebuchet.sim.tops import PAGE
+from trebuchet.sim.defaults import PAGE
 
 pytestmark = [pytest.mark.slow, needs_network]
 

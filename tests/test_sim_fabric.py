@@ -7,8 +7,8 @@ import pytest
 from e2e_board import impatient_fabric
 from patience import join
 from sim_tops import needs_network
+from trebuchet.sim.defaults import PAGE
 from trebuchet.sim.run import Board, run_batch
-from trebuchet.sim.tops import PAGE
 
 # Compiling the shell takes a minute.
 pytestmark = pytest.mark.slow
