@@ -303,13 +303,13 @@ _GATING = (
     ),
     Group(
         "web_area",
-        "trebuchet.bench.web:area",
+        "trebuchet.bench.web_area:area",
         "area of the web service with four lanes, 64 bits; two minutes",
         ("web.lut6", "web.bram36"),
     ),
     Group(
         "web_area_ecp5",
-        "trebuchet.bench.web:area_ecp5",
+        "trebuchet.bench.web_area:area_ecp5",
         "area of the web service with one lane and 64 sessions on an ECP5; a minute",
         ("web.lut4", "web.bram18"),
     ),
@@ -358,30 +358,30 @@ def _web(name: str, target: str, description: str, *figures: str) -> Group:
     return Group(f"web_{name}", f"trebuchet.bench.{target}", description, figures, dated=True)
 
 
-#: Objects' sizes (:data:`.web.SIZES`).
+#: Objects' sizes (:data:`.web_dated.SIZES`).
 _SIZES = ("64", "1k", "16k", "256k", "4m", "64m")
 _WEB = (
     _web(
         "full",
-        "web:beside_many",
+        "web_dated:beside_many",
         "cycles of a connection with one request beside 100,000 idle ones; a quarter of an hour",
         *("http_1k_100k_cycles", "idle_100k_share", "churn_100k_leaks"),
     ),
     _web(
         "misses",
-        "web:beside_misses",
+        "web_dated:beside_misses",
         "rate of hits while misses wait for a drive; a minute",
         "hits_beside_misses",
     ),
     _web(
         "incomplete",
-        "web:beside_incomplete",
+        "web_dated:beside_incomplete",
         "rate of new requests beside 100,000 that never end; a quarter of an hour",
         *("incomplete_100k_share", "incomplete_100k_leaks"),
     ),
     _web(
         "sizes",
-        "web:sizes",
+        "web_dated:sizes",
         "transactions with objects of 64 bytes to 64 MB; some minutes",
         *(f"size_{name}_{what}" for what in ("cycles", "share") for name in _SIZES),
     ),
